@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial import __version__
-from seatrial.engine.point import measure_point, prepare_point
 from seatrial.engine.ready import Ready
+from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.environments.chosen import native_environment
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import DeviceKind, Machine

@@ -23,15 +23,14 @@ from typing import Any
 
 from common import live_machine, machine_provenance, write
 
-from seatrial.environments.target import variables_with
+from seatrial.environments.compiler import variables_with
 from seatrial.launch.local import Program, run_together
-from seatrial.places.contained import Contained
+from seatrial.places.contained import Contained, started
 from seatrial.places.containers.image import image_of
 from seatrial.places.containers.runtime import SHARED, Inside, Runtime
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, write_root
 from seatrial.places.containers.trial import tried
-from seatrial.places.starting import started
 
 GOAL_S = 0.005
 

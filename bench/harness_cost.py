@@ -15,9 +15,10 @@ from statistics import median
 
 from common import live_machine, provenance, ready, write
 
-from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Silent
-from seatrial.engine.point import keep_point
+from seatrial.engine.engine import Work, run_work
+from seatrial.engine.policy import Alone
+from seatrial.engine.ready import Silent
+from seatrial.engine.trial import keep_point
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -35,7 +36,8 @@ def main() -> None:
         folder = ResultsFolder.create(Path(where) / "results")
         keep_point(item, machine, folder)
         start = time.perf_counter()
-        run_experiments([item], machine, folder, StoppingRule(precision=0.0, budget_s=30.0), Silent())
+        rule = StoppingRule(precision=0.0, budget_s=30.0)
+        run_work([Work(((item,),), Alone(rule))], machine, folder, Silent())
         elapsed_s = time.perf_counter() - start
         records = read_contents(folder).records[item.experiment.id]
     program_s = sum(record.seen["program_s"] for record in records)

@@ -24,9 +24,9 @@ from typing import Any
 
 from common import live_machine, provenance, ready, write
 
-from seatrial.engine.point import measure_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
+from seatrial.engine.trial import measure_point
 from seatrial.interface.results import results
 from seatrial.model.benchmark.program import parse_record
 from seatrial.model.machine.machine import Machine

@@ -40,13 +40,11 @@ from common import live_machine, provenance, ready, today, write
 from seatrial.engine.lock_file import HOST
 from seatrial.jobs.folder import JobFolder
 from seatrial.places.cluster.groups import Groups, join
-from seatrial.places.cluster.home import FOLDER, Home
-from seatrial.places.cluster.namespaces import entering
+from seatrial.places.cluster.home import FOLDER, Home, State
 from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import HEAD
-from seatrial.places.cluster.state import State
-from seatrial.places.cluster.tools import Tools, find_tools, plain_environment
-from seatrial.processes.detached import start_detached
+from seatrial.places.cluster.tools import Tools, entering, find_tools, plain_environment
+from seatrial.processes.start import start_detached
 from seatrial.store.folder import ResultsFolder
 
 HOME = Path(os.environ.get(FOLDER, "/run/seatrial-kills"))

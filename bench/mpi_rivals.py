@@ -39,9 +39,9 @@ from common import live_machine, provenance, ready, rival_provenance, write
 
 from seatrial.applications.imb import read_imb
 from seatrial.applications.osu import read_osu
-from seatrial.engine.point import measure_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
+from seatrial.engine.trial import measure_point
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import ParseError
 from seatrial.model.machine.machine import Machine

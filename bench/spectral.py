@@ -26,7 +26,7 @@ from typing import Any
 
 from common import live_machine, measure, provenance, ready, write
 
-from seatrial.environments.fftw import choose_fft
+from seatrial.environments.loaded_libraries import choose_fft
 
 _GOALS = {"step_over_transforms_alone": 1.5}
 _INVERSE, _FORWARD = 12, 6

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # importing typing takes longer than importing everything
 if TYPE_CHECKING:
     from seatrial.analysis.compare_along import Comparisons as Comparisons
     from seatrial.analysis.results import RunResult as RunResult
-    from seatrial.engine.events import Listener as Listener
+    from seatrial.engine.ready import Listener as Listener
     from seatrial.errors import SeatrialError as SeatrialError
     from seatrial.errors import UsageError as UsageError
     from seatrial.interface.compare import compare as compare

@@ -18,8 +18,8 @@ from msgspec import structs
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.judge import failed_check
-from seatrial.engine.point import keep_point, prepare_point
 from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.trial import keep_point, prepare_point
 from seatrial.errors import NoCompilerError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.given_input import GivenInput

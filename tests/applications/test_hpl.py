@@ -17,8 +17,8 @@ from seatrial.applications.hpl import BENCHMARK as HPL
 from seatrial.applications.hpl import blocks, grids
 from seatrial.applications.hpl_input import grids_of, hpl_dat, matrix_B
 from seatrial.benchmarks import benchmark_named, benchmark_of
-from seatrial.engine.point import prepare_point
 from seatrial.engine.ready import Refused
+from seatrial.engine.trial import prepare_point
 from seatrial.errors import NoCompilerError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.benchmark.parameter import Params, whole

@@ -20,8 +20,7 @@ from seatrial.applications.amber import read_energies
 from seatrial.applications.openmm import BENCHMARK as OPENMM
 from seatrial.applications.openmm import read_run
 from seatrial.benchmarks import benchmark_named
-from seatrial.environments.installed import NotInstalledError
-from seatrial.environments.python_modules import find_interpreter
+from seatrial.environments.installed import NotInstalledError, find_interpreter
 from seatrial.errors import NoCompilerError, ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.machine.machine import Machine

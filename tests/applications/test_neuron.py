@@ -13,8 +13,7 @@ from engine.harness import make_ready, run_one
 
 from seatrial.applications.neuron import BENCHMARK as NEURON
 from seatrial.applications.neuron import SCRIPT, read_run
-from seatrial.environments.installed import NotInstalledError
-from seatrial.environments.python_modules import find_interpreter
+from seatrial.environments.installed import NotInstalledError, find_interpreter
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.machine.machine import Machine

@@ -9,13 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one
+from engine.harness import make_ready, run_experiments, run_one
 from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
-from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Silent
+from seatrial.engine.ready import Silent
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Native
 from seatrial.model.benchmark.parameter import Params

@@ -15,7 +15,7 @@ from engine.planted_faults import Edits, with_fault
 from places.host_root import make_small_root
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.point import prepare_point
+from seatrial.engine.trial import prepare_point
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import State

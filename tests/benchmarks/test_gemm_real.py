@@ -12,11 +12,10 @@ from engine.harness import run_one
 from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
-from seatrial.engine.events import Silent
 from seatrial.engine.kinds import native
-from seatrial.engine.point import prepare_point
 from seatrial.engine.prepare import lacking, prepare
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Ready, Refused, Silent
+from seatrial.engine.trial import prepare_point
 from seatrial.environments import blas as finder
 from seatrial.environments import loaded_libraries as blas_libraries
 from seatrial.environments.blas import Blas

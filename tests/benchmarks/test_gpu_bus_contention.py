@@ -12,7 +12,7 @@ from engine.planted_faults import with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.devices import with_devices
+from seatrial.engine.kinds.native import with_devices
 from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark.program import layout_of

@@ -16,7 +16,7 @@ from engine.planted_faults import with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.devices import with_devices
+from seatrial.engine.kinds.native import with_devices
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment

@@ -14,9 +14,9 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks.io.file import BENCHMARK as IO_FILE
 from seatrial.benchmarks.io.file import read_fio, surface
-from seatrial.engine.point import prepare_point
 from seatrial.engine.prepare import lacking
 from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.trial import prepare_point
 from seatrial.errors import NoCompilerError, ProtocolError, UsageError
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.results.outcome import Outcome, State

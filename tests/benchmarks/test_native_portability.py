@@ -23,7 +23,7 @@ from seatrial.benchmarks import registry
 from seatrial.benchmarks.cpu.gemm import BENCHMARK as GEMM
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import NATIVE_HEADERS, build, embedding
-from seatrial.environments.cached_files import private_folder
+from seatrial.environments.cached_files import building_folder
 from seatrial.environments.chosen import chosen_environment
 from seatrial.environments.compiler import Compiler, find_compilers
 from seatrial.environments.mpi import find_mpis
@@ -160,7 +160,7 @@ def parts_for_aarch64(program_cache: Path) -> Callable[[Path], list[str]]:
 
     def made(part: Path) -> str:
         home = program_cache / "aarch64" / part.stem
-        with private_folder(home) as private:
+        with building_folder(home) as private:
             if not home.exists():
                 make((CROSS_COMPILER[0], *STRICT, "-O2", "-c", str(part), "-o", str(private / "part.o")))
                 private.rename(home)

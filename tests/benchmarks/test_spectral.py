@@ -11,7 +11,7 @@ from made_up import made_up_machine
 from usual import usually_first
 
 from seatrial.benchmarks.apps.spectral import BENCHMARK
-from seatrial.environments.fftw import choose_fft
+from seatrial.environments.loaded_libraries import choose_fft
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.limit import Basis
 from seatrial.model.machine.machine import Machine

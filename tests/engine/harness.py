@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Silent
-from seatrial.engine.point import keep_point, measure_point, prepare_point
-from seatrial.engine.ready import Ready
+from seatrial.engine.engine import Work, run_work
+from seatrial.engine.policy import Alone
+from seatrial.engine.ready import Listener, Ready, Silent
+from seatrial.engine.trial import keep_point, measure_point, prepare_point
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError
@@ -25,6 +25,21 @@ from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
 FEW_SAMPLES_S = 0.01
+
+
+def run_experiments(
+    experiments: Sequence[Ready],
+    machine: Machine,
+    folder: ResultsFolder,
+    rule: StoppingRule,
+    listener: Listener,
+    *,
+    again: bool = False,
+    keep: bool = False,
+) -> frozenset[str]:
+    """Run the missing repeats of independent experiments; see `run_work`."""
+    work = Work(tuple((ready,) for ready in experiments), Alone(rule))
+    return run_work([work], machine, folder, listener, again=again, keep=keep)
 
 
 def tampered(

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from made_up import made_up_machine
 
-from seatrial.engine import building
-from seatrial.engine.building import build_points
+from seatrial.engine import prepare as building
+from seatrial.engine.prepare import build_points
 from seatrial.environments.build import Built, Environment
 from seatrial.environments.chosen import Environments
-from seatrial.environments.compiler import Compiler
-from seatrial.environments.target import Target
+from seatrial.environments.compiler import Compiler, Target
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.program import Hello
 from seatrial.model.environment.choice import EnvironmentChoice

@@ -20,11 +20,10 @@ from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks import declare, registry
 from seatrial.benchmarks.layout import RANKS, THREADS, placement, resolved
 from seatrial.benchmarks.nodes import NODES
-from seatrial.engine.copies import completed_together, outcome_together, overlap
-from seatrial.engine.events import Silent
 from seatrial.engine.judge import impossible_figure
 from seatrial.engine.prepare import Preparation
-from seatrial.engine.ready import Refused
+from seatrial.engine.ready import Refused, Silent
+from seatrial.engine.starting import completed_together, outcome_together, overlap
 from seatrial.environments.chosen import Environments
 from seatrial.errors import NoCompilerError
 from seatrial.launch.local import Completed

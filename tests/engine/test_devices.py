@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from made_up import made_up_machine
 
-from seatrial.engine.devices import with_devices
+from seatrial.engine.kinds.native import with_devices
 from seatrial.environments.gpu import Gpu, Gpus
 from seatrial.plan.points import plan_points
 

@@ -11,14 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_once, tampered
+from engine.harness import make_ready, run_experiments, run_once, tampered
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Progress, Silent
-from seatrial.engine.ready import Ready
+from seatrial.engine.ready import Progress, Ready, Silent
 from seatrial.engine.repeat import command_of
-from seatrial.environments.private_copy import origins
+from seatrial.environments.cached_files import origins
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord

@@ -17,7 +17,7 @@ from seatrial.analysis.experiment_figures import figures_of, outcome_of
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.environments.chosen import native_environment
-from seatrial.environments.target import Target
+from seatrial.environments.compiler import Target
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.outcome import State

@@ -10,8 +10,8 @@ from made_up import made_up_machine
 
 from seatrial.cli.fit_words import fit_lines
 from seatrial.engine.durations import Build, Costs
-from seatrial.engine.fit import Fit
-from seatrial.engine.fitting import Wanted, fit_of, wanted_of_study
+from seatrial.engine.ready import Fit
+from seatrial.engine.study_work import Wanted, fit_of, wanted_of_study
 from seatrial.plan.importance import by_importance
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.study_file import read_study

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.engine import lock_file
-from seatrial.engine.events import Silent
 from seatrial.engine.host_lock import ClaimWait, HostLock, users_named
 from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, Told, holders, lock_places
+from seatrial.engine.ready import Silent
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.results.record import decode
 
@@ -294,9 +294,7 @@ def test_the_named_folder_is_used_too_and_must_be_safe(
 
 
 def test_folders_that_hosts_share_are_not_common_folders(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = place.stat().st_dev
-    mount = {f"{os.major(device)}:{os.minor(device)}": "nfs4"}
-    monkeypatch.setattr(lock_file, "_mounts", lambda: mount)
+    monkeypatch.setattr(lock_file, "file_system_of", lambda path: {"type": "nfs4"})
     assert lock_places() == ()
     monkeypatch.setenv(FOLDER, str(place))
     assert lock_places() == (place,)

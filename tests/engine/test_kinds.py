@@ -13,10 +13,9 @@ from engine.harness import run_one
 import seatrial
 from seatrial.benchmarks import registry
 from seatrial.engine import prepare as preparing
-from seatrial.engine.events import Silent
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.kinds.kind import Kind
-from seatrial.engine.ready import Ready, Runnable
+from seatrial.engine.ready import Ready, Runnable, Silent
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, NoCompilerError

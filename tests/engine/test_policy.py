@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.group import FigureKey, Group, Latest, Member, paired
+from seatrial.engine.group import FigureKey, Figures, Group, Latest, Member, OkRepeat, paired
 from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Compared, Pool, Pooled
 from seatrial.engine.ready import Ready
@@ -28,16 +28,9 @@ FMA = ("fma", ())
 PROGRAM = NativeProgram(PEAK.program, Built(Path(), "", (), Hello("peak", "", ""), 0.0, True))
 
 
-@dataclass(slots=True)
-class MadeUp:
+def made_up(repeat: int, wall_s: float, block: str, values: Mapping[FigureKey, float]) -> OkRepeat:
     """An ok repeat without a record."""
-
-    repeat: int
-    wall_s: float
-    block: str | None
-    values: Mapping[FigureKey, float]
-    turns: Mapping[FigureKey, tuple[float, ...]] = field(default_factory=dict)
-    resolutions: Mapping[FigureKey, float] = field(default_factory=dict)
+    return OkRepeat(repeat, wall_s, block, lambda: Figures(values))
 
 
 def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -> Member:
@@ -45,7 +38,7 @@ def member(values: Sequence[float], wall_s: float = 0.5, first_block: int = 0) -
     point = plan_points(["cpu.peak"], {}, MACHINE)[0]
     ready = Ready(point, Experiment("cpu.peak", {}, "", "", ""), PROGRAM)
     made = Member(ready, MACHINE)
-    made.ok_repeats = [MadeUp(n, wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)]
+    made.ok_repeats = [made_up(n, wall_s, f"block:{n + first_block}", {FMA: value}) for n, value in enumerate(values)]
     made.latest = Latest(0, Outcome.ok(), 60.0)
     return made
 
@@ -70,7 +63,7 @@ def test_what_only_accompanies_a_figure_decides_nothing() -> None:
         walls = noisy(LOOKS[0], level, seed=seed)
         switches = [float(n % 3) for n in range(LOOKS[0])]
         made.ok_repeats = [
-            MadeUp(n, 0.5, f"block:{n}", {("wall", ()): wall, ("voluntary_switches", ()): count})
+            made_up(n, 0.5, f"block:{n}", {("wall", ()): wall, ("voluntary_switches", ()): count})
             for n, (wall, count) in enumerate(zip(walls, switches, strict=True))
         ]
         return made

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from engine.test_policy import member
 
-from seatrial.engine.clock import Clock
 from seatrial.engine.group import Group
 from seatrial.engine.policy import Shared
-from seatrial.engine.pool import Pool
+from seatrial.engine.pool import Clock, Pool
 
 
 class Watch(Clock):

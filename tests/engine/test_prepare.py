@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from made_up import made_up_machine
 
-from seatrial.engine.events import Silent
 from seatrial.engine.kinds import external
 from seatrial.engine.prepare import prepare, prepared_points
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Ready, Refused, Silent
 from seatrial.environments.chosen import Environments
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError
-from seatrial.launch.place import Helpers
+from seatrial.launch.mpi import Helpers
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.results.outcome import State

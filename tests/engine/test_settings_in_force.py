@@ -10,10 +10,9 @@ import pytest
 from engine.harness import tampered
 from made_up import made_up_machine
 
-from seatrial.engine.events import Silent
 from seatrial.engine.judge import is_same, setting_not_in_force
 from seatrial.engine.kinds.native import NativeProgram
-from seatrial.engine.ready import Ready
+from seatrial.engine.ready import Ready, Silent
 from seatrial.engine.trial import Trial
 from seatrial.environments.build import Built
 from seatrial.environments.mpi import find_mpis

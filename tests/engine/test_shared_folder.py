@@ -25,9 +25,8 @@ REPEATS, EXPERIMENTS, PROCESSES = 5, 3, 8
 _EIGHT = f"""
 import os, platform, signal, sys, time
 from pathlib import Path
-from seatrial.engine.engine import run_experiments
-from seatrial.engine.events import Silent
-from seatrial.engine.point import keep_point, prepare_point
+from seatrial.engine.ready import Silent
+from seatrial.engine.trial import keep_point, prepare_point
 from seatrial.machine.live import discover_live
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.folder import ResultsFolder

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.analysis.study_results import study_results
-from seatrial.engine.events import Silent
-from seatrial.engine.ready import Ready
+from seatrial.engine.ready import Ready, Silent
 from seatrial.engine.trial import Trial, TrialRun
 from seatrial.model.machine.machine import Machine
 from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark

@@ -20,10 +20,9 @@ from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import repeat
 from seatrial.engine.engine import Work, run_work
-from seatrial.engine.events import Silent
 from seatrial.engine.group import Member, can_take_turns
 from seatrial.engine.policy import Compared, Pool
-from seatrial.engine.ready import Ready
+from seatrial.engine.ready import Ready, Silent
 from seatrial.engine.repeat import command_of
 from seatrial.engine.trial import Trial
 from seatrial.environments.mpi import find_mpis

@@ -12,9 +12,16 @@ import pytest
 from environments.made_up_elf import AARCH64, X86_64, shared_object
 
 from seatrial.environments import blas as finder
-from seatrial.environments import library_files
-from seatrial.environments.blas import NoBlasError, choose_blas, find_blas, why_chosen
-from seatrial.environments.blas_kernels import Kernels, kernels_of, vectors_of_kernels
+from seatrial.environments import loader
+from seatrial.environments.blas import (
+    Kernels,
+    NoBlasError,
+    choose_blas,
+    find_blas,
+    kernels_of,
+    vectors_of_kernels,
+    why_chosen,
+)
 from seatrial.environments.compiler import first_compiler
 from seatrial.errors import UnknownNameError, UsageError
 
@@ -28,8 +35,8 @@ MKL = shared_object((*GEMM, "MKL_Get_Version_String"), soname="libmkl_rt.so.2")
 def made_up_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No BLAS of this machine: only what a test puts down."""
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(library_files, "_in_loader_cache", lambda: [])
-    monkeypatch.setattr(library_files, "_usual_folders", lambda: iter((tmp_path / "lib",)))
+    monkeypatch.setattr(loader, "_in_loader_cache", lambda: [])
+    monkeypatch.setattr(loader, "_usual_folders", lambda: iter((tmp_path / "lib",)))
     monkeypatch.setattr(finder, "_wheels", lambda: iter(()))
     monkeypatch.setattr(finder, "kernels_of", lambda path, prefix, suffix: Kernels())
     monkeypatch.setattr(finder, "flags_of_this_cpu", lambda: frozenset({"sse2", "avx", "avx2", "fma", "avx512f"}))
@@ -140,7 +147,7 @@ def test_the_administrators_choice_comes_first_on_the_system(
 ) -> None:
     chosen = put("alternatives/libblas.so.3", RECOGNISED["what stands before OpenBLAS"][0])
     other = put("system/libmkl_rt.so.2", MKL)
-    monkeypatch.setattr(library_files, "_in_loader_cache", lambda: [str(other), str(chosen)])
+    monkeypatch.setattr(loader, "_in_loader_cache", lambda: [str(other), str(chosen)])
     assert [blas.path for blas in find_blas({})] == [chosen, other]
 
 

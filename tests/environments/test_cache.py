@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.engine.point import measure_point, prepare_point
+from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.environments import cache as caching
-from seatrial.environments import private_copy as copying
+from seatrial.environments import cached_files as copying
 from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache
-from seatrial.environments.cached_files import private_folder
+from seatrial.environments.cached_files import building_folder, origins, private_copy
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.mpi_candidates import wheel_prefixes
-from seatrial.environments.private_copy import origins, private_copy
 from seatrial.environments.shared_library import build_program
 from seatrial.errors import UsageError
 from seatrial.model.machine.machine import Machine
@@ -158,7 +157,7 @@ def test_a_repeat_runs_what_was_checked_although_the_cache_is_swapped(
 _COPIES = """
 import os, sys, time
 from pathlib import Path
-from seatrial.environments.private_copy import private_copy
+from seatrial.environments.cached_files import private_copy
 private_copy(b"x", Path("/origin"))
 if len(sys.argv) > 1:
     os.kill(os.getpid(), 9)
@@ -244,7 +243,7 @@ def test_builds_are_closed_to_others_whatever_the_umask(tmp_path: Path, monkeypa
     before = os.umask(0)
     try:
         build_program("small", first_compiler(), [source])
-        with private_folder(cache_folder() / "programs" / "0123") as private:
+        with building_folder(cache_folder() / "programs" / "0123") as private:
             assert private.stat().st_mode & 0o022 == 0
     finally:
         os.umask(before)

@@ -11,10 +11,9 @@ from made_up import made_up_machine
 from seatrial.environments import chosen
 from seatrial.environments.build import Environment, program_key
 from seatrial.environments.chosen import Environments, chosen_environment
-from seatrial.environments.compiler import Compiler
+from seatrial.environments.compiler import DECISIVE_FEATURES, Compiler, Target
 from seatrial.environments.mpi import NoMpiError
 from seatrial.environments.mpi_settings import NoSettingError
-from seatrial.environments.target import DECISIVE_FEATURES, Target
 from seatrial.errors import NoCompilerError, UnknownNameError
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.mpi import Mpi, MpiFamily

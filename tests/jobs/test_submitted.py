@@ -14,7 +14,7 @@ import pytest
 
 from seatrial.analysis.results import RunResult
 from seatrial.engine.planned import planned_experiments
-from seatrial.environments.private_copy import copies
+from seatrial.environments.cached_files import copies
 from seatrial.errors import StoreError
 from seatrial.jobs import following as job_following
 from seatrial.jobs import submitted
@@ -322,7 +322,7 @@ def test_a_job_without_python_needs_nothing_of_its_submitter(send: Any, monkeypa
     finally:
         for path, away in kept.items():
             away.rename(path)
-    monkeypatch.setattr("seatrial.environments.private_copy._folders", {})  # as another process has other copies
+    monkeypatch.setattr("seatrial.environments.cached_files._folders", {})  # as another process has other copies
     done, queue = send(refuse, has_python=False, budget_s=1.0)
     assert not queue.folders and not done.unfinished and done.result.experiments[0].outcome.is_ok
     assert not list(done.jobs[0].path.glob("programs/*"))

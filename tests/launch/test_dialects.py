@@ -6,9 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.launch.mpi import NoLauncherError, rank_command, rank_variables
-from seatrial.launch.place import Helpers, placed, runs_of
-from seatrial.launch.rank_command import RankCommand, in_allocation
+from seatrial.launch.mpi import (
+    Helpers,
+    NoLauncherError,
+    RankCommand,
+    in_allocation,
+    placed,
+    rank_command,
+    rank_variables,
+    runs_of,
+)
 from seatrial.model.benchmark.program import Layout, layout_of
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import BuildError, Exit
-from seatrial.launch.place import Helpers, rank_records
+from seatrial.launch.mpi import Helpers, rank_records
 from seatrial.places.rank_helpers import rank_helpers
 from seatrial.processes.tree import children, descendants, is_alive
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import Exit
-from seatrial.launch.place import shared
+from seatrial.launch.mpi import shared
 from seatrial.model.benchmark.program import parse_record
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside, Mount

@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import BuildError
-from seatrial.launch.mpi import rank_command
-from seatrial.launch.place import Helpers, kept, placed, rank_records
+from seatrial.launch.mpi import Helpers, kept, placed, rank_command, rank_records
 from seatrial.model.benchmark.program import Layout
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.places.rank_helpers import rank_helpers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.launch.switches import leaf_switches, leaves_in
+from seatrial.launch.allocation import leaf_switches, leaves_in
 
 _FILE = """# the tree
 SwitchName=leaf1 Nodes=n[1-2] LinkSpeed=10

@@ -9,8 +9,14 @@ import pytest
 from seatrial.errors import ImageError
 from seatrial.model.environment.image import DebianBase
 from seatrial.places.images import debian
-from seatrial.places.images.apt_sources import AptSource, machine_sources, read_deb822, read_one_line, sources_of
-from seatrial.places.images.debian import debian_command
+from seatrial.places.images.debian import (
+    AptSource,
+    debian_command,
+    machine_sources,
+    read_deb822,
+    read_one_line,
+    sources_of,
+)
 
 ONE_LINE = """# the site's
 deb [arch=amd64 signed-by=/k.gpg] http://site.example/debian bookworm main contrib  # all

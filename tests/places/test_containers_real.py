@@ -11,34 +11,38 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from engine.as_user import give_away, user_command
 from engine.harness import make_ready, run_one
+from msgspec.structs import replace
 from places.host_root import make_host_root
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
-from seatrial.engine.point import prepare_point
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
+from seatrial.engine.trial import prepare_point
+from seatrial.environments.cached_files import as_it_is
 from seatrial.environments.chosen import chosen_environment
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark.program import Layout
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import INSIDE, JOINED, OUTSIDE
-from seatrial.model.environment.site import Site
+from seatrial.model.environment.site import Site, SiteContainer
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import State
 from seatrial.places.contained import Contained
 from seatrial.places.containers import fitted as containers
-from seatrial.places.containers.choice import ContainerChoice
 from seatrial.places.containers.image import ContainerError
 from seatrial.places.containers.runtime import SHARED
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import write_root
+from seatrial.places.rank_helpers import ranks_probe
 from seatrial.plan.site_file import read_site
 from seatrial.plan.site_in_force import use_site_within
 from seatrial.store.folder import ResultsFolder
@@ -78,8 +82,10 @@ def try_ranks(
     environment = chosen_environment(EnvironmentChoice(mpi=mpi), machine, with_mpi=True)
     starter = chosen_environment(EnvironmentChoice(mpi=launcher_of or mpi), machine, with_mpi=True).mpi
     assert starter is not None
-    found = containers._found(ContainerChoice("", str(image), runtime, None))
-    return containers._placed(found, environment, starter, Layout(2), (), wanted)
+    found = containers._found(SiteContainer("", str(image), runtime, None))
+    probe = partial(ranks_probe, environment)
+    with mock.patch.object(containers, "ranks_probe", lambda _, start: probe(start)):
+        return containers._placed(found, replace(environment, mpi=starter), Layout(2), wanted, as_it_is)
 
 
 @pytest.mark.parametrize(

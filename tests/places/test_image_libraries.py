@@ -11,14 +11,14 @@ import pytest
 
 from seatrial.environments.blas import NoBlasError
 from seatrial.environments.build import Built
-from seatrial.environments.fftw import NoFftwError
+from seatrial.environments.loaded_libraries import NoFftwError
 from seatrial.errors import UnknownNameError
 from seatrial.model.benchmark.program import Hello
 from seatrial.places.contained import Contained
+from seatrial.places.containers import fitted
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtimes import RUNTIMES
-from seatrial.places.images import libraries as image_libraries
-from seatrial.places.images.libraries import ImageLibraries
+from seatrial.places.images.programs_inside import ImageLibraries
 
 CONTAINER = Contained(Image("/images/a", ImageKind.FOLDER, "sha256:1"), RUNTIMES["charliecloud"], "")
 BUILT = Built(Path("/cache/1/gemm"), "key", (), Hello("gemm", "key", "", libs={"libc.so.6": "c"}), 0.0, from_cache=True)
@@ -38,7 +38,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Loads:
             hello = {"ev": "hello", "v": 1, "program": "gemm", "build": "key", "rank": 0, "ranks": 1, "host": "n"}
             return json.dumps({**hello, "cpus": [[0]], "libs": libs}) + '\n{"ev":"end"}\n'
 
-        monkeypatch.setattr(image_libraries, "run_inside", run)
+        monkeypatch.setattr(fitted, "run_inside", run)
         return ImageLibraries()
 
     return with_libraries

@@ -23,10 +23,9 @@ from places.made_images import defined, made, static_program
 from seatrial.benchmarks import registry
 from seatrial.errors import ImageError, UsageError
 from seatrial.model.environment.image import FACTS_FILE, Package, facts_text, read_facts
-from seatrial.places.images.apt_sources import machine_sources
-from seatrial.places.images.debian import parse_status
+from seatrial.places.images.debian import machine_sources, parse_status
 from seatrial.places.images.entries import LeftOut
-from seatrial.places.images.facts import facts_of_image
+from seatrial.places.images.given import facts_of_image
 from seatrial.places.images.make import EPOCH_S, make_image
 from seatrial.places.images.oci import add_oci
 from seatrial.places.images.programs import Wanted

@@ -19,7 +19,7 @@ from places.made_images import made
 from places.made_up_debian import SUITE, make_repository
 
 from seatrial.errors import UsageError
-from seatrial.places.guest.initramfs import find_busybox
+from seatrial.places.guest.kernel import find_busybox
 from seatrial.places.guest.qemu import GuestError
 from seatrial.places.images.tree import Entry, Kind, Tree, folder, text_file
 from seatrial.processes import tree

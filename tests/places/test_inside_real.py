@@ -15,11 +15,9 @@ from places.host_root import add_compiler, make_host_root, without_mpi
 
 from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.building import build_helpers, build_points
-from seatrial.engine.events import Silent
-from seatrial.engine.point import prepare_point
-from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Ready
+from seatrial.engine.prepare import build_helpers, build_points, prepared_points
+from seatrial.engine.ready import Ready, Silent
+from seatrial.engine.trial import prepare_point
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.chosen import Environments
 from seatrial.environments.mpi import find_mpis

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.places import shared_folders
-from seatrial.places.shared_folders import shared_folder
+from seatrial.places.containers import runtime as shared_folders
+from seatrial.places.containers.runtime import shared_folder
 from seatrial.store.claim import kernel_and_namespace
 
 

@@ -10,7 +10,7 @@ from seatrial.model.environment.image import FACTS_FILE, ImageFacts, Package, fa
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.places.containers.image import Image, ImageKind
-from seatrial.places.images.facts import stated_by
+from seatrial.places.images.given import stated_by
 
 DIGEST = f"sha256:{'0' * 64}"
 

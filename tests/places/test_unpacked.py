@@ -21,7 +21,7 @@ from seatrial.places.containers.image import ContainerError, ImageKind, image_of
 from seatrial.places.containers.runtime import Inside
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, write_root
-from seatrial.places.images.unpacked import unpacked
+from seatrial.places.images.given import unpacked
 
 Files = dict[str, bytes]
 

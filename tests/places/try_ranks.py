@@ -6,13 +6,14 @@ import json
 import sys
 from typing import Any
 
+from seatrial.environments.cached_files import as_it_is
 from seatrial.environments.chosen import chosen_environment
 from seatrial.launch.allocation import machine_here
 from seatrial.model.benchmark.program import Layout
 from seatrial.model.environment.choice import EnvironmentChoice
+from seatrial.model.environment.site import SiteContainer
 from seatrial.model.machine.machine import Machine
 from seatrial.places.containers import fitted as containers
-from seatrial.places.containers.choice import ContainerChoice
 from seatrial.places.containers.image import ContainerError
 
 
@@ -29,8 +30,8 @@ def tried(image: str, runtime: str, library: str, placement: str, machine: Machi
     environment = chosen_environment(EnvironmentChoice(mpi=library), machine, with_mpi=True)
     assert environment.mpi is not None
     try:
-        found = containers._found(ContainerChoice("", image, runtime, None))
-        return dict(containers._placed(found, environment, environment.mpi, Layout(2), (), placement).facts)
+        found = containers._found(SiteContainer("", image, runtime, None))
+        return dict(containers._placed(found, environment, Layout(2), placement, as_it_is).facts)
     except ContainerError as error:
         return {"error": str(error), "output": error.output}
 

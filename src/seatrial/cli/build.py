@@ -13,8 +13,8 @@ from seatrial.cli.chosen import choice_text
 from seatrial.cli.command import command
 from seatrial.cli.options import RESULTS, Amount, SetOption, SiteOption, SystemOption
 from seatrial.cli.output import message
-from seatrial.engine.building import BuiltAhead, build_helpers, build_points
 from seatrial.engine.durations import learn
+from seatrial.engine.prepare import BuiltAhead, build_helpers, build_points
 from seatrial.environments.build import Built, Environment
 from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.environments.mpi_wheels import install_wheel

@@ -11,13 +11,11 @@ from seatrial.cli.command import command
 from seatrial.cli.options import Output
 from seatrial.cli.output import message
 from seatrial.errors import UsageError
-from seatrial.places.cluster.enter import run_on_node
-from seatrial.places.cluster.home import already_there, home_path
-from seatrial.places.cluster.shape import shape_of
-from seatrial.places.cluster.status import read_status
+from seatrial.places.cluster.home import CLUSTER, home_path
+from seatrial.places.cluster.shape import read_wanted, shape_of
+from seatrial.places.cluster.status import read_status, run_on_node
 from seatrial.places.cluster.tools import find_tools, need_root
 from seatrial.places.cluster.up import bring_up, take_down
-from seatrial.places.cluster.wanted import read_wanted
 
 
 @command("cluster up")
@@ -60,11 +58,11 @@ def _up(
     need_root("seatrial cluster up")
     tools, path = find_tools(), home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_up` decides
-        raise already_there(path)
-    from seatrial.places.rank_helpers import link_probe  # late: `exec` should start fast, and builds nothing
+        raise CLUSTER.already_there(path)
+    from seatrial.places.rank_helpers import helper  # late: `exec` should start fast, and builds nothing
 
     memory_B = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    bring_up(path, shape, tools, link_probe(), message, memory_B)
+    bring_up(path, shape, tools, helper("link_probe"), message, memory_B)
     _status(out)
     message("run on it: seatrial cluster exec -- srun -N 2 hostname; end it: seatrial cluster down")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.engine.fit import Fit, Item
+from seatrial.engine.ready import Fit, Item
 from seatrial.model.spelling import count
 from seatrial.model.units import budget_for, duration
 

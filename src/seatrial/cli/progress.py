@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from seatrial.cli.chosen import choice_text
 from seatrial.cli.fit_words import fit_lines
 from seatrial.cli.output import message
-from seatrial.engine.events import Listener, Progress
-from seatrial.engine.fit import Fit
 from seatrial.engine.lock_file import Holder, holders_text
+from seatrial.engine.ready import Fit, Listener, Progress
 from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.units import duration

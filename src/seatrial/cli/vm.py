@@ -13,12 +13,18 @@ from seatrial.cli.command import command
 from seatrial.cli.options import Output
 from seatrial.cli.output import message
 from seatrial.errors import UsageError
-from seatrial.places.guest.channel import PORT, Channel
-from seatrial.places.guest.home import guest_already_there, guest_home_path
+from seatrial.places.guest.home import GUEST, guest_home_path
 from seatrial.places.guest.offered import copied_facts
-from seatrial.places.guest.run import WORK, Transfer, run_command, running_guest
-from seatrial.places.guest.status import read_guest_status
-from seatrial.places.guest.up import bring_guest_up, take_guest_down
+from seatrial.places.guest.session import PORT, Channel
+from seatrial.places.guest.up import (
+    WORK,
+    Transfer,
+    bring_guest_up,
+    read_guest_status,
+    run_command,
+    running_guest,
+    take_guest_down,
+)
 
 
 @command("vm up")
@@ -40,12 +46,12 @@ def _up(
     out: Output,
 ) -> None:
     """Start a guest."""
-    from seatrial.places.guest.parts import guest_parts  # late: `exec` should start fast, and builds nothing
+    from seatrial.places.guest.up import guest_parts  # late: `exec` should start fast, and builds nothing
     from seatrial.plan.topology_file import topology_of
 
     wanted, path = topology_of(topology), guest_home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_guest_up` decides
-        raise guest_already_there(path)
+        raise GUEST.already_there(path)
     bring_guest_up(path, wanted, guest_parts(wanted, kernel, emulated=emulated), message)
     _status(out)
     message("run in it: seatrial vm exec -- uname -a; end it: seatrial vm down")
@@ -79,12 +85,13 @@ def _discover(out: Output) -> None:
     """Describe the guest as discover describes a machine."""
     from seatrial.machine.copied import PATTERNS, discover_copied
     from seatrial.model.machine.document import machine_document
-    from seatrial.places.rank_helpers import static_copy_facts
+    from seatrial.places.rank_helpers import helper
     from seatrial.report.text.machine import machine_text
 
     path = guest_home_path(os.environ)
     running_guest(path)
-    machine = discover_copied(copied_facts(Channel(PORT, str(path), WORK), static_copy_facts(), PATTERNS))
+    program = helper("copy_facts", is_static=True)
+    machine = discover_copied(copied_facts(Channel(PORT, str(path), WORK), program, PATTERNS))
     out.show(lambda: machine_document(machine), lambda style: machine_text(machine, (), style))
 
 

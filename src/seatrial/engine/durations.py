@@ -16,9 +16,8 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from seatrial.engine.events import Silent
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Refused
+from seatrial.engine.ready import Refused, Silent
 from seatrial.environments.build import Environment, is_built
 from seatrial.environments.cache import cache_folder, make_folder, own_cache
 from seatrial.environments.chosen import Environments

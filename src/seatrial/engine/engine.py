@@ -17,24 +17,21 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from seatrial.engine.clock import Clock
 from seatrial.engine.durations import Durations, learn
-from seatrial.engine.entry import Entry, progress_of
-from seatrial.engine.events import Listener
 from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
 from seatrial.engine.lock_file import Holder, Told
-from seatrial.engine.policy import Alone, Compared, Policy
-from seatrial.engine.ready import Ready
+from seatrial.engine.policy import Compared, Entry, Policy, progress_of
+from seatrial.engine.pool import Clock
+from seatrial.engine.ready import Listener, Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
-from seatrial.environments.target import variables_with
+from seatrial.environments.compiler import variables_with
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import Point
 from seatrial.probes.variables import performance_variables
-from seatrial.stats.interval import StoppingRule
 from seatrial.store.claim import Claim, abandoned, claim_next, claimed_elsewhere, settle
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import RecordHead, read_heads
@@ -51,21 +48,6 @@ class Work(Frozen):
     groups: tuple[tuple[Ready, ...], ...]
     policy: Policy
     study: str = ""
-
-
-def run_experiments(
-    experiments: Sequence[Ready],
-    machine: Machine,
-    folder: ResultsFolder,
-    rule: StoppingRule,
-    listener: Listener,
-    *,
-    again: bool = False,
-    keep: bool = False,
-) -> frozenset[str]:
-    """Run the missing repeats of independent experiments; see `run_work`."""
-    work = Work(tuple((ready,) for ready in experiments), Alone(rule))
-    return run_work([work], machine, folder, listener, again=again, keep=keep)
 
 
 def run_work(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,84 +32,50 @@ Recorded = RepeatRecord | RecordHead
 _MOST_TOGETHER = 4
 
 
-class OkRepeat(Protocol):
-    """What a policy needs of an ok repeat. `block` is None in records older than blocks."""
-
-    repeat: int
-    wall_s: float
-    block: str | None
-
-    @property
-    def values(self) -> Mapping[FigureKey, float]:
-        """The value of each figure."""
-
-    @property
-    def turns(self) -> Mapping[FigureKey, tuple[float, ...]]:
-        """The values of the samples of each figure, if it took turns with others."""
-
-    @property
-    def resolutions(self) -> Mapping[FigureKey, float]:
-        """The resolution of each figure, as a share of its value."""
-
-
-class _Figures(Frozen):
-    """What the policies use of the figures of a repeat."""
+class Figures(Frozen):
+    """What the policies use of the figures of a repeat: the value of each; the values of its samples, if it took turns
+    with others; its resolution, as a share of its value."""
 
     values: Mapping[FigureKey, float] = {}
     turns: Mapping[FigureKey, tuple[float, ...]] = {}
     resolutions: Mapping[FigureKey, float] = {}
 
 
-class RecordedRepeat:
-    """An ok repeat whose figures are read when they are needed: of many repeats, the policies use the first ones."""
+class OkRepeat(Struct):
+    """An ok repeat whose figures are read when they are needed: of many repeats, the policies use the first ones.
+    `block` is None in records older than blocks."""
 
-    __slots__ = ("_figures", "_machine", "_ready", "_record", "block", "repeat", "wall_s")
-
-    def __init__(self, record: Recorded, ready: Ready, machine: Machine) -> None:
-        self.repeat = record.repeat
-        self.wall_s = record.wall_s
-        self.block: str | None = record.seen.get("block")
-        self._record = record
-        self._ready = ready
-        self._machine = machine
-        self._figures: _Figures | None = None
+    repeat: int
+    wall_s: float
+    block: str | None
+    read: Callable[[], Figures]
+    _known: Figures | None = None
 
     @property
-    def values(self) -> Mapping[FigureKey, float]:
-        """The value of each figure; none if they cannot be computed."""
-        return self._known().values
-
-    @property
-    def turns(self) -> Mapping[FigureKey, tuple[float, ...]]:
-        """The values of the samples of each figure, if it took turns with others."""
-        return self._known().turns
-
-    @property
-    def resolutions(self) -> Mapping[FigureKey, float]:
-        """The resolution of each figure, as a share of its value."""
-        return self._known().resolutions
-
-    def read(self) -> None:
-        """Read the figures now. Raises ProtocolError if they cannot be computed, StoreError if the record cannot be
-        read."""
-        point = self._ready.point
-        record = self._record.full() if isinstance(self._record, RecordHead) else self._record
-        found = recorded_readings(point.benchmark, self._machine, point.parameters, record)
-        keyed = [((reading.figure.name, point_key(reading.point)), reading) for reading in found]
-        in_turns = record.seen.get("together")
-        self._figures = _Figures(
-            {key: reading.value for key, reading in keyed},
-            {key: reading.values for key, reading in keyed} if in_turns else {},
-            {key: reading.resolution for key, reading in keyed if reading.resolution},
-        )
-
-    def _known(self) -> _Figures:
-        if self._figures is None:
+    def figures(self) -> Figures:
+        """The figures; none if they cannot be computed. Raises StoreError if the record cannot be read."""
+        if self._known is None:
             try:
-                self.read()
+                self._known = self.read()
             except ProtocolError:
-                self._figures = _Figures()
-        return self._figures or _Figures()
+                self._known = Figures()
+        return self._known
+
+    def read_now(self) -> None:
+        """Read the figures. Raises ProtocolError if they cannot be computed, StoreError if the record cannot be
+        read."""
+        self._known = self.read()
+
+
+def _figures_of(recorded: Recorded, ready: Ready, machine: Machine) -> Figures:
+    record = recorded.full() if isinstance(recorded, RecordHead) else recorded
+    found = recorded_readings(ready.point.benchmark, machine, ready.point.parameters, record)
+    keyed = [((reading.figure.name, point_key(reading.point)), reading) for reading in found]
+    return Figures(
+        {key: reading.value for key, reading in keyed},
+        {key: reading.values for key, reading in keyed} if record.seen.get("together") else {},
+        {key: reading.resolution for key, reading in keyed if reading.resolution},
+    )
 
 
 class Latest(Struct):
@@ -142,20 +108,15 @@ class Member(Struct):
         if self.latest is None or record.repeat >= self.latest.repeat:
             self.latest = Latest(record.repeat, record.outcome, record.seen.get("budget_s"))
         if record.outcome.is_ok:
-            repeat = RecordedRepeat(record, self.ready, self.machine)
+            read = partial(_figures_of, record, self.ready, self.machine)
+            repeat = OkRepeat(record.repeat, record.wall_s, record.seen.get("block"), read)
             if len(self.ok_repeats) < LOOKS[-1]:
                 try:
-                    repeat.read()
+                    repeat.read_now()
                 except ProtocolError as error:
                     if self.latest.repeat == record.repeat:  # it is tried again
                         self.latest = replace(self.latest, outcome=Outcome.invalid("samples", error.message))
                     return
-            self._insert(repeat)
-
-    def _insert(self, repeat: OkRepeat) -> None:
-        if not self.ok_repeats or self.ok_repeats[-1].repeat < repeat.repeat:
-            self.ok_repeats.append(repeat)
-        else:
             insort(self.ok_repeats, repeat, key=lambda repeat: repeat.repeat)
 
     @property
@@ -167,8 +128,8 @@ class Member(Struct):
         """Figure -> its values in the counted repeats up to the last planned look, in order; without secondary
         figures."""
         counted = self.ok_repeats[self.left_out : self.left_out + LOOKS[-1]]
-        keys = [key for key in counted[0].values if not self.is_secondary(key)] if counted else []
-        return {key: [repeat.values[key] for repeat in counted if key in repeat.values] for key in keys}
+        keys = [key for key in counted[0].figures.values if not self.is_secondary(key)] if counted else []
+        return {key: [values[key] for repeat in counted if key in (values := repeat.figures.values)] for key in keys}
 
     def is_secondary(self, key: FigureKey) -> bool:
         """Whether a figure only accompanies others."""
@@ -238,20 +199,19 @@ def _ranks_here(ready: Ready) -> int | None:
 def blocks_of(baseline: Member, candidate: Member) -> list[tuple[OkRepeat, OkRepeat]]:
     """(baseline, candidate) in each block that has both, in order."""
     of_baseline = {repeat.block: repeat for repeat in baseline.counted if repeat.block}
-    return [
-        (of_baseline[repeat.block], repeat)
-        for repeat in candidate.counted
-        if repeat.block and repeat.block in of_baseline
-    ]
+    return [(of_baseline[repeat.block], repeat) for repeat in candidate.counted if repeat.block in of_baseline]
+
+
+def _with_figure(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[Figures, Figures]]:
+    pairs = [(first.figures, second.figures) for first, second in blocks_of(baseline, candidate)]
+    return [(first, second) for first, second in pairs if key in first.values and key in second.values]
 
 
 def paired(baseline: Member, candidate: Member, key: FigureKey) -> list[tuple[float, float]]:
     """(baseline, candidate) values of one figure in each block that has both, in order."""
-    blocks = blocks_of(baseline, candidate)
     return [
         pair_of_block(first.values[key], second.values[key], first.turns.get(key, ()), second.turns.get(key, ()))
-        for first, second in blocks
-        if key in first.values and key in second.values
+        for first, second in _with_figure(baseline, candidate, key)
     ]
 
 
@@ -259,6 +219,5 @@ def paired_steps(baseline: Member, candidate: Member, key: FigureKey) -> list[fl
     """The half steps of one figure in the blocks of `paired`."""
     return [
         half_steps(first.resolutions.get(key, 0.0), second.resolutions.get(key, 0.0))
-        for first, second in blocks_of(baseline, candidate)
-        if key in first.values and key in second.values
+        for first, second in _with_figure(baseline, candidate, key)
     ]

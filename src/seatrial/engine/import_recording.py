@@ -49,13 +49,8 @@ def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRu
         tuple({repeat.experiment.id: repeat.experiment for repeat in repeats}.values()),
         {repeat.experiment.environment: repeat.environment for repeat in repeats},
         frozenset(repeats[order].experiment.id for order in claims),
-        _files([repeat for order, repeat in enumerate(repeats) if order not in claims]),
+        tuple({_source_key(one.seen): one.file for k, one in enumerate(repeats) if k not in claims}.values()),
     )
-
-
-def _files(repeats: Sequence[Repeat]) -> tuple[str, ...]:
-    """The names of their files, each once."""
-    return tuple({_source_key(repeat.seen): repeat.file for repeat in repeats}.values())
 
 
 def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
@@ -125,17 +120,8 @@ def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number:
 
 def _record(repeat: Repeat, number: int, order: int) -> RepeatRecord:
     """Its record. `wall_s` is 0: no file states how long the tool ran."""
-    return RepeatRecord(
-        repeat.experiment.id,
-        number,
-        order,
-        repeat.t0,
-        0.0,
-        repeat.outcome,
-        repeat.samples,
-        dict(repeat.checks),
-        repeat.seen,
-    )
+    outcome, samples, checks = repeat.outcome, repeat.samples, dict(repeat.checks)
+    return RepeatRecord(repeat.experiment.id, number, order, repeat.t0, 0.0, outcome, samples, checks, repeat.seen)
 
 
 def _source_key(seen: Mapping[str, Any]) -> tuple[str, str]:

@@ -48,6 +48,11 @@ class ResultFile(Frozen):
     changed_s: float | None = None
     place: str = ""
 
+    def source(self) -> dict[str, str]:
+        """What a record states of it."""
+        digest = hashlib.sha256(self.data).hexdigest()
+        return {"file": self.name, "sha256": digest, "place": self.place, "kind": self.kind}
+
 
 class Given(Frozen):
     """What the user states beside the files: the machine, parameters as text, and the peaks of the hardware."""
@@ -112,12 +117,7 @@ def stated_repeat(file: ResultFile, found: StatedExperiment) -> Repeat:
         environment["stated"] = key
         key = content_key(environment)
     seen = {
-        "source": {
-            "file": file.name,
-            "sha256": hashlib.sha256(file.data).hexdigest(),
-            "place": file.place,
-            "kind": file.kind,
-        },
+        "source": file.source(),
         STATED: [_without(figure.document(), found.parameters) for figure in found.figures],
         "remarks": ["the figures are those of a table, without their repeats"],
     }
@@ -207,14 +207,7 @@ def _repeat(
     if content.libraries:
         environment["libraries"] = list(content.libraries)
     seen: dict[str, Any] = {
-        "source": {
-            "file": file.name,
-            "sha256": hashlib.sha256(file.data).hexdigest(),
-            "place": file.place,
-            "kind": file.kind,
-            "tool": content.tool,
-            "version": content.version,
-        },
+        "source": {**file.source(), "tool": content.tool, "version": content.version},
         "notes": dict(found.notes),
         "parameters_not_told": list(missing),
     }

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from seatrial.engine.ready import Ready, Runnable
@@ -274,11 +276,7 @@ def _number(text: str) -> float | None:
     """A number, possibly with a unit of bytes; None if the text is not a number."""
     text = text.strip().lower().removesuffix("b")
     unit = text[-1:] if text[-1:] in ("k", "m", "g") else ""
-    try:
-        return float(int(text.removesuffix(unit), 0)) * _UNITS[unit]
-    except ValueError:
-        pass
-    try:
-        return float(text.removesuffix(unit)) * _UNITS[unit]
-    except ValueError:
-        return None
+    for read in (partial(int, base=0), float):
+        with suppress(ValueError):
+            return float(read(text.removesuffix(unit))) * _UNITS[unit]
+    return None

@@ -29,6 +29,7 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.units import duration
+from seatrial.probes.file_systems import file_system_of
 
 FOLDER = "SEATRIAL_LOCK"
 """Names one more folder, for containers that share none of the usual ones."""
@@ -149,8 +150,7 @@ class OwnFiles(Struct):
 def lock_places() -> tuple[Path, ...]:
     """The folders of the files: $SEATRIAL_LOCK, and every common folder of this host that is safe and not shared with
     other hosts. Raises UsageError if $SEATRIAL_LOCK cannot be used."""
-    mounts = _mounts()
-    places = [place for place in _COMMON if _unsafe(place) is None and not _is_shared_by_hosts(place, mounts)]
+    places = [place for place in _COMMON if _unsafe(place) is None and not _is_shared_by_hosts(place)]
     named = os.environ.get(FOLDER)
     if named:
         if (why := _unsafe(Path(named))) is not None:
@@ -284,20 +284,6 @@ def _unsafe(place: Path) -> str | None:
     return None
 
 
-def _mounts() -> dict[str, str]:
-    """Device number -> type of the file system (proc_pid_mountinfo(5))."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    found = {}
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        if after and len(words := before.split()) > 2:
-            found[words[2]] = after.split()[0]
-    return found
-
-
-def _is_shared_by_hosts(place: Path, mounts: dict[str, str]) -> bool:
-    device = place.stat().st_dev
-    return mounts.get(f"{os.major(device)}:{os.minor(device)}", "").startswith(_SHARED_BY_HOSTS)
+def _is_shared_by_hosts(place: Path) -> bool:
+    found = file_system_of(os.path.realpath(place))
+    return found is not None and str(found["type"]).startswith(_SHARED_BY_HOSTS)

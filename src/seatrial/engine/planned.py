@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.engine.durations import Durations, MissingBuilds
-from seatrial.engine.events import Silent
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Refused
+from seatrial.engine.ready import Refused, Silent
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.environments.chosen import Environments, refuse_misspelt
+from seatrial.environments.compiler import variables_with
 from seatrial.environments.mpi import linked_mpi, mpi_of
-from seatrial.environments.target import variables_with
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import machine_identity

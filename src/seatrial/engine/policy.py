@@ -1,6 +1,4 @@
-"""When a group has enough repeats, each experiment on its own budget or a whole study on one, and the time that they
-share.
-"""
+"""When a group has enough repeats, each experiment on its own budget or a whole study on one; groups in progress."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from msgspec.structs import replace
 
 from seatrial.engine.group import FigureKey, Group, Member, Recorded, blocks_of, paired, paired_steps
 from seatrial.engine.pool import Pool
+from seatrial.engine.ready import Progress
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.stats.interval import MINIMUM_REPEATS, StoppingRule
 from seatrial.stats.sequential import LOOKS, Pairs, Steps, are_decided_now
@@ -32,6 +31,7 @@ class Policy(Protocol):
     @property
     def budget_source(self) -> object:
         """The object that the time is charged to; the policies of a study share one."""
+        return self
 
     def has_enough(self, group: Group) -> bool:
         """Whether the records show that the group is finished."""
@@ -40,28 +40,36 @@ class Policy(Protocol):
     def outside_s(self) -> float:
         """The time that this process spent on other things than repeats, in seconds, if the budget includes it; else
         0."""
+        return 0.0
 
     def begins(self, group: Group) -> None:
         """A group takes part, with what is recorded of it; groups come in the order of importance."""
+        return None
 
     def affords(self, group: Group) -> bool:
         """Whether there is time for another block."""
+        return True
 
     def made(self, member: Member, wall_s: float) -> None:
         """A repeat was made, and took `wall_s` seconds."""
+        return None
 
     def made_before(self, record: Recorded) -> None:
         """Another process made a repeat of the same study, or an earlier run."""
+        return None
 
     def changed(self, group: Group) -> None:
         """A group has more repeats, or is finished."""
+        return None
 
     def remaining_s(self, groups: list[Group]) -> float:
         """An upper bound of the time that these groups still take, in seconds."""
 
 
-class Alone(Struct):
-    """Each experiment has its own budget, and always gets the minimum number of repeats."""
+@dataclass(slots=True)
+class Alone(Policy):
+    """Each experiment has its own budget, for its repeats only, and always gets the minimum number of repeats. Members
+    keep their own times, and the rule checks the budget."""
 
     rule: StoppingRule
 
@@ -75,11 +83,6 @@ class Alone(Struct):
         """The maximum of the rule."""
         return self.rule.maximum
 
-    @property
-    def budget_source(self) -> object:
-        """Each experiment has its own."""
-        return self
-
     def has_enough(self, group: Group) -> bool:
         """Whether the rule stops every member. More time does not reopen a finished experiment: a member without new
         repeats is judged by the budget in its records."""
@@ -92,27 +95,6 @@ class Alone(Struct):
         rule = replace(self.rule, budget_s=budget_s)
         return _stops(rule, member, member.spent_s, member.next_s)
 
-    @property
-    def outside_s(self) -> float:
-        """Each experiment's budget is for its repeats only."""
-        return 0.0
-
-    def begins(self, group: Group) -> None:
-        """Does nothing: members keep their own times."""
-
-    def affords(self, group: Group) -> bool:
-        """Always True: the rule checks the budget."""
-        return True
-
-    def made(self, member: Member, wall_s: float) -> None:
-        """Does nothing: members keep their own times."""
-
-    def made_before(self, record: Recorded) -> None:
-        """Does nothing: members keep their own times."""
-
-    def changed(self, group: Group) -> None:
-        """Does nothing: members keep their own times."""
-
     def remaining_s(self, groups: list[Group]) -> float:
         """The rest of each budget, or the time of the minimum number of repeats if that is more."""
         return sum(self._remaining_s(member) for group in groups for member in group.alive)
@@ -123,7 +105,7 @@ class Alone(Struct):
 
 
 @dataclass(slots=True)
-class Pooled:
+class Pooled(Policy):
     """Experiments of a study without comparisons: repeated until each is precise, on one budget. The contenders of a
     sweep get at least the `minimum` that a test against the winner needs."""
 
@@ -230,7 +212,7 @@ class Compared(Pooled):
     def _is_decided(self, baseline: Member, candidate: Member) -> bool:
         if len(blocks_of(baseline, candidate)) not in LOOKS:
             return False  # no look is due; figures are not read for nothing
-        keys = [key for key in baseline.counted[0].values if self._decides(baseline, key)]
+        keys = [key for key in baseline.counted[0].figures.values if self._decides(baseline, key)]
         curves: dict[str, list[FigureKey]] = {}
         for key in keys:
             curves.setdefault(key[0], []).append(key)
@@ -262,3 +244,29 @@ def _stops(rule: StoppingRule, member: Member, spent_s: float, next_s: float) ->
     """Whether the rule stops an experiment."""
     figures = list(member.figures().values())
     return rule.decide(figures, spent_s, next_s, n=len(member.counted) if figures else 0) is not None
+
+
+class Entry(Struct):
+    """A group in progress."""
+
+    group: Group
+    policy: Policy
+    study: str
+    again: bool
+
+    def update(self) -> None:
+        """Check whether it is finished: it has enough repeats, or no member is left."""
+        self.group.is_finished = not self.group.alive or self.policy.has_enough(self.group)
+        self.policy.changed(self.group)
+
+
+def progress_of(entries: Sequence[Entry]) -> Progress:
+    """The progress of all groups together."""
+    still_open = [entry for entry in entries if not entry.group.is_finished]
+    policies = {id(entry.policy.budget_source): entry.policy for entry in still_open}
+    remaining_s = sum(
+        policy.remaining_s([entry.group for entry in still_open if entry.policy.budget_source is policy.budget_source])
+        for policy in policies.values()
+    )
+    members = sum(len(entry.group.members) for entry in entries)
+    return Progress(sum(len(entry.group.alive) for entry in still_open), members, remaining_s)

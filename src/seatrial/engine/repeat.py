@@ -12,17 +12,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.engine.compiled_programs import with_compilation
-from seatrial.engine.copies import Job, completed_together, jobs_of, outcome_together, overlap, record_together
 from seatrial.engine.judge import impossible_figure, judge, setting_not_in_force
-from seatrial.engine.probing import probe_reports, probed
 from seatrial.engine.ready import NotPreparedError, Ready
-from seatrial.engine.starting import link_of, start_of
-from seatrial.environments.private_copy import origins
+from seatrial.engine.starting import (
+    Job,
+    completed_together,
+    jobs_of,
+    link_of,
+    outcome_together,
+    overlap,
+    probe_reports,
+    probed,
+    record_together,
+    start_of,
+)
+from seatrial.environments.cached_files import origins
+from seatrial.environments.compiled import with_compilation
 from seatrial.errors import BuildError, ProtocolError, StoreError
 from seatrial.launch.local import Completed, Program, run_together
-from seatrial.launch.mpi import NoLauncherError
-from seatrial.launch.place import GRACE_S
+from seatrial.launch.mpi import GRACE_S, NoLauncherError
 from seatrial.launch.ranks import ending_of_ranks, rank_layout
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -32,7 +40,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
-from seatrial.places.guest.counters import guest_counters
+from seatrial.places.guest.inside import guest_counters
 from seatrial.plan.site_in_force import place_in_force
 from seatrial.probes.around import Around, look_around, seen_around
 from seatrial.probes.file_systems import file_system_of
@@ -82,8 +90,8 @@ def time_limit_s(ready: Ready) -> float:
 
 def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     """Run and record one claimed repeat. Raises StoreError if the record cannot be written."""
-    made = _run([(ready, claim)], machine)
-    return _record(made[0], writer, keep=keep)
+    (made,) = _run([(ready, claim)], machine)
+    return _record(made, writer, keep=keep)
 
 
 def make_together(
@@ -155,7 +163,8 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
             for job in jobs:
                 job.directory.mkdir(exist_ok=True)
                 inputs.enter_context(job.ready.program.prepared(job.ready, job.directory, time_limit_s(job.ready)))
-            before = None if ready_elsewhere(claimed) else look_around(cpus)
+            # What happens on this machine says nothing of what runs on another one.
+            before = None if any(one.ready.machine is not None for one in claimed) else look_around(cpus)
             with probed([(job.ready, job.directory) for job in jobs]):
                 programs = [
                     _program(job, command)
@@ -222,11 +231,6 @@ def _not_prepared(error: NotPreparedError) -> Outcome:
     return Outcome.failed(Stage.LAUNCH, str(error), error.evidence)
 
 
-def ready_elsewhere(claimed: Sequence[_Claimed]) -> bool:
-    """Whether these repeats run on another machine: what happens on this one says nothing of them."""
-    return any(one.ready.machine is not None for one in claimed)
-
-
 def _container(ready: Ready, directory: Path) -> dict[str, Any]:
     """The facts of the container or guest that it ran in."""
     if ready.container is None:
@@ -234,11 +238,8 @@ def _container(ready: Ready, directory: Path) -> dict[str, Any]:
     if ready.machine is None:
         return {"container": dict(ready.container.facts)}
     counted = guest_counters(directory)
-    return {VM: {**ready.container.facts, **counted}, "not_observed": _IN_A_GUEST, **_steal(counted)}
-
-
-def _steal(counted: Mapping[str, float]) -> dict[str, float]:
-    return {"steal_s": counted["steal_s"]} if "steal_s" in counted else {}
+    steal = {"steal_s": counted["steal_s"]} if "steal_s" in counted else {}
+    return {VM: {**ready.container.facts, **counted}, "not_observed": _IN_A_GUEST, **steal}
 
 
 def _cpu_s(launched: Sequence[Completed | OSError | NotPreparedError]) -> float | None:

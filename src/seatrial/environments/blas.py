@@ -8,6 +8,11 @@ A library is recognised by its symbols, and a separate process asks it which ker
 
 Libraries whose kernels use narrower vectors than this CPU has come after all others, and last those known to be slow on
 any CPU: builds without threads, ATLAS, and the reference BLAS of Netlib.
+
+A library selects its kernels when it is loaded, by a list of the processors that it knew when it was made: on a later
+CPU it may fall back to those of a processor 20 years older, with an eighth of the rate. So each library is loaded in a
+separate process and asked. Names and instruction sets of the kernels: OpenBLAS, TargetList.txt and dynamic*.c; BLIS,
+config_registry and frame/base/bli_arch.c; MKL names the instruction set itself.
 """
 
 from __future__ import annotations
@@ -16,25 +21,118 @@ import importlib.util
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.environments.blas_kernels import (
-    NO_KERNELS,
-    Kernels,
-    flags_of_this_cpu,
-    kernels_of,
-    vectors_of_cpu,
-    vectors_of_kernels,
-)
+from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.environments.asking import ask_once, last_object, remembered
 from seatrial.environments.elf import SharedObject, read_shared_object
-from seatrial.environments.library_files import library_files
-from seatrial.environments.remembered import remembered
+from seatrial.environments.loader import library_files
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
+from seatrial.machine.readers.cpuinfo import read_cpuinfo
 from seatrial.model.frozen import Frozen
+
+_SCRIPT = Path(__file__).with_name("ask_blas.py")
+_ASK_LIMIT_S = 30.0
+_CPUINFO = Path("/proc/cpuinfo")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+
+_SETS = ("SSE", "AVX", "AVX2 and FMA", "AVX-512")
+_KERNELS = (
+    "generic katmai coppermine northwood prescott banias yonah core2 penryn dunnington nehalem athlon opteron"
+    " opteron_sse3 barcelona bobcat atom nano viac3",
+    "sandybridge bulldozer piledriver steamroller",
+    "excavator haswell zen zen2 zen3",
+    "knl skx skylakex cooperlake sapphirerapids zen4 zen5",
+)
+"""Kernels for x86-64 by the vectors that they use: `_SETS`, in its order."""
+_MKL = (("avx-?512", 3), ("avx2|vector extensions 2", 2), ("avx|vector extensions", 1), ("sse|streaming simd", 0))
+
+
+class Kernels(Frozen):
+    """What a library reports: its version, and the processor whose kernels it selected; "" if it does not say."""
+
+    version: str = ""
+    core: str = ""
+
+
+NO_KERNELS = Kernels()
+"""Of a library that was not asked, or did not answer."""
+
+
+class Vectors(Frozen):
+    """The vectors of a processor or of kernels: `rank` orders the sets of one architecture, `name` is for people."""
+
+    rank: int
+    name: str
+
+
+def kernels_of(path: Path, prefix: str, suffix: str) -> Kernels:
+    """What the library selects on this CPU, with the variables that `cpu.gemm` leaves out of the environment left out.
+
+    Nothing if it cannot be loaded, or does not report it.
+    """
+    loader = tuple((name, os.environ[name]) for name in ("LD_LIBRARY_PATH", "FLEXIBLAS") if name in os.environ)
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError:
+        return NO_KERNELS
+    return _kernels_asked(path, prefix, suffix, changed, loader)
+
+
+@cache
+def _kernels_asked(path: Path, prefix: str, suffix: str, changed: int, loader: tuple[tuple[str, str], ...]) -> Kernels:
+    """`changed` and `loader` are only keys."""
+    variables: Mapping[str, str] = {
+        **{name: value for name, value in os.environ.items() if name not in KERNEL_VARIABLES},
+        **dict.fromkeys(_THREAD_VARIABLES, "1"),
+    }
+    words = [sys.executable, "-I", str(_SCRIPT), str(path), prefix, suffix]
+    try:
+        answer = ask_once(words, variables, _ASK_LIMIT_S, (_SCRIPT, path))
+        document = last_object(answer.stdout)
+        return Kernels(_printable(document["version"]), _printable(document["core"]))
+    except (BuildError, ValueError, KeyError, TypeError):
+        return NO_KERNELS
+
+
+def _printable(text: object) -> str:
+    return "".join(c for c in str(text) if c.isprintable())[:200]
+
+
+def vectors_of_kernels(core: str) -> Vectors | None:
+    """The vectors that the kernels for an x86-64 processor use; None for names that are not known here.
+
+    Arm's names do not say it: the length of SVE vectors depends on the processor, and is often that of NEON.
+    """
+    name = core.lower()
+    ranks = [rank for rank, names in enumerate(_KERNELS) if name in names.split()]
+    ranks += [rank for words, rank in _MKL if " " in name and re.search(words, name)]
+    return Vectors(ranks[0], _SETS[ranks[0]]) if ranks else None
+
+
+def vectors_of_cpu(flags: Collection[str]) -> Vectors | None:
+    """The widest vectors of an x86-64 CPU with these features (names of /proc/cpuinfo); None for others."""
+    if "sse2" not in flags:
+        return None
+    rank = 3 if "avx512f" in flags else 2 if {"avx2", "fma"} <= set(flags) else 1 if "avx" in flags else 0
+    return Vectors(rank, _SETS[rank])
+
+
+@cache
+def flags_of_this_cpu() -> frozenset[str]:
+    """The features that every CPU of this machine has; empty if unknown."""
+    try:
+        records = read_cpuinfo(_CPUINFO.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ParseError):
+        return frozenset()
+    return frozenset.intersection(*(record.flags for record in records))
+
 
 AUTO = "auto"
 FAMILIES = ("openblas", "mkl", "blis", "flexiblas", "armpl", "nvpl", "atlas", "reference", "other")
@@ -43,19 +141,9 @@ _WHY_SLOW = {"atlas": "ATLAS: tuned for the CPU that built it", "reference": "th
 _SLOW = frozenset(_WHY_SLOW)
 
 _FILES = (
-    "libblas.so.3",
-    "libflexiblas.so.3",
-    "libmkl_rt.so*",
-    "libopenblas*.so.0",
-    "libopenblas.so",
-    "libblis*.so.[0-9]",
-    "libblis-mt.so*",
-    "libarmpl_mp.so*",
-    "libarmpl_lp64_mp.so*",
-    "libnvpl_blas_lp64_gomp.so*",
-    "libblas64.so.3",
-    "libtatlas.so.3",
-    "libsatlas.so.3",
+    *("libblas.so.3", "libflexiblas.so.3", "libmkl_rt.so*", "libopenblas*.so.0", "libopenblas.so"),
+    *("libblis*.so.[0-9]", "libblis-mt.so*", "libarmpl_mp.so*", "libarmpl_lp64_mp.so*", "libnvpl_blas_lp64_gomp.so*"),
+    *("libblas64.so.3", "libtatlas.so.3", "libsatlas.so.3"),
 )
 """File names, in order of preference within one folder."""
 
@@ -74,7 +162,7 @@ _MARKS = (
 )
 """Family -> a prefix of symbols that only its libraries have."""
 
-_BEHIND = re.compile(r"lib(openblas|blis|mkl|flexiblas|armpl|nvpl|atlas)")
+BEHIND = re.compile(r"lib(openblas|blis|mkl|flexiblas|armpl|nvpl|atlas)")
 """A needed library that does the work: Debian's libblas.so.3 of OpenBLAS forwards to libopenblas.so.0."""
 
 _THREADS = ("pthread_create", "GOMP_parallel", "__kmpc_fork_call")
@@ -152,18 +240,18 @@ def why_chosen(chosen: Blas, choice: str, variables: Mapping[str, str] | None = 
     return f"found in {chosen.found}; {chosen.remark}{over}"
 
 
-def better_than(blas: Blas, variables: Mapping[str, str] | None = None) -> Blas | None:
+def better_than(blas: Blas) -> Blas | None:
     """The first library here without a drawback on this CPU, if this one has one; else None."""
     if not (blas.is_slow or blas.drawback):
         return None
-    others = (other for other in find_blas(variables) if other.path.resolve() != blas.path.resolve())
+    others = (other for other in find_blas() if other.path.resolve() != blas.path.resolve())
     return next((other for other in others if not (other.is_slow or other.drawback)), None)
 
 
 def _searched(variables: Mapping[str, str]) -> tuple[Blas, ...]:
     """The libraries in the order of the search."""
     found: dict[Path, Blas] = {}
-    for path, where in _candidates(variables):
+    for path, where in library_files(_FILES, _ROOTS, variables, _ALTERNATIVES):
         blas = _examine(path)
         if blas is not None:
             found.setdefault(path.resolve(), replace(blas, found=where))
@@ -237,10 +325,6 @@ def _named(ordered: Iterable[Blas]) -> tuple[Blas, ...]:
     return tuple(named)
 
 
-def _candidates(variables: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
-    return library_files(_FILES, _ROOTS, variables, _ALTERNATIVES)
-
-
 def _wheels() -> Iterator[Blas]:
     """OpenBLAS as packaged by the SciPy project: one shared library in the folder of a Python package."""
     for wheel in WHEELS:
@@ -272,7 +356,7 @@ def _recognise(path: Path, library: SharedObject) -> Blas | None:
     if spelling is None or not library.runs_on(platform.machine()):
         return None
     prefix, suffix = spelling
-    behind = [match[1] for needed in library.needed if (match := _BEHIND.match(needed))]
+    behind = [match[1] for needed in library.needed if (match := BEHIND.match(needed))]
     family = behind[0] if behind else _family(library, prefix)
     serial = family in ("openblas", "blis") and not behind and library.used.isdisjoint(_THREADS)
     return Blas(family, family, path, prefix, suffix, serial or family in _SLOW)

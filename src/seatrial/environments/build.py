@@ -18,11 +18,19 @@ from msgspec.structs import replace
 
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.cache import cache_folder, caches
-from seatrial.environments.cached_files import BUILD_FILE, KeptFile, Start, as_it_is, kept_file, make_file, needed_file
-from seatrial.environments.compiler import Compiler
+from seatrial.environments.cached_files import (
+    BUILD_FILE,
+    KeptFile,
+    Start,
+    as_it_is,
+    kept_file,
+    make_file,
+    needed_file,
+    private_copy,
+    private_top,
+)
+from seatrial.environments.compiler import Compiler, Target
 from seatrial.environments.native_sources import Unit, standard_headers, units_of, with_headers
-from seatrial.environments.private_copy import private_copy, private_top
-from seatrial.environments.target import Target
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.benchmark.program import Hello, parse_record
 from seatrial.model.environment.mpi import Mpi
@@ -64,21 +72,21 @@ class Environment(Frozen):
             for name, value in self.variables
             if name not in self.by_settings
         ]
-        added = {"added_flags": list(self.added_flags)} if self.added_flags else {}
         mpi = [] if self.mpi is None else [self.mpi.title]
-        return {
+        compiler = {
+            "path": self.compiler.identity,
+            "family": self.compiler.family,
+            "version": self.compiler.version,
+            "image": self.compiler.image,
+        }
+        document = {
             "name": " ".join([*mpi, self.compiler.name, *optimise, self.target.flags[0], *self.added_flags, *settings]),
-            **({} if self.mpi is None else {"mpi": self.mpi.document()}),
-            "compiler": {
-                "path": self.compiler.identity,
-                "family": self.compiler.family,
-                "version": self.compiler.version,
-                **({"image": self.compiler.image} if self.compiler.image else {}),
-            },
+            "mpi": None if self.mpi is None else self.mpi.document(),
+            "compiler": {name: text for name, text in compiler.items() if name != "image" or text},
             "flags": [*BASE_FLAGS, *self.target.flags],
-            **added,
-            **({"settings": dict(self.settings)} if self.settings else {}),
-            **({"variables": dict(self.variables)} if self.variables else {}),
+            "added_flags": list(self.added_flags),
+            "settings": dict(self.settings),
+            "variables": dict(self.variables),
             "target": {
                 "march": self.target.flags[0],
                 "isa": sorted(self.target.isa),
@@ -87,6 +95,7 @@ class Environment(Frozen):
             },
             "libc": self.libc,
         }
+        return {name: part for name, part in document.items() if part}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Environment:
@@ -108,6 +117,11 @@ class Environment(Frozen):
             Mpi.from_document(document["mpi"]) if "mpi" in document else None,
             tuple(document.get("settings", {}).items()),
         )
+
+    @property
+    def of_all(self) -> tuple[tuple[str, str | None], ...]:
+        """The variables of its MPI library, then its own, which override them."""
+        return (*(self.mpi.variables if self.mpi is not None else ()), *self.variables)
 
     @property
     def key(self) -> str:
@@ -181,7 +195,8 @@ def build(
         headers = _headers(environment, objects) if start is as_it_is else None
         side_by_side(partial(item.make, headers, start) for item in objects)
         inputs = [needed_file(item.path) for item in objects]
-        made = _linking(environment, inputs)
+        libraries = () if environment.mpi is None else environment.mpi.link_flags
+        made = (*_compiler_words(environment), *(str(item.path) for item in inputs), *libraries)
         make_file(made, program, _document_of_build(environment), inputs=inputs, start=start)
         kept, seconds = needed_file(program), time.perf_counter() - began_s
     path = private_copy(kept.data, kept.path)
@@ -247,18 +262,8 @@ def _headers(environment: Environment, objects: Sequence[_Object]) -> KeptFile |
 def _compiler_words(environment: Environment, unit: Unit | None = None) -> tuple[str, ...]:
     """What the user adds comes last, and so wins."""
     optimisation = (unit.optimisation,) if unit is not None and unit.optimisation else ()
-    return (
-        *environment.compiler.command,
-        *BASE_FLAGS,
-        *optimisation,
-        *environment.target.flags,
-        *environment.added_flags,
-    )
-
-
-def _linking(environment: Environment, objects: Sequence[KeptFile]) -> tuple[str, ...]:
-    libraries = () if environment.mpi is None else environment.mpi.link_flags
-    return (*_compiler_words(environment), *(str(item.path) for item in objects), *libraries)
+    own = (*environment.target.flags, *environment.added_flags)
+    return (*environment.compiler.command, *BASE_FLAGS, *optimisation, *own)
 
 
 def embedding(unit: Unit) -> tuple[str, ...]:

@@ -1,28 +1,186 @@
-"""Files that a compiler makes, in the cache under the hash of all their inputs: made once, and checked when read.
+"""Files that a compiler makes, in the cache under the hash of all their inputs, and private copies of what is run.
 
-The cache is shared by all results folders. A file is made in a private folder and renamed into place, so that other
-processes, or nodes with the same NFS home, never see half of one.
+The cache is shared by all results folders. A file is made once, and checked when read: in a private folder, renamed
+into place, so that other processes, or nodes with the same NFS home, never see half of one.
+
+What is run is so what was checked, also if a launcher starts it by its path on another node, whatever happens to the
+cache meanwhile. The folder of the copies is in the own cache, which nodes share, and is removed when the process ends;
+those of killed processes are removed by later ones: the name says which process it is of, by host, kernel and process
+namespace, id and start.
 """
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import hashlib
 import json
 import os
 import platform
+import re
+import secrets
 import shutil
+import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from seatrial.environments.asking import Started, ask
-from seatrial.environments.cache import cache_folder, caches, check_folder, keep_others_from_writing, make_folder
-from seatrial.environments.private_copy import private_copy, private_top
+from seatrial.environments.cache import (
+    cache_folder,
+    caches,
+    check_folder,
+    keep_others_from_writing,
+    make_folder,
+    own_cache,
+)
 from seatrial.errors import BuildError
 from seatrial.model.frozen import Frozen
+from seatrial.store.claim import kernel_and_namespace, process_start
+
+_OWNER = re.compile(r".*-([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}")
+_LEFTOVER_S = 30 * 86400.0
+
+
+def own_name(prefix: str = "") -> str:
+    """A new name for a folder of this process."""
+    owner = f"{platform.node()}-{kernel_and_namespace()}-{os.getpid()}-{process_start(os.getpid())}"
+    return f"{prefix}{owner}-{secrets.token_hex(4)}"
+
+
+def sweep(top: Path, prefix: str, remove: Callable[[Path], None]) -> None:
+    """Remove the folders in `top` whose names begin with `prefix` and whose processes are dead; of other hosts only
+    what is very old. What cannot be removed stays."""
+    with suppress(OSError):
+        for path in top.iterdir():
+            if not path.name.startswith(prefix):
+                continue
+            match = _OWNER.fullmatch(path.name)
+            if match and match[1] == kernel_and_namespace():
+                is_over = process_start(int(match[2])) != int(match[3])
+            else:
+                is_over = time.time() - path.lstat().st_mtime > _LEFTOVER_S
+            if is_over:
+                remove(path)
+
+
+@contextmanager
+def own_folder(
+    place: Path, prefix: str, mode: int = 0o700, remove: Callable[[Path], None] | None = None
+) -> Iterator[Path]:
+    """A new folder of this process in `place`, removed at the end; those of killed processes are removed first. Raises
+    OSError."""
+    remove = remove or (lambda path: shutil.rmtree(path, ignore_errors=True))
+    sweep(place, prefix, remove)
+    folder = place / own_name(prefix)
+    folder.mkdir(mode=0o700)
+    try:
+        folder.chmod(mode)
+        yield folder
+    finally:
+        remove(folder)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder whatever the permissions in it are, as far as its owner can."""
+
+    def retry(function: Callable[[str], object], name: str, error: object) -> None:
+        with suppress(OSError):
+            above = os.path.dirname(name)  # noqa: PTH120 - rmtree gives text
+            os.chmod(above, stat.S_IRWXU)  # noqa: PTH101
+            if os.path.isdir(name) and not os.path.islink(name):  # noqa: PTH112, PTH114
+                os.chmod(name, stat.S_IRWXU)  # noqa: PTH101
+                shutil.rmtree(name, ignore_errors=True)
+            else:
+                os.unlink(name)  # noqa: PTH108
+
+    shutil.rmtree(path, onerror=retry)
+
+
+_FOLDER = "running"
+
+_folders: dict[tuple[int, Path], Path] = {}
+_copies: dict[tuple[int, Path, Path, str], Path] = {}
+_origins: dict[str, str] = {}
+_digests: dict[str, str] = {}
+
+
+def private_copy(data: bytes, origin: Path) -> Path:
+    """A file of this process with this content, which was read from `origin`; the same one each time. `origin` itself
+    if the own cache cannot be written: then nobody but its owner can change it either. Raises CacheError."""
+    key = (os.getpid(), own_cache().path, origin, hashlib.sha256(data).hexdigest())
+    made = _copies.get(key)
+    if made is not None and made.exists():
+        return made
+    try:
+        made = fresh_folder() / origin.name
+        with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o500), "wb") as stream:
+            stream.write(data)
+    except OSError:
+        return origin
+    _copies[key] = made
+    _origins[str(made)] = str(origin)
+    _digests[str(made)] = key[3]
+    return made
+
+
+def fresh_folder() -> Path:
+    """A new folder of this process in the cache, which nodes share. Raises CacheError, OSError."""
+    folder = private_folder() / secrets.token_hex(4)
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def private_space() -> Path:
+    """The same. Raises CacheError, BuildError if it cannot be made."""
+    try:
+        return fresh_folder()
+    except OSError as error:
+        raise BuildError(
+            f"the cache {own_cache().path} cannot be written: {error.strerror or error}",
+            "set SEATRIAL_CACHE to a writable folder",
+        ) from error
+
+
+def origins(command: Iterable[str]) -> list[str]:
+    """A command as it is recorded: with the files of the cache in place of their copies."""
+    return [_origins.get(word, word) for word in command]
+
+
+def private_top(path: Path) -> Path:
+    """The folder with all copies of this process if `path` is one of them, else its own folder."""
+    return path.parents[1] if str(path) in _digests else path.parent
+
+
+def copies() -> Mapping[str, str]:
+    """Path -> SHA-256 of the copies that this process has made."""
+    return _digests
+
+
+def private_folder() -> Path:
+    """The folder of this process in the own cache, which nodes share; removed when the process ends. Raises CacheError,
+    OSError."""
+    top = own_cache().path / _FOLDER
+    key = (os.getpid(), top)
+    if key not in _folders or not _folders[key].exists():
+        make_folder(top)
+        check_folder(top)
+        sweep(top, "", lambda path: shutil.rmtree(path, ignore_errors=True))
+        folder = top / own_name()
+        folder.mkdir(mode=0o700)
+        _folders[key] = folder
+    return _folders[key]
+
+
+@atexit.register
+def _remove() -> None:
+    """Not by a forked child, which has the folders of its parent."""
+    for (pid, _), folder in _folders.items():
+        if pid == os.getpid():
+            shutil.rmtree(folder, ignore_errors=True)
+
 
 BUILD_FILE = "build.json"
 """Beside each file: how it was made, and its hash."""
@@ -83,65 +241,52 @@ def make_file(
     """Build in a private folder and rename it into place. Waits if another process of this user makes the same build.
     `environment` is the document that is stored beside it; `inputs` are the files of the cache among the words of the
     command, `start` is how it is started. Raises BuildError."""
-    home = place.parent
     try:
-        with private_folder(home) as private:
-            if kept_file(place) is None:
-                _make_in(private, command, place, environment, started, inputs, start)
+        with building_folder(place.parent) as private:
+            if kept_file(place) is not None:
+                return
+            made = private / place.name
+            began_s = time.perf_counter()
+            copies = {str(item.path): private_copy(item.data, item.path) for item in inputs}
+            folders = dict.fromkeys([private, *map(private_top, copies.values())])
+            # GCC adds the ending to what is included.
+            given = (str(copies.get(word, word)).removesuffix(".gch") for word in command)
+            words, variables = start([*given, "-o", str(made)], list(folders))
+            answer = ask(words, variables, _COMPILE_LIMIT_S, started)
+            kept = {
+                "environment": environment,
+                "command": list(command),
+                "warnings": answer.stderr,
+                "seconds": time.perf_counter() - began_s,
+                "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
+            }
+            (private / BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
+            keep_others_from_writing(private)
+            _put_in_place(private, place.parent, place.name)
     finally:
-        shutil.rmtree(home / "damaged", ignore_errors=True)
-
-
-def _make_in(
-    private: Path,
-    command: Sequence[str],
-    place: Path,
-    environment: Mapping[str, Any],
-    started: Started,
-    inputs: Sequence[KeptFile],
-    start: Start,
-) -> None:
-    made = private / place.name
-    began_s = time.perf_counter()
-    copies = {str(item.path): private_copy(item.data, item.path) for item in inputs}
-    folders = dict.fromkeys([private, *map(private_top, copies.values())])
-    given = (str(copies.get(word, word)).removesuffix(".gch") for word in command)  # GCC adds it to what is included
-    words, variables = start([*given, "-o", str(made)], list(folders))
-    answer = ask(words, variables, _COMPILE_LIMIT_S, started)
-    kept = {
-        "environment": environment,
-        "command": list(command),
-        "warnings": answer.stderr,
-        "seconds": time.perf_counter() - began_s,
-        "sha256": hashlib.sha256(made.read_bytes()).hexdigest(),
-    }
-    (private / BUILD_FILE).write_text(json.dumps(kept, indent=1), encoding="utf-8")
-    keep_others_from_writing(private)
-    _put_in_place(private, place.parent, place.name)
+        shutil.rmtree(place.parent / "damaged", ignore_errors=True)
 
 
 @contextmanager
-def private_folder(home: Path) -> Iterator[Path]:
+def building_folder(home: Path) -> Iterator[Path]:
     """A private folder beside `home` to build in. Waits first if another process of this user builds the same, which
     may then exist. Leftovers of builds killed on this host are removed, and the folder at the end.
 
     Raises BuildError if it cannot be made, and for any OSError while it is in use.
     """
-    private = home.with_name(f".{home.name}-{platform.node()}-{os.getpid()}")
     try:
         make_folder(home.parent)
         check_folder(home.parent)
-        with _alone(home.with_name(f".{home.name}.lock")):
-            _sweep(home)
-            private.mkdir(mode=0o755)
+        with (
+            _alone(home.with_name(f".{home.name}.lock")),
+            own_folder(home.parent, f".{home.name}-", mode=0o755) as private,
+        ):
             yield private
     except OSError as error:
         raise BuildError(
             f"{home.parent.name} cannot be stored in {home.parent}: {error.strerror or error}",
             "set SEATRIAL_CACHE to a writable folder",
         ) from error
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
 
 
 @contextmanager
@@ -162,14 +307,6 @@ def _alone(lock: Path) -> Iterator[None]:
             yield
         finally:
             lock.unlink(missing_ok=True)
-
-
-def _sweep(home: Path) -> None:
-    """Remove leftovers of builds of this program that were killed on this host."""
-    for path in home.parent.glob(f".{home.name}-{platform.node()}-*"):
-        pid = path.name.rpartition("-")[2]
-        if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _put_in_place(private: Path, home: Path, stem: str) -> None:

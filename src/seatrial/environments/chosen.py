@@ -18,14 +18,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.environments.build import Environment, kept_environments, libc_version
-from seatrial.environments.compiler import compiler_named, first_compiler
+from seatrial.environments.compiler import DECISIVE_FEATURES, compiler_named, first_compiler, resolve_target
 from seatrial.environments.mpi import NoMpiError, choose_mpi, discover_mpis, find_mpis, find_runtimes, library_for
 from seatrial.environments.mpi_settings import setting_variables
-from seatrial.environments.target import DECISIVE_FEATURES, resolve_target
 from seatrial.errors import BuildError, NoCompilerError, UnknownNameError, UsageError, did_you_mean
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.environment.site import SiteEnvironment
+from seatrial.model.json_object import plain
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.record import content_key
 from seatrial.plan.site_in_force import first_site_environment, site_environment, site_in_force
@@ -107,21 +107,8 @@ def absent_environment(choice: EnvironmentChoice) -> tuple[str, Mapping[str, Any
     can be measured. ("", None) if nothing was chosen."""
     if choice == AS_IT_IS:
         return "", None
-    chosen = {
-        "mpi": choice.mpi,
-        "compiler": choice.compiler,
-        "flags": list(choice.flags),
-        "settings": dict(choice.mpi_settings),
-        "variables": dict(choice.variables),
-        "container": choice.container,
-        "container_runtime": choice.container_runtime,
-        "container_mpi": choice.container_mpi,
-        "container_mounts": choice.container_mounts,
-        "container_devices": choice.container_devices,
-        "container_build": choice.container_build,
-        "vm": choice.vm,
-    }
-    document = {"name": "not available here", "chosen": {name: value for name, value in chosen.items() if value}}
+    chosen = {name: value for name, value in plain(choice).items() if value}
+    document = {"name": "not available here", "chosen": chosen}
     return content_key(document), document
 
 
@@ -159,7 +146,8 @@ def _kept(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> 
     for environment in kept_environments():
         if environment.target.isa != isa & DECISIVE_FEATURES or environment.libc != libc_version():
             continue
-        if choice.compiler is not None and not _is_called(environment, choice.compiler):
+        command = environment.compiler.command[-1]
+        if choice.compiler not in (None, command, Path(command).name):
             continue
         if not with_mpi and environment.mpi is None:
             yield environment
@@ -167,11 +155,6 @@ def _kept(choice: EnvironmentChoice, isa: frozenset[str], *, with_mpi: bool) -> 
             found = library_for(environment.mpi)
             if found is not None and choice.mpi in (None, found.name, *found.aliases):
                 yield replace(environment, mpi=found)
-
-
-def _is_called(environment: Environment, compiler: str) -> bool:
-    command = environment.compiler.command[-1]
-    return compiler in (command, Path(command).name)
 
 
 _COMPILERS = ("g++", "clang++", "icpx", "icpc", "nvc++", "amdclang++", "armclang++", "FCC", "CC", "c++", "crayCC")

@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from seatrial.environments.asking import once_for_each_file
 from seatrial.environments.elf import read_sections
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
@@ -222,3 +224,30 @@ def _text_at(data: bytes, at: int) -> str:
         return ""
     text = data[at : at + _LONGEST].partition(b"\0")[0].decode("utf-8", "replace")
     return "".join(c for c in text if c.isprintable())
+
+
+_MOST_PROGRAMS = 8
+
+
+def with_compilation(notes: Mapping[str, Any]) -> dict[str, Any]:
+    """The notes, with `compiler` and `flags` of each of the `programs` that states them. A file is read once."""
+    programs = notes.get("programs")
+    if not isinstance(programs, Mapping):
+        return dict(notes)
+    found: dict[str, Any] = {}
+    for number, (name, entry) in enumerate(programs.items()):
+        path = entry.get("path") if isinstance(entry, Mapping) else None
+        stated = _stated(path) if isinstance(path, str) and number < _MOST_PROGRAMS else Compilation()
+        said = {key: text for key, text in (("compiler", stated.compiler), ("flags", stated.flags)) if text}
+        found[name] = {**entry, **said} if said else entry
+    return {**notes, "programs": found}
+
+
+def _stated(path: str) -> Compilation:
+    try:
+        return _read(Path(path))
+    except (OSError, ValueError):
+        return Compilation()
+
+
+_read = once_for_each_file(compilation_of)

@@ -87,28 +87,11 @@ def read_shared_object(path: Path) -> SharedObject:
         return SharedObject(str(file.elf["e_machine"]), soname, needed, frozenset(defined), frozenset(used))
 
 
-def needed_libraries(path: Path) -> tuple[str, ...]:
-    """The libraries that a program or shared library was linked with, by the names in its file (DT_NEEDED).
-
-    Raises ParseError for any other content, OSError if it cannot be read.
-    """
-    return names_in(path)[1]
-
-
 def names_in(path: Path) -> tuple[str, tuple[str, ...]]:
     """The name by which a shared library is needed (DT_SONAME; "" for programs), and those of the libraries that it
-    needs. Raises as `needed_libraries`."""
+    needs (DT_NEEDED), as it was linked. Raises ParseError for any other content, OSError if it cannot be read."""
     with _opened(path) as file:
         return file.dependencies()
-
-
-def interpreter(path: Path) -> str | None:
-    """The dynamic loader that a program names (PT_INTERP); None: it is linked statically, or a shared library.
-
-    Raises ParseError for any other content, OSError if it cannot be read.
-    """
-    with _opened(path) as file:
-        return file.interpreter()
 
 
 def read_functions(path: Path) -> Functions:
@@ -171,19 +154,6 @@ class _File:
         parts = self._parsed(form, self.elf["e_phoff"], self.elf["e_phnum"], self.elf["e_phentsize"])
         return tuple((p["p_offset"], p["p_vaddr"], p["p_filesz"]) for p in parts if p["p_type"] == "PT_LOAD")
 
-    def interpreter(self) -> str | None:
-        """The path in the segment PT_INTERP, or None."""
-        form = self.elf.structs.Elf_Phdr
-        for part in self._parsed(form, self.elf["e_phoff"], self.elf["e_phnum"], self.elf["e_phentsize"]):
-            if part["p_type"] == "PT_INTERP":
-                start = part["p_offset"]
-                return (
-                    bytes(self._image[start : start + min(part["p_filesz"], 4096)])
-                    .rstrip(b"\0")
-                    .decode("utf-8", "replace")
-                )
-        return None
-
     def symbols(self, kind: str) -> Iterator[tuple[Iterator[tuple[int, ...]], bytes]]:
         """Each symbol table of one type: its entries as the fields of _SYMBOL, and its string table."""
         for section in self._sections:
@@ -219,12 +189,8 @@ class _File:
         return found
 
     def _first_bytes(self, section: Any, most_B: int) -> bytes:
-        begin, size = section["sh_offset"], section["sh_size"]
-        if begin + size > len(self._image):
-            raise ValueError("it is cut off")
         is_compressed = section["sh_flags"] & _COMPRESSED
-        content = self._image[begin : begin + (min(size, 2 * most_B) if is_compressed else min(size, most_B))]
-        self._read(len(content))
+        content = self._content(section, 2 * most_B if is_compressed else most_B)
         if not is_compressed:
             return content
         kind, _, _, _ = _COMPRESSION.unpack_from(content)
@@ -262,10 +228,12 @@ class _File:
             raise ValueError("a string table is not terminated")
         return strings
 
-    def _content(self, section: Any) -> bytes:
+    def _content(self, section: Any, most_B: int = _MOST_READ_B + 1) -> bytes:
+        """The first bytes of a section; all of it, or what is too much."""
         begin, size = section["sh_offset"], section["sh_size"]
         if begin + size > len(self._image):
             raise ValueError("it is cut off")
+        size = min(size, most_B)
         self._read(size)
         return self._image[begin : begin + size]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,7 @@ def local_cpus(address: str, folder: Path = _PCI_DEVICES) -> frozenset[int]:
 
 def lacking_gpu() -> str | None:
     """Why no device can be measured here, judged by files alone; None if there is a driver."""
-    try:
+    with suppress(OSError):
         if any(_VENDORS.glob("*.icd")):
             return None
-    except OSError:
-        pass
     return None if Path("/dev/nvidiactl").exists() else f"no GPU driver and no PoCL found; {HOW_TO_GET_ONE}"

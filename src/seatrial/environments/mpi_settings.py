@@ -7,7 +7,6 @@ that it does not have is an error that lists the available ones: nothing is set 
 from __future__ import annotations
 
 import difflib
-import json
 import os
 import re
 import sys
@@ -15,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.remembered import ask_once
+from seatrial.environments.asking import ask_once, last_object
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import (
     BINDING,
@@ -64,7 +63,7 @@ def _read(library: Path, variables: tuple[tuple[str, str], ...]) -> ControlVaria
     words = [sys.executable, "-I", str(_SCRIPT), str(library)]
     answer = ask_once(words, {**clean, **dict(variables)}, files=(_SCRIPT, library))
     try:
-        document = json.loads(answer.stdout.rpartition("\n{")[2] if "\n{" in answer.stdout else answer.stdout)
+        document = last_object(answer.stdout)
         return ControlVariables(
             str(document["version"]),
             {
@@ -189,7 +188,7 @@ _KINDS = ("sched_", "tsp_", "gentran_", "")
 def _mpich_algorithm(mpi: Mpi, variables: ControlVariables, operation: str, algorithm: str) -> Mapping[str, str]:
     """Sets the algorithm by name. The device must not replace it by its own, and if the algorithm does not support a
     call, the library must fail instead of silently using another."""
-    bare = operation.replace("-", "_").upper()
+    bare = _in_capitals(operation)
     name = f"MPIR_CVAR_{bare}_INTRA_ALGORITHM"
     known = variables.variables.get(name)
     own = _chosen(mpi, operation, algorithm, [] if known is None else _named_in_help(known.text))
@@ -250,15 +249,16 @@ _INTEL_TRANSPORTS: Mapping[str, Mapping[str, str]] = {
 def _intel_algorithm(mpi: Mpi, operation: str, algorithm: str) -> Mapping[str, str]:
     """Presets have numbers, which its reference lists; since 2021.14 there are more presets than algorithms, so a name
     would be ambiguous."""
+    name = f"I_MPI_ADJUST_{_in_capitals(operation)}"
     if not re.fullmatch(r"[0-9]{1,3}", algorithm):
         raise NoSettingError(
             f"{mpi.title} uses numbers, not names, for the algorithms of {operation}",
-            f"use the number that its reference lists for I_MPI_ADJUST_{_intel(operation)}, such as {operation}:1",
+            f"use the number that its reference lists for {name}, such as {operation}:1",
         )
-    return {f"I_MPI_ADJUST_{_intel(operation)}": algorithm}
+    return {name: algorithm}
 
 
-def _intel(operation: str) -> str:
+def _in_capitals(operation: str) -> str:
     return operation.replace("-", "_").upper()
 
 

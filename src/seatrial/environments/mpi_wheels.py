@@ -6,16 +6,14 @@ wheel into a private folder, which is renamed into place, so half a library is n
 
 from __future__ import annotations
 
-import os
-import platform
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.environments.asking import ask
 from seatrial.environments.cache import cache_folder, check_folder, keep_others_from_writing, make_folder
+from seatrial.environments.cached_files import own_folder
 from seatrial.environments.mpi import discover_mpis
 from seatrial.errors import BuildError, UnknownNameError, UsageError
 from seatrial.model.environment.mpi import Mpi
@@ -49,49 +47,42 @@ def install_wheel(name: str, version: str | None = None) -> Mpi:
 def _install(name: str, version: str | None, folder: Path) -> str:
     """Install a wheel with pip into its own prefix. Returns its version."""
     wanted = name if version is None else f"{name}=={version}"
-    private = folder / f".{name}-{platform.node()}-{os.getpid()}"
-    _sweep(folder, name)
+    is_made = False
     try:
         make_folder(folder)
         check_folder(folder)
-        private.mkdir(mode=0o700)
+        with own_folder(folder, f".{name}-") as private:
+            is_made = True
+            _run_pip(wanted, private)
+            found = _version_in(private, name)
+            home = folder / f"{name}-{found}"
+            keep_others_from_writing(private)
+            try:
+                _root(private).rename(home)
+            except OSError:
+                if not home.is_dir():  # else it exists, or another process put it there meanwhile
+                    raise
+            return found
     except OSError as error:
-        raise MpiWheelError(
-            f"{wanted} cannot be stored in {folder}: {error.strerror or error}",
-            "set SEATRIAL_CACHE to a writable folder",
-        ) from error
-    try:
-        command = _pip_command(wanted, private)
-        try:
-            ask(command)
-        except BuildError as error:
-            raise MpiWheelError(
-                f"the wheel {wanted} cannot be installed: {_reason(error)}",
-                f"check why pip fails: {' '.join(command[:-2])} DIR {wanted}; without the network, give pip a folder "
-                "that holds the wheel (PIP_NO_INDEX=1 PIP_FIND_LINKS=DIR)",
-                tuple(command),
-                error.output,
-            ) from error
-        found = _version_in(private, name)
-        home = folder / f"{name}-{found}"
-        keep_others_from_writing(private)
-        try:
-            _root(private).rename(home)
-        except OSError:
-            if not home.is_dir():  # else it exists, or another process put it there meanwhile
-                raise
-        return found
-    except OSError as error:
-        raise MpiWheelError(f"{wanted} cannot be moved into {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
+        how, todo = ("moved into", "") if is_made else ("stored in", "set SEATRIAL_CACHE to a writable folder")
+        raise MpiWheelError(f"{wanted} cannot be {how} {folder}: {error.strerror or error}", todo) from error
 
 
-def _pip_command(wanted: str, prefix: Path) -> list[str]:
+def _run_pip(wanted: str, prefix: Path) -> None:
     """Only wheels: a source distribution would run its own code. The user's Python is not changed."""
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1", "install")
     options = ("--quiet", "--no-deps", "--only-binary=:all:", "--ignore-installed", "--no-compile", "--no-user")
-    return [*pip, *options, "--prefix", str(prefix), wanted]
+    command = [*pip, *options, "--prefix", str(prefix), wanted]
+    try:
+        ask(command)
+    except BuildError as error:
+        raise MpiWheelError(
+            f"the wheel {wanted} cannot be installed: {_reason(error)}",
+            f"check why pip fails: {' '.join(command[:-2])} DIR {wanted}; without the network, give pip a folder "
+            "that holds the wheel (PIP_NO_INDEX=1 PIP_FIND_LINKS=DIR)",
+            tuple(command),
+            error.output,
+        ) from error
 
 
 def _reason(error: BuildError) -> str:
@@ -115,14 +106,6 @@ def _version_in(prefix: Path, name: str) -> str:
 def _root(prefix: Path) -> Path:
     """The folder that pip installed into: Debian's Python adds `local` to the prefix."""
     return prefix / "local" if (prefix / "local" / "bin").is_dir() else prefix
-
-
-def _sweep(folder: Path, name: str) -> None:
-    """Remove leftovers of installations that were killed on this host."""
-    for path in folder.glob(f".{name}-{platform.node()}-*"):
-        pid = path.name.rpartition("-")[2]
-        if pid == str(os.getpid()) or (pid.isdigit() and not Path(f"/proc/{pid}").exists()):
-            shutil.rmtree(path, ignore_errors=True)
 
 
 def _library_in(prefix: Path) -> Mpi:

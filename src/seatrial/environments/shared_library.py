@@ -12,14 +12,14 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from seatrial.environments.asking import ask, side_by_side
 from seatrial.environments.cache import cache_folder, caches, keep_others_from_writing
-from seatrial.environments.cached_files import private_folder
+from seatrial.environments.cached_files import building_folder, private_copy
 from seatrial.environments.compiler import Compiler
-from seatrial.environments.private_copy import private_copy
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.model.results.record import content_key
 
@@ -59,16 +59,7 @@ def build_library(
 
     Raises BuildError with the compiler's message, NoCompilerError if there is neither compiler nor library.
     """
-    key = _key((*_FLAGS, *_SHARED, *link_flags), sources, texts)
-    if compiler is None:
-        return _kept(key, f"lib{name}.so")
-    command = c_compiler(compiler)
-    library = _folder(key, command, compiler) / f"lib{name}.so"
-    if (found := _found(library)) is None:
-        words = (*command, *_FLAGS)
-        _make(words, sources, texts, [(*words, *_SHARED)], link_flags, library)
-        found = _found(library)
-    return found or library
+    return _built(f"lib{name}.so", compiler, sources, texts, _FLAGS, (_SHARED,), link_flags)
 
 
 def build_program(name: str, compiler: Compiler | None, sources: Sequence[Path]) -> Path:
@@ -78,20 +69,29 @@ def build_program(name: str, compiler: Compiler | None, sources: Sequence[Path])
 
     Raises BuildError with the compiler's message, NoCompilerError if there is neither compiler nor program.
     """
-    key = _key((*_PLAIN_FLAGS, *_STATIC), sources, {})
+    return _built(name, compiler, sources, {}, _PLAIN_FLAGS, (_STATIC, ()))
+
+
+def _built(
+    name: str,
+    compiler: Compiler | None,
+    sources: Sequence[Path],
+    texts: Mapping[str, str],
+    flags: Sequence[str],
+    links: Sequence[Sequence[str]],
+    link_flags: Sequence[str] = (),
+) -> Path:
+    """A file of this name, linked in the first of the ways `links` that succeeds."""
+    key = _key((*flags, *links[0], *link_flags), sources, texts)
     if compiler is None:
         return _kept(key, name)
     command = c_compiler(compiler)
-    program = _folder(key, command, compiler) / name
-    if (found := _found(program)) is None:
-        words = (*command, *_PLAIN_FLAGS)
-        _make(words, sources, {}, [(*words, *_STATIC), words], (), program)
-        found = _found(program)
-    return found or program
-
-
-def _search(sources: Sequence[Path]) -> list[str]:
-    return [f"-I{folder}" for folder in sorted({source.parent for source in sources})]
+    product = _folder(key, command, compiler) / name
+    if (found := _found(product)) is None:
+        words = (*command, *flags)
+        _make(words, sources, texts, [(*words, *link) for link in links], link_flags, product)
+        found = _found(product)
+    return found or product
 
 
 def _folder(key: str, command: Sequence[str], compiler: Compiler) -> Path:
@@ -150,13 +150,14 @@ def _make(
     """Build in a private folder and rename into place, so that no process loads half a library. Sources are compiled in
     parallel, and linked by the first of the commands `links` that succeeds."""
     home = product.parent
-    with private_folder(home) as private:
+    with building_folder(home) as private:
         if _found(product) is not None:
             return
         for name, text in texts.items():
             (private / name).write_text(text, encoding="ascii")
         environment = {**os.environ, "TMPDIR": str(private)}  # killed compilers leave files there
-        words = (*command, "-pipe", *_search(sources), "-c")
+        search = [f"-I{folder}" for folder in sorted({source.parent for source in sources})]
+        words = (*command, "-pipe", *search, "-c")
         files = [*(private / name for name in texts), *sources]
         objects = [str(private / f"{number}.o") for number in range(len(files))]
         compiling = [[*words, str(path), "-o", made] for path, made in zip(files, objects, strict=True)]
@@ -170,9 +171,7 @@ def _make(
 
 def _link(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> None:
     for command in commands[:-1]:
-        try:
+        with suppress(BuildError):
             ask(command, environment, _COMPILE_LIMIT_S)
             return
-        except BuildError:
-            continue
     ask(commands[-1], environment, _COMPILE_LIMIT_S)

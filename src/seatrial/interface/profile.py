@@ -13,7 +13,7 @@ from seatrial.analysis.network_fit import network_tables
 from seatrial.analysis.profile_folder import judged_profiles, node_limits, profiles_of_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
-from seatrial.launch.attached import Ended
+from seatrial.launch.local import Ended
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import filled
 from seatrial.model.secrets import masked_words

@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from seatrial.analysis.results import Asked, RunResult, results_of, trial_of
 from seatrial.analysis.study_results import study_result
-from seatrial.engine.clock import Clock
-from seatrial.engine.events import Listener, Silent
 from seatrial.engine.host_lock import HostLock, users_named
-from seatrial.engine.ready import Refused
+from seatrial.engine.pool import Clock
+from seatrial.engine.ready import Listener, Refused, Silent
 from seatrial.engine.trial import Trial, TrialRun
 from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError

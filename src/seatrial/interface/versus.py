@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from seatrial.analysis.results import RunResult
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.events import Listener
+from seatrial.engine.ready import Listener
 from seatrial.errors import UsageError
 from seatrial.interface.compare import margin_given
 from seatrial.interface.run import run

@@ -9,8 +9,7 @@ from typing import Any
 from msgspec import convert, to_builtins
 
 from seatrial.analysis.results import RunResult
-from seatrial.engine.events import Listener
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Listener, Ready, Refused
 from seatrial.errors import UsageError
 from seatrial.jobs.folder import JobFolder
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice

@@ -18,11 +18,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.engine.engine import Work
-from seatrial.engine.events import Silent
 from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Ready, Refused, Silent
 from seatrial.engine.study_work import study_work
 from seatrial.engine.trial import BUDGET_EACH_S, keep_trial
 from seatrial.environments.chosen import Environments
@@ -51,7 +50,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome, Stage
-from seatrial.places.rank_helpers import node_helpers
+from seatrial.places.rank_helpers import helper
 from seatrial.plan.points import Point
 from seatrial.probes.variables import starts_of_performance_variables
 from seatrial.stats.interval import StoppingRule
@@ -97,7 +96,7 @@ class NodeJob(Frozen):
 def node_job(command: Command, points: Sequence[Point], machine: Machine, folder: ResultsFolder, cpu: str) -> NodeJob:
     """The job for these points on nodes like this machine. Raises UsageError for what was named and needs Python there,
     BuildError for programs that cannot be built here."""
-    return NodeJob(_plan(command, _prepared(points, machine), folder), cpu, *node_helpers())
+    return NodeJob(_plan(command, _prepared(points, machine), folder), cpu, helper("copy_facts"), helper("repeats"))
 
 
 def job_without_python(

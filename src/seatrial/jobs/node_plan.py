@@ -14,7 +14,7 @@ from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Policy, Pooled
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, time_limit_s, variables_of
-from seatrial.environments.private_copy import copies
+from seatrial.environments.cached_files import copies
 from seatrial.errors import BuildError
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.model.environment.mpi import CLUSTER_LINK
@@ -76,7 +76,7 @@ def _quoted(text: str) -> str:
 
 
 def name_in_job(path: str) -> str:
-    """Where a program of this process (environments/private_copy.py) is below the folder `programs` of a job."""
+    """Where a program of this process (environments/cached_files.py) is below the folder `programs` of a job."""
     return f"{copies()[path][:_DIGITS]}/{Path(path).name}"
 
 

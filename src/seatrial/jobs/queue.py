@@ -11,7 +11,7 @@ from seatrial.errors import ParseError, SeatrialError
 from seatrial.jobs.batch.job import JobState, JobStatus
 from seatrial.jobs.batch.system import BatchSystem
 from seatrial.model.frozen import Frozen
-from seatrial.processes.output import OutOfTimeError, Output, output_of
+from seatrial.processes.start import OutOfTimeError, Output, output_of
 
 _LIMIT_S = 120.0
 _MOST_IDS = 200

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.analysis.results import RunResult
-from seatrial.engine.building import build_helpers, build_points
+from seatrial.engine.prepare import build_helpers, build_points
 from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
 from seatrial.jobs.folder import JobFolder, Phase

@@ -13,7 +13,7 @@ from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.model.environment.site import JobOptions, Partition, Place, Site, System
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.home import FOLDER
-from seatrial.places.cluster.slurm import PARTITION, variables
+from seatrial.places.cluster.up import PARTITION, variables
 from seatrial.plan.site_file import site_of
 from seatrial.store.job_marks import IN_JOB
 

@@ -1,6 +1,8 @@
 """The nodes of the allocation that this process runs in, what they are, and this machine with those that are like it.
 
 Slurm: sbatch(1), srun(1), "OUTPUT ENVIRONMENT VARIABLES". PBS: qsub(1), `PBS_NODEFILE`. LSF: `LSB_DJOB_HOSTFILE`.
+The leaf switch of each node is as Slurm's topology.conf(5) states it, and the same with more keys in what `scontrol
+show topology` prints. A block of nodes (topology/block) counts as the nodes of a switch.
 """
 
 from __future__ import annotations
@@ -8,8 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,16 +20,64 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.launch.node_probe import machines_in
-from seatrial.launch.switches import leaf_switches
 from seatrial.machine.live import discover_live
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import expand_hosts, fold_hosts
 from seatrial.model.machine.identity import unlike
 from seatrial.model.machine.machine import Allocation, LeftOut, Machine, Node
 from seatrial.plan.site_in_force import place_in_force
-from seatrial.processes.output import OutOfTimeError, Output, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
+_TOPOLOGY_LIMIT_S = 10.0
 _MOST_B = 16 << 20
+_USUAL = Path("/etc/slurm/slurm.conf")
+_PAIR = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)", re.ASCII)
+_OF_BATCH = ("SLURM_JOB_ID", "SLURM_CONF")
+
+
+def leaf_switches(variables: Mapping[str, str]) -> dict[str, str]:
+    """Node -> leaf switch: by `scontrol` where Slurm is there, else by the topology.conf beside its configuration;
+    empty if neither states any."""
+    if any(name in variables for name in _OF_BATCH):
+        try:
+            done = output_of(["scontrol", "show", "topology"], dict(variables), _TOPOLOGY_LIMIT_S)
+        except (OSError, OutOfTimeError):
+            done = None
+        if done is not None and done.returncode == 0 and (found := leaves_in(done.stdout.decode("utf-8", "replace"))):
+            return found
+    file = Path(variables.get("SLURM_CONF") or _USUAL).with_name("topology.conf")
+    try:
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            return leaves_in(stream.read(_MOST_B))
+    except OSError:
+        return {}
+
+
+def leaves_in(text: str) -> dict[str, str]:
+    """Node -> leaf switch, from the text of either form; lines that are not valid are ignored."""
+    found: dict[str, str] = {}
+    for line in _joined_lines(text):
+        pairs = {key.lower(): value for key, value in _PAIR.findall(line)}
+        name = pairs.get("switchname") or pairs.get("blockname")
+        if name is None or "switches" in pairs or "nodes" not in pairs:
+            continue
+        try:
+            found.update(dict.fromkeys(expand_hosts(pairs["nodes"]), name))
+        except ValueError:
+            continue
+    return found
+
+
+def _joined_lines(text: str) -> Iterator[str]:
+    """Without comments, continued lines joined."""
+    kept = ""
+    for line in text.splitlines():
+        own = line.partition("#")[0].rstrip()
+        if own.endswith("\\"):
+            kept += own[:-1] + " "
+            continue
+        yield kept + own
+        kept = ""
 
 
 class Allocated(Frozen):
@@ -164,13 +215,8 @@ def _run(words: Sequence[str], variables: Mapping[str, str]) -> tuple[str, str]:
         return "", f"{words[0]} did not end within {_LIMIT_S:g} s"
     except OSError as error:
         return "", f"{words[0]} cannot be started: {os.strerror(error.errno) if error.errno else error}"
-    text = done.stdout.decode("utf-8", "replace")
-    return text, "" if done.returncode == 0 else _failure(words[0], done)
-
-
-def _failure(name: str, done: Output) -> str:
-    said = " ".join(done.stderr.decode("utf-8", "replace").split())[-_LONGEST_SAID:]
-    return f"{name}: {said or f'exit status {done.returncode}'}"
+    said = " ".join(done.stderr.decode("utf-8", "replace").split())[-_LONGEST_SAID:] or f"exit status {done.returncode}"
+    return done.stdout.decode("utf-8", "replace"), "" if done.returncode == 0 else f"{words[0]}: {said}"
 
 
 _log = logging.getLogger(__name__)

@@ -1,12 +1,15 @@
-"""Runs programs on this machine, with a time limit, and leaves no process of theirs running."""
+"""Runs programs on this machine: with a time limit, leaving no process of theirs running; or one in the foreground,
+with the terminal, standard input and signals of seatrial, without a time limit.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from seatrial.model.frozen import Frozen
@@ -49,7 +52,7 @@ class Completed(Frozen):
 
 class Program(Frozen):
     """What to start: a command, its environment, the folder for its stdout and stderr, and its working directory (None:
-    the current one). `grace_s`: the time that it has after SIGTERM to end its own descendants (launch/place.py); 0:
+    the current one). `grace_s`: the time that it has after SIGTERM to end its own descendants (launch/mpi.py); 0:
     they are ended with it. `cpus`: those that it may use; None: all that this process may use."""
 
     command: Sequence[str]
@@ -61,11 +64,7 @@ class Program(Frozen):
 
 
 def run(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    directory: Path,
-    limit_s: float,
-    runs_in: Path | None = None,
+    command: Sequence[str], environment: Mapping[str, str], directory: Path, limit_s: float, runs_in: Path | None = None
 ) -> Completed:
     """Run a command and wait for it; stdout and stderr go to files in `directory`.
 
@@ -167,11 +166,97 @@ def _pipe(owner: ExitStack) -> tuple[int, int]:
 
 def evidence_in(directory: Path) -> str:
     """The end of stderr, or of stdout if stderr is empty."""
-    for name in ("stderr", "stdout"):
-        path = directory / name
-        with path.open("rb") as stream:
-            stream.seek(max(0, path.stat().st_size - EVIDENCE_BYTES))
-            text = stream.read().decode("utf-8", "replace").strip()
-        if text:
-            return text
-    return ""
+    ends = (end_of(directory / name, EVIDENCE_BYTES).strip() for name in ("stderr", "stdout"))
+    return next(filter(None, ends), "")
+
+
+def end_of(file: Path, most_B: int) -> str:
+    """The last bytes of a file, as text. Raises OSError."""
+    with file.open("rb") as stream:
+        stream.seek(max(0, os.fstat(stream.fileno()).st_size - most_B))
+        return stream.read(most_B).decode("utf-8", "replace")
+
+
+_SIGNALLED = 128
+_FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+FORWARDED = (*_FROM_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that batch systems and users send to the command."""
+_SI_KERNEL = 0x80
+"""`si_code` of a signal that the terminal sent to its whole foreground group, the command included (sigaction(2))."""
+_OVER = signal.SIGRTMIN
+"""Ends the thread that forwards signals."""
+
+
+class Ended(Frozen):
+    """How a command ended: its exit status as in a shell (128 + number for a signal)."""
+
+    exit_status: int
+    started_s: float
+    wall_s: float
+
+
+def run_attached(command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None) -> Ended:
+    """Run a command to its end. `stdout` is a file descriptor for its output (default: our own).
+
+    Signals that this process receives are forwarded, and only the command reacts to them; Ctrl-C reaches it directly
+    from the terminal. Raises OSError if it cannot be started.
+    """
+    with ExitStack() as ours, _signals_taken() as forward_to:
+        streams = [standard_stream(ours, number) for number in (0, 1 if stdout is None else stdout, 2)]
+        started_s = time.time()
+        program = Running(command, environment, streams, in_our_group=True)
+        try:
+            with forward_to(program):
+                ending = program.wait()
+        finally:
+            program.end()
+            ending = program.wait()
+    status = -signal.SIGKILL if ending is None else ending.returncode
+    wall_s = 0.0 if ending is None else ending.ended_s - ending.started_s
+    return Ended(status if status >= 0 else _SIGNALLED - status, started_s, wall_s)
+
+
+def standard_stream(ours: ExitStack, number: int) -> int:
+    """A standard stream of ours; /dev/null if it is closed."""
+    try:
+        os.fstat(number)
+    except OSError:
+        number = os.open(os.devnull, os.O_RDWR)
+        ours.callback(os.close, number)
+    return number
+
+
+@contextmanager
+def _signals_taken() -> Iterator[Callable[[Running], _Forwarding]]:
+    """Context in which signals are kept for `_Forwarding`; what this process ignores stays ignored."""
+    taken = {number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*taken, _OVER})
+    try:
+        yield lambda program: _Forwarding(program, taken)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Forwarding:
+    """Context that forwards signals to a program, those that arrived before it had started too."""
+
+    def __init__(self, program: Running, numbers: set[signal.Signals]) -> None:
+        self._program = program
+        self._numbers = numbers
+        self._thread = threading.Thread(target=self._forward, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *raised: object) -> None:
+        if self._thread.ident is not None:
+            signal.pthread_kill(self._thread.ident, _OVER)
+            self._thread.join()
+
+    def _forward(self) -> None:
+        while True:
+            seen = signal.sigwaitinfo({*self._numbers, _OVER})
+            if seen.si_signo == _OVER:
+                return
+            if not (seen.si_signo in _FROM_TERMINAL and seen.si_code == _SI_KERNEL):
+                self._program.send_signal(seen.si_signo)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from seatrial.errors import Exit, ProtocolError
-from seatrial.launch.local import Completed
-from seatrial.launch.place import rank_records, runs_of
+from seatrial.launch.local import Completed, end_of
+from seatrial.launch.mpi import rank_records, runs_of
 from seatrial.model.benchmark.copies import copies_of, part_of
 from seatrial.model.benchmark.program import BINDING, Hello, Layout, ProgramRecord, layout_of
 from seatrial.model.frozen import Frozen
@@ -152,12 +152,8 @@ def _output_of(directory: Path) -> str:
     """The end of what launcher and ranks printed on both streams."""
     texts: list[str] = []
     for name in ("stdout", "stderr"):
-        try:
-            with (directory / name).open("rb") as stream:
-                stream.seek(max(0, os.fstat(stream.fileno()).st_size - _OUTPUT_B))
-                texts.append(stream.read().decode("utf-8", "replace"))
-        except OSError:
-            continue
+        with suppress(OSError):
+            texts.append(end_of(directory / name, _OUTPUT_B))
     return "\n".join(texts)
 
 

@@ -16,7 +16,7 @@ from seatrial.machine.survey import FactBook, Survey
 from seatrial.machine.sysfs.machine import survey_sysfs
 from seatrial.machine.sysfs.memory import survey_firmware
 from seatrial.model.machine.machine import Machine
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
 LSTOPO_TIMEOUT_S = 30.0
 """lstopo takes 20 ms here; with its GPU plug-ins it starts CUDA and OpenCL, which takes seconds."""

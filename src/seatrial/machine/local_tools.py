@@ -13,7 +13,7 @@ from seatrial.machine.readers.cxi_stat import read_cxi_stat
 from seatrial.machine.readers.nvidia_smi_query import ECC_QUERY, ROWS_QUERY, read_ecc_modes, read_remapped_rows
 from seatrial.machine.readers.opainfo import read_opainfo
 from seatrial.machine.survey import NamedPart, Survey
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
 TIMEOUT_S = 20.0
 """Without persistence mode, nvidia-smi starts the driver of each GPU, which takes seconds; a lost GPU can block it."""

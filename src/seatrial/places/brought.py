@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from seatrial.environments.cached_files import private_space
 from seatrial.environments.elf import names_in
 from seatrial.environments.loader import interpreter_of, libraries_of
 from seatrial.environments.mpi_identity import build_id_of
 from seatrial.environments.mpi_library import LOADER_FOLDERS
-from seatrial.environments.private_copy import private_space
 from seatrial.errors import BuildError, ParseError
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen
@@ -171,7 +171,8 @@ def _libraries(files: Iterable[Path], variables: Mapping[str, str], *, are_plugi
     """Name -> path of everything that the loader finds for programs and libraries, libraries that are no plugins
     included. What it does not find is missing on this machine too."""
     found: dict[str, Path] = {}
-    for file in (*files, *(path for name in _ALWAYS if (path := _in_usual_folders(name)) is not None)):
+    always = filter(Path.is_file, (folder / name for name in _ALWAYS for folder in LOADER_FOLDERS))
+    for file in (*files, *always):
         try:
             soname, needed = names_in(file)
         except (OSError, ParseError):
@@ -193,10 +194,6 @@ def _with_plugins(
         plugins[one] = _plugins_of(one, libraries)
         libraries |= _libraries(plugins[one], variables, are_plugins=True)
     return libraries, plugins
-
-
-def _in_usual_folders(name: str) -> Path | None:
-    return next((folder / name for folder in LOADER_FOLDERS if (folder / name).is_file()), None)
 
 
 def _plugins_of(one: _Own, libraries: Mapping[str, Path]) -> list[Path]:
@@ -224,24 +221,20 @@ def _bring_own(one: _Own, plugins: Sequence[Path], libraries: Mapping[str, Path]
     real = _real(one, libraries)
     if real is None or not one.data:
         return variables
-    data, configuration = _data(one, real), _configuration(one, real)
+    data = next(filter(Path.is_dir, (above / one.data for above in real.parents)), None)
     if data is not None:
         variables[one.data_variable] = str(folder / data.relative_to("/"))
         shutil.copytree(data, variables[one.data_variable], dirs_exist_ok=True, ignore_dangling_symlinks=True)
-    if configuration is not None:
+    if (configuration := _configuration(one, real)) is not None:
         variables[one.configured_variable] = str(_copy(configuration, configuration, folder).parent)
     return variables
-
-
-def _data(one: _Own, real: Path) -> Path | None:
-    return next((above / one.data for above in real.parents if (above / one.data).is_dir()), None)
 
 
 def _configuration(one: _Own, real: Path) -> Path | None:
     """The file of a library's settings: in PREFIX/etc, or in a folder of its own in /etc."""
     own = one.data.rpartition("/")[2]
     folders = (folder for above in real.parents for folder in (above / "etc", *sorted(above.glob(f"etc/{own}*"))))
-    return next((folder / one.configured_by for folder in folders if (folder / one.configured_by).is_file()), None)
+    return next(filter(Path.is_file, (folder / one.configured_by for folder in folders)), None)
 
 
 def _place(path: Path) -> Path:

@@ -9,20 +9,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.environments.build import (
-    NATIVE_HEADERS,
-    Environment,
-    build,
-    kept_environments,
-    libc_version,
-)
+from seatrial.environments.build import NATIVE_HEADERS, Environment, build, kept_environments, libc_version
 from seatrial.environments.cache import cache_folder
-from seatrial.environments.cached_files import Start, as_it_is
-from seatrial.environments.compiler import first_compiler
-from seatrial.environments.private_copy import private_copy
-from seatrial.environments.target import Target
+from seatrial.environments.cached_files import Start, as_it_is, private_copy
+from seatrial.environments.compiler import Target, first_compiler
 from seatrial.errors import BuildError, NoCompilerError
-from seatrial.launch.place import Helpers
+from seatrial.launch.mpi import Helpers
 from seatrial.places.containers.tiny_root import holding_program
 
 RANKS_PROBE = NATIVE_HEADERS / "launch" / "ranks_inside.cpp"
@@ -59,30 +51,11 @@ def holder() -> Path:
     return made
 
 
-def link_probe() -> Path:
-    """The program that measures the links of a cluster, from the cache or built now. Raises BuildError."""
-    return build(_environment(), NATIVE_HEADERS / "launch" / "link_probe.cpp").path
-
-
-def node_helpers() -> tuple[Path, Path]:
-    """The programs that a job runs on a node without Python: `copy_facts` and `repeats`. Raises BuildError."""
-    folder = NATIVE_HEADERS / "launch"
-    facts, repeats = (build(_environment(), folder / f"{name}.cpp").path for name in ("copy_facts", "repeats"))
-    return facts, repeats
-
-
-def guest_agent() -> Path:
-    """The first process of a guest, which needs no libraries. Raises BuildError."""
-    return _static("guest_agent")
-
-
-def static_copy_facts() -> Path:
-    """`copy_facts` for a guest, which has no libraries. Raises BuildError."""
-    return _static("copy_facts")
-
-
-def _static(name: str) -> Path:
-    environment = replace(_environment(), added_flags=("-static",))
+def helper(name: str, *, is_static: bool = False) -> Path:
+    """A program of native/launch/ for any CPU of this architecture, from the cache or built now: `link_probe` measures
+    the links of a cluster, a job runs `copy_facts` and `repeats` on a node without Python. `is_static`: without
+    libraries, for guests, which have none: `guest_agent` is the first process of one. Raises BuildError."""
+    environment = replace(_environment(), added_flags=("-static",)) if is_static else _environment()
     return build(environment, NATIVE_HEADERS / "launch" / f"{name}.cpp").path
 
 
@@ -90,9 +63,9 @@ def inside_probe() -> Path:
     """The program that prints what it sees of a container, linked statically where this machine has static libraries:
     images may have no C library, or an older one. Raises BuildError."""
     try:
-        return _static("inside")
+        return helper("inside", is_static=True)
     except BuildError:
-        return build(_environment(), NATIVE_HEADERS / "launch" / "inside.cpp").path
+        return helper("inside")
 
 
 def ranks_probe(environment: Environment, start: Start = as_it_is) -> Path:
@@ -104,9 +77,7 @@ def ranks_probe(environment: Environment, start: Start = as_it_is) -> Path:
 @cache
 def _helpers(programs: Path) -> Helpers:
     """Cached: a look into the build cache at each start of ranks would take too long."""
-    folder = NATIVE_HEADERS / "launch"
-    environment = _environment()
-    return Helpers(*(build(environment, folder / f"{name}.cpp").path for name in ("keep", "place", "share")))
+    return Helpers(*map(helper, ("keep", "place", "share")))
 
 
 def _environment() -> Environment:

@@ -1,4 +1,6 @@
-"""Starts programs through the guard of this process, waits for them and ends them."""
+"""Starts programs through the guard of this process, waits for them, reads what they print, and ends them; and
+processes that outlive this one, for which whoever starts one records how it is ended.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from seatrial.model.frozen import Frozen
@@ -95,7 +97,8 @@ atexit.register(_close)
 def hurry() -> None:
     """Kill all programs that are being ended, without the rest of their time of grace."""
     for one in list(_running):
-        one.kill_if_ending()
+        if one.is_ended_by_us:
+            one.kill()
 
 
 class Running:
@@ -129,7 +132,7 @@ class Running:
         message = pack(request)
         self._children_before = tree.children(os.getpid())
         self._ending: Ending | None = None
-        self._is_ended_by_us = False
+        self.is_ended_by_us = False
         self._began = time.perf_counter()
         self._channel = self._handed_over(descriptors)
         try:
@@ -168,11 +171,6 @@ class Running:
             ours.close()
             sender.close()
 
-    @property
-    def is_running(self) -> bool:
-        """Whether its ending has not been received yet."""
-        return self._ending is None
-
     def wait(self, timeout_s: float | None = None) -> Ending | None:
         """Its ending, after which nothing that it started is left; None if that takes longer than `timeout_s`."""
         if self._ending is not None:
@@ -190,17 +188,12 @@ class Running:
 
     def end(self) -> None:
         """Ask the guard to end it: SIGTERM, its time of grace, SIGKILL. `wait` returns when that is done."""
-        self._is_ended_by_us = True
+        self.is_ended_by_us = True
         self._tell(guarding.END)
-
-    def kill_if_ending(self) -> None:
-        """SIGKILL at once, if `end` was called."""
-        if self._is_ended_by_us:
-            self._tell(guarding.KILL)
 
     def kill(self) -> None:
         """SIGKILL at once to it and all its descendants."""
-        self._is_ended_by_us = True
+        self.is_ended_by_us = True
         self._tell(guarding.KILL)
 
     def send_signal(self, number: int) -> None:
@@ -223,16 +216,12 @@ class Running:
         deadline = time.monotonic() + 1.0
         while tree.is_alive(self.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
-        while orphans := {pid for pid in tree.children(os.getpid()) - self._children_before if _is_orphan(pid)}:
+        ours = self._children_before | ({_guard.pid} if _guard is not None else set())
+        while orphans := tree.children(os.getpid()) - ours:
             tree.kill([member for orphan in orphans for member in (orphan, *tree.descendants(orphan))])
             for orphan in orphans:
                 tree.reap(orphan)
         return Ending(-signal.SIGKILL, self._began, time.perf_counter(), lost_guard=True)
-
-
-def _is_orphan(pid: int) -> bool:
-    """Whether a child of ours is no guard of ours."""
-    return _guard is None or pid != _guard.pid
 
 
 def _folder(runs_in: Path | None) -> bytes | None:
@@ -241,3 +230,89 @@ def _folder(runs_in: Path | None) -> bytes | None:
         return bytes(Path.cwd() / (runs_in or ""))
     except FileNotFoundError:
         return None if runs_in is None else os.fsencode(runs_in)
+
+
+def start_detached(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    before: Callable[[], None] = lambda: None,
+    keep: Sequence[int] = (),
+) -> int:
+    """Start a process in a session of its own, in the root folder, without standard input; what it prints is appended
+    to `log`. `before` runs in it first, in a copy of this process. It also gets the descriptors `keep`. Returns its id.
+
+    Not through the guard, which would end it with this process. Raises OSError, and subprocess.SubprocessError if
+    `before` raises.
+    """
+    # Python ignores what a signal handler raises while it forks, so a signal would be lost.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+
+    def first() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        before()
+
+    try:
+        with log.open("ab") as printed:
+            process = subprocess.Popen(
+                list(words),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                cwd="/",
+                start_new_session=True,
+                preexec_fn=first,
+                pass_fds=keep,
+            )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    process.returncode = 0  # nobody waits for it
+    return process.pid
+
+
+class Output(Frozen):
+    """What a tool printed, and its return code as in subprocess."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+class OutOfTimeError(Exception):
+    """A tool did not finish in time and was killed."""
+
+
+def output_of(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    limit_s: float,
+    text: bytes = b"",
+    started: Callable[[Running], None] = lambda tool: None,
+) -> Output:
+    """Run a tool with `text` as its standard input. It is killed, with its descendants, when the time limit passes and
+    when this process is interrupted. Raises OSError if it cannot be started, OutOfTimeError."""
+    files = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]  # a pipe would need a reader beside it
+    try:
+        os.write(files[0], text)
+        os.lseek(files[0], 0, os.SEEK_SET)
+        tool = Running(command, environment, files)
+        try:
+            started(tool)
+            ending = tool.wait(limit_s)
+        except BaseException:
+            tool.kill()
+            tool.wait()
+            raise
+        if ending is None:
+            tool.kill()
+            tool.wait()
+            raise OutOfTimeError
+        return Output(ending.returncode, _content(files[1]), _content(files[2]))
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _content(file: int) -> bytes:
+    return os.pread(file, os.fstat(file).st_size, 0)

@@ -26,7 +26,8 @@ def children(pid: int) -> set[int]:
                 found.update(map(int, file.read().split()))
     except (FileNotFoundError, ProcessLookupError):
         if exists(pid):
-            return {int(name) for name in os.listdir("/proc") if name.isdigit() and _parent(int(name)) == pid}
+            every = (int(name) for name in os.listdir("/proc") if name.isdigit())
+            return {one for one in every if (fields := _stat(one)) is not None and int(fields[1]) == pid}
     return found
 
 
@@ -111,11 +112,6 @@ def umask_here() -> int:
     except (OSError, ValueError):
         pass
     return 0o022
-
-
-def _parent(pid: int) -> int | None:
-    fields = _stat(pid)
-    return None if fields is None else int(fields[1])
 
 
 def _stat(pid: int) -> list[bytes] | None:

@@ -27,11 +27,10 @@ from seatrial.environments.mpi import lacking_mpi
 from seatrial.machine.readers.net_dev import read_net_dev
 from seatrial.model.machine.links import Traffic, too_little
 from seatrial.places.cluster import tools
-from seatrial.places.cluster.enter import node_variables
-from seatrial.places.cluster.home import Home
-from seatrial.places.cluster.namespaces import entering
+from seatrial.places.cluster.home import Home, State
 from seatrial.places.cluster.network import INTERFACE
-from seatrial.places.cluster.state import State
+from seatrial.places.cluster.status import node_variables
+from seatrial.places.cluster.tools import entering
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -8,8 +8,7 @@ import pytest
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UsageError
-from seatrial.places.cluster.network import burst, shaping
-from seatrial.places.cluster.relink import links_at
+from seatrial.places.cluster.network import burst, links_at, shaping
 from seatrial.places.cluster.shape import Link
 from seatrial.places.cluster.tools import ClusterError
 from seatrial.plan.environment_axes import choice_of, environment_value

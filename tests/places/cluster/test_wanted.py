@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.places.cluster.measure import partner_of
-from seatrial.places.cluster.network import head_lines, shaping
-from seatrial.places.cluster.shape import Link, Shape, shape_of
-from seatrial.places.cluster.slurm import configuration, topology
-from seatrial.places.cluster.state import Obtained, State
-from seatrial.places.cluster.wanted import read_link, read_wanted
+from seatrial.places.cluster.home import Home, Obtained, State
+from seatrial.places.cluster.network import head_lines, partner_of, shaping
+from seatrial.places.cluster.shape import Link, Shape, read_link, read_wanted, shape_of
+from seatrial.places.cluster.up import configuration, topology
+from seatrial.places.owned_folder import write_state
 
 
 def made(nodes: int | None = None, link: str = "1gbit", cpus: int = 4, **options: object) -> Shape:
@@ -114,10 +113,11 @@ def test_both_ends_of_every_link_are_shaped() -> None:
     ]
 
 
-def test_a_state_is_read_back() -> None:
+def test_a_state_is_read_back(tmp_path: Path) -> None:
     shape = made(None, tree="2x2,4:1", changed=["1:quota=50%"])
     state = State("x", shape, {"n1": {"slurmd": 7}}, {"n1": Obtained(1.0, None, 2.0, ("n2",))})
-    assert State.from_document(state.document()) == state
+    write_state(tmp_path, state)
+    assert Home(tmp_path).read_state() == state
 
 
 def test_the_addresses_of_many_nodes_are_distinct() -> None:

@@ -14,7 +14,7 @@ from seatrial.model.benchmark.program import Layout
 from seatrial.model.environment import container as names
 from seatrial.model.environment.container import devices_of
 from seatrial.model.environment.mpi import Mpi, MpiFamily
-from seatrial.places.containers import podman, pyxis, runtime
+from seatrial.places.containers import runtime, runtimes
 from seatrial.places.containers.faults import fault_in, not_started, ranks_fault
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
 from seatrial.places.containers.runtime import Inside, Mount
@@ -106,8 +106,8 @@ def test_every_runtime_is_known_by_its_name() -> None:
 
 def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(podman, "_UNIFIED", tmp_path / "missing")
-    monkeypatch.setattr(podman.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(runtimes, "_UNIFIED", tmp_path / "missing")
+    monkeypatch.setattr(runtimes.shutil, "which", lambda name: f"/usr/bin/{name}")
     image = Image(str(tmp_path), ImageKind.FOLDER, "")
     words = RUNTIMES["podman"].prefix(Inside(image))
     assert (
@@ -116,7 +116,7 @@ def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_p
     )
     assert words[-2:] == ["--rootfs", f"{tmp_path}:O"]
     assert "--userns" in RUNTIMES["apptainer"].prefix(Inside(FILE))
-    monkeypatch.setattr(podman, "_UNIFIED", tmp_path)
+    monkeypatch.setattr(runtimes, "_UNIFIED", tmp_path)
     assert "--runtime" not in RUNTIMES["podman"].prefix(Inside(image))
 
 
@@ -203,7 +203,7 @@ def test_pyxis_needs_its_plug_in_and_a_job(tmp_path: Path, monkeypatch: pytest.M
     for text, why in (("--mpi", "no srun on PATH that has it"), ("--container-image=PATH", "this is none")):
         srun.write_text(f"#!/bin/sh\necho ' {text}'\n")
         srun.chmod(0o755)
-        pyxis._has_plug_in.cache_clear()
+        runtimes._has_plug_in.cache_clear()
         with pytest.raises(ContainerError, match=why):
             runtime_for(SQUASHED, "pyxis")
     monkeypatch.setenv("SLURM_JOB_ID", "7")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SeatrialError, UsageError
-from seatrial.places.guest.files import unpack_fetched
+from seatrial.places.guest.inside import unpack_fetched
 
 
 def archive(

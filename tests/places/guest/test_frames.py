@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seatrial.places.guest import frames
+from seatrial.places.guest import session as frames
 
 _NAME = b"0123456789abcdef"
 

@@ -26,8 +26,7 @@ import seatrial
 from seatrial.analysis.compare_along import compare_along
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.errors import SeatrialError
-from seatrial.places.guest.initramfs import find_busybox
-from seatrial.places.guest.kernel import KERNEL, find_kernel
+from seatrial.places.guest.kernel import KERNEL, find_busybox, find_kernel
 from seatrial.places.guest.qemu import find_emulator
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

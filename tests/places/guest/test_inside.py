@@ -12,11 +12,10 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import State
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside
-from seatrial.places.guest.channel import PORT, Channel
-from seatrial.places.guest.counters import guest_counters, write_counters
-from seatrial.places.guest.inside import Request
+from seatrial.places.guest.inside import Request, guest_counters, write_counters
 from seatrial.places.guest.of_run import guest_names, with_guests
 from seatrial.places.guest.runtime import GuestRuntime
+from seatrial.places.guest.session import PORT, Channel
 from seatrial.plan.points import plan_points
 from seatrial.plan.site_file import read_site
 

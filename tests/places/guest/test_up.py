@@ -13,11 +13,11 @@ from published_schemas import check
 from seatrial.errors import UsageError
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
 from seatrial.places.guest import up
-from seatrial.places.guest.home import ALIVE, GuestHome, guest_home_path
+from seatrial.places.guest.home import ALIVE, GuestHome, GuestState, guest_home_path
 from seatrial.places.guest.qemu import GuestError
-from seatrial.places.guest.state import STATE, GuestState, read_guest_state, state_text
-from seatrial.places.guest.status import GuestStatus, read_guest_status
+from seatrial.places.guest.up import GuestStatus, read_guest_status
 from seatrial.places.guest.words import CONSOLE
+from seatrial.places.owned_folder import STATE, write_state
 from seatrial.report.documents.guest import guest_document
 from seatrial.report.text.places import guest_text
 from seatrial.report.text.terminal import PLAIN
@@ -66,13 +66,14 @@ def test_a_pause_of_this_process_is_not_taken_for_theirs(tmp_path: Path, monkeyp
 
 
 def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / STATE).write_text(state_text(_STATE))
-    assert read_guest_state(tmp_path) == _STATE
+    write_state(tmp_path, _STATE)
+    assert GuestHome(tmp_path).read_state() == _STATE
     tmp_path.chmod(0o700)
     assert read_guest_status(tmp_path).condition == "incomplete", "no process has its file open"
-    for text in ("", "[]", "{}", state_text(_STATE)[:-20], state_text(_STATE).replace('"switch"', '"swatch"')):
+    written = (tmp_path / STATE).read_text()
+    for text in ("", "[]", "{}", written[:-20], written.replace('"switch"', '"swatch"')):
         (tmp_path / STATE).write_text(text)
-        assert read_guest_state(tmp_path) is None
+        assert GuestHome(tmp_path).read_state() is None
 
 
 def test_its_document_is_json_of_the_published_shape(tmp_path: Path) -> None:

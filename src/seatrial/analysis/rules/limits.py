@@ -17,8 +17,7 @@ from seatrial.analysis.rules.expectation import (
     under,
 )
 from seatrial.analysis.rules.finding import Case, Names, Subject, again, error, listed, note, rule, warning
-from seatrial.environments.blas import HOW_TO_GET_ONE
-from seatrial.environments.blas_kernels import Vectors, vectors_of_cpu, vectors_of_kernels
+from seatrial.environments.blas import HOW_TO_GET_ONE, Vectors, vectors_of_cpu, vectors_of_kernels
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen

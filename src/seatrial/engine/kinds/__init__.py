@@ -8,8 +8,7 @@ from typing import Any
 from seatrial.engine.kinds.declared import DeclaredCommandKind, DeclaredRanksKind
 from seatrial.engine.kinds.external import ExternalKind
 from seatrial.engine.kinds.given_input import GivenInputKind
-from seatrial.engine.kinds.imported import ImportedKind
-from seatrial.engine.kinds.kind import Kind
+from seatrial.engine.kinds.kind import ImportedKind, Kind
 from seatrial.engine.kinds.native import NativeKind
 from seatrial.engine.kinds.python_script import PythonScriptKind
 from seatrial.model.benchmark.benchmark import DeclaredCommand, DeclaredRanks, External, ImportedOnly, Native

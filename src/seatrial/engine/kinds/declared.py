@@ -22,10 +22,10 @@ from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.kinds.native import NativeKind, NativeProgram
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Built, Environment
+from seatrial.environments.compiler import variables_with
 from seatrial.environments.installed import Installed, find_command
 from seatrial.environments.loaded_libraries import Once, digest
 from seatrial.environments.mpi import choose_mpi, lacking_mpi, mpi_of
-from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import run
 from seatrial.launch.ranks import placed
@@ -58,15 +58,19 @@ def _outputs(directory: Path) -> Outputs:
     return Outputs(read)
 
 
-def _copy_files(declaration: Declaration, folder: Path, directory: Path) -> None:
-    """Raises OSError."""
-    for name in declaration.files:
-        source, target = folder / name, directory / name
+@contextmanager
+def _with_files(
+    program: DeclaredCommandProgram | DeclaredRanksProgram, ready: Ready, directory: Path, limit_s: float
+) -> Iterator[None]:
+    """Copy its files. Raises OSError."""
+    for name in program.declaration.files:
+        source, target = program.folder / name, directory / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, target, dirs_exist_ok=True)
         else:
             shutil.copy2(source, target)
+    yield
 
 
 def _with_figures(record: ProgramRecord, declaration: Declaration, directory: Path) -> ProgramRecord:
@@ -84,11 +88,7 @@ class DeclaredCommandProgram(NativeProgram):
     declaration: Declaration = field(kw_only=True)
     folder: Path = field(kw_only=True)
 
-    @contextmanager
-    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
-        """Copy its files."""
-        _copy_files(self.declaration, self.folder, directory)
-        yield
+    prepared = _with_files
 
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
         """The record of `command`, and what the declaration finds in the outputs if the program succeeded."""
@@ -107,11 +107,7 @@ class DeclaredRanksProgram(ExternalProgram):
     declaration: Declaration = field(kw_only=True)
     folder: Path = field(kw_only=True)
 
-    @contextmanager
-    def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
-        """Copy its files."""
-        _copy_files(self.declaration, self.folder, directory)
-        yield
+    prepared = _with_files
 
     def read(self, data: bytes, ready: Ready, directory: Path) -> ProgramRecord:
         """What the declaration finds in the outputs; the record has not ended before it is timed."""
@@ -158,35 +154,33 @@ def _files_of(declaration: Declaration, folder: Path) -> dict[str, str]:
     return found
 
 
-class _Prepared:
-    """Each declaration is built once."""
+_Builds = Once[tuple[str, Path], None]
+"""Each declaration is built once."""
 
-    def __init__(self) -> None:
-        self._built: Once[tuple[str, Path], None] = Once()
 
-    def identity(
-        self, point: Point, declaration: Declaration, folder: Path, *, builds: bool
-    ) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """What identifies its experiments besides the program, and the variables that it runs with. Raises
-        BuildError."""
-        variables = variables_with(point.environment.variables)
-        if builds:
-            self._built.get((declaration.name, folder), lambda: _build(declaration, folder, variables))
-        own = {name: filled_in(text, point.parameters) for name, text in declaration.variables}
-        return {"declaration": declaration.identity(), "files": _files_of(declaration, folder)}, own
+def _identity(
+    point: Point, declaration: Declaration, folder: Path, builds: _Builds | None
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """What identifies its experiments besides the program, and the variables that it runs with. It is built if it may
+    be. Raises BuildError."""
+    variables = variables_with(point.environment.variables)
+    if builds is not None:
+        builds.get((declaration.name, folder), lambda: _build(declaration, folder, variables))
+    own = {name: filled_in(text, point.parameters) for name, text in declaration.variables}
+    return {"declaration": declaration.identity(), "files": _files_of(declaration, folder)}, own
 
 
 @dataclass(slots=True)
 class DeclaredCommandKind(NativeKind):
     """Declared programs without ranks."""
 
-    _prepared: _Prepared = field(default_factory=_Prepared)
+    _own_builds: _Builds = field(default_factory=Once)
 
     def identify(self, point: Point, program: Native) -> Ready | Refused:
         """As for `command`, with the declaration, its files and its variables."""
         declaration, folder = _of(program)
         try:
-            _, own = self._prepared.identity(point, declaration, folder, builds=self.builds)
+            _, own = _identity(point, declaration, folder, self._own_builds if self.builds else None)
         except BuildError as problem:
             return _described(self.refused(point, problem), declaration, {})
         return _described(super(DeclaredCommandKind, self).identify(point, program), declaration, own)
@@ -195,7 +189,7 @@ class DeclaredCommandKind(NativeKind):
         self, point: Point, program: Native, built: Built, container: Contained | None
     ) -> tuple[Point, NativeProgram, str]:
         declaration, folder = _of(program)
-        more, _ = self._prepared.identity(point, declaration, folder, builds=False)
+        more, _ = _identity(point, declaration, folder, None)
         point, runnable, key = super(DeclaredCommandKind, self)._identified(point, program, built, container)
         made = DeclaredCommandProgram(
             runnable.declared, runnable.built, runnable.library_arguments, declaration=declaration, folder=folder
@@ -223,7 +217,7 @@ class DeclaredRanksKind(ExternalKind):
     """Declared programs with MPI ranks."""
 
     runs_in_images: ClassVar[bool] = False
-    _prepared: _Prepared = field(default_factory=_Prepared)
+    _own_builds: _Builds = field(default_factory=Once)
 
     @staticmethod
     def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -243,7 +237,7 @@ class DeclaredRanksKind(ExternalKind):
 
     def _found_for(self, point: Point, program: External) -> tuple[External, Installed, dict[str, Any]]:
         declaration, folder = _of(program)
-        more, own = self._prepared.identity(point, declaration, folder, builds=self.builds)
+        more, own = _identity(point, declaration, folder, self._own_builds if self.builds else None)
         return replace(program, variables=lambda params: own), _installed(point, declaration, folder), more
 
     def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:

@@ -18,11 +18,11 @@ from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import absent_environment
+from seatrial.environments.compiler import variables_with
 from seatrial.environments.installed import Installed, NotInstalledError, NotLoadedError, find_installed
 from seatrial.environments.loaded_libraries import Once
 from seatrial.environments.mpi import choose_mpi, mpi_of
 from seatrial.environments.mpi_settings import setting_variables
-from seatrial.environments.target import variables_with
 from seatrial.errors import BuildError, ProtocolError, UsageError
 from seatrial.launch.local import run
 from seatrial.launch.ranks import placed
@@ -34,10 +34,9 @@ from seatrial.model.environment.mpi import Mpi
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import content_key
 from seatrial.model.results.sample import Sample
-from seatrial.places.contained import Contained
+from seatrial.places.contained import Contained, started
 from seatrial.places.containers.fitted import Containers
 from seatrial.places.images.programs_inside import ImageProgram, find_in_image, for_program
-from seatrial.places.starting import started
 from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import site_in_force
 
@@ -286,28 +285,21 @@ class ExternalKind(Kind[External]):
         return mpi
 
     def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
-        """Why the program cannot run at this point."""
-        if mpi is not None and point.environment.container is not None:
+        """Why the program cannot run at this point, with the chosen MPI library and ranks; None if it can."""
+        if point.benchmark.ranks != "mpi" or (mpi is not None and point.environment.container is not None):
             return None
-        return _not_of_this_mpi(point, found, mpi, variables)
+        wanted = point.environment.mpi
+        if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
+            why = f"{found.path} is not linked with a known MPI library"
+            todo = "; set environment.mpi to the one of the program that it starts" if _is_script(found.path) else ""
+            return Outcome.unsupported("mpi", why + todo)
+        if mpi is not None and wanted is not None and not _is_named(mpi, wanted, variables):
+            linked = f"{found.path} is linked with {mpi.name} ({mpi.library}), not with {wanted}"
+            return Outcome.unsupported("mpi", f"{linked}: an installed program cannot exchange its MPI library")
+        return None
 
     def _runnable(self, declared: External, found: Installed) -> ExternalProgram:
         return ExternalProgram(declared, found)
-
-
-def _not_of_this_mpi(point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
-    """Why an installed program cannot run with the chosen MPI library and ranks; None if it can."""
-    if point.benchmark.ranks != "mpi":
-        return None
-    wanted = point.environment.mpi
-    if mpi is None and (whole(point.parameters[RANKS]) > 1 or wanted is not None):
-        why = f"{found.path} is not linked with a known MPI library"
-        todo = "; set environment.mpi to the one of the program that it starts" if _is_script(found.path) else ""
-        return Outcome.unsupported("mpi", why + todo)
-    if mpi is not None and wanted is not None and not _is_named(mpi, wanted, variables):
-        linked = f"{found.path} is linked with {mpi.name} ({mpi.library}), not with {wanted}"
-        return Outcome.unsupported("mpi", f"{linked}: an installed program cannot exchange its MPI library")
-    return None
 
 
 def _is_script(path: Path) -> bool:

@@ -1,4 +1,6 @@
-"""The interface of a kind of program: find what it needs on this machine, and identify its experiments."""
+"""The interface of a kind of program: find what it needs on this machine, and identify its experiments. Benchmarks
+without a program have figures from the result files of other tools.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seatrial.engine.events import Listener
-from seatrial.engine.ready import Ready, Refused
+from seatrial.engine.ready import Listener, Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError
+from seatrial.model.benchmark.benchmark import ImportedOnly
 from seatrial.model.benchmark.program import Program
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.machine.identity import machine_identity
@@ -80,3 +82,16 @@ class Kind(ABC, Generic[P]):
         """Build the helper programs for ranks, and the MPI profiler if needed. Raises BuildError."""
         if self.builds:
             make_helpers(for_ranks=mpi is not None, with_profiler=point.is_profiled)
+
+
+class ImportedKind(Kind[ImportedOnly]):
+    """Refuses every point."""
+
+    @staticmethod
+    def missing(program: ImportedOnly, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
+        """The reason why there is no program."""
+        return program.why
+
+    def identify(self, point: Point, program: ImportedOnly) -> Refused:
+        """The refused experiment."""
+        return self.refused(point, Outcome.unsupported("program", program.why))

@@ -7,7 +7,7 @@ import hashlib
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,27 +16,19 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.engine.devices import Devices, with_devices
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import Ready, Refused, Runnable
 from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
 from seatrial.environments.build import Built, Environment, build, program_key
 from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.chosen import absent_environment, isa_of
-from seatrial.environments.gpu import lacking_gpu
-from seatrial.environments.loaded_libraries import (
-    BlasLibraries,
-    Commands,
-    FftLibraries,
-    LoadedLibrary,
-    Once,
-    files_among,
-)
+from seatrial.environments.compiler import DECISIVE_FEATURES, variables_with
+from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError, find_gpus, lacking_gpu
+from seatrial.environments.loaded_libraries import LoadedLibrary, Once, files_among, hashes_of, loaded_blas, loaded_fft
 from seatrial.environments.mpi import lacking_mpi
-from seatrial.environments.target import DECISIVE_FEATURES, variables_with
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import Native
-from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.benchmark.parameter import Params, Value, whole
 from seatrial.model.benchmark.program import RANKS, Hello, ProgramRecord, parse_record
 from seatrial.model.environment.container import INSIDE
 from seatrial.model.machine.guest import VM
@@ -47,9 +39,8 @@ from seatrial.places.contained import Contained
 from seatrial.places.containers.fitted import Containers, contained_environment
 from seatrial.places.containers.tiny_root import timed_program
 from seatrial.places.containers.trial import start_arguments, write_started
-from seatrial.places.guest.fitted import Guests
-from seatrial.places.guest.runtime import guest_environment
-from seatrial.places.images.libraries import ImageLibraries
+from seatrial.places.guest.runtime import Guests, guest_environment
+from seatrial.places.images.programs_inside import ImageLibraries
 from seatrial.plan.points import Point
 
 RECORD_FILE = "rank-000000.jsonl"
@@ -164,10 +155,10 @@ class NativeKind(Kind[Native]):
     """Programs are built once; devices, libraries and commands are looked up once."""
 
     _builds: Once[tuple[str, Path], Built] = field(default_factory=Once)
-    _devices: Devices = field(default_factory=Devices)
-    _blas: BlasLibraries = field(default_factory=BlasLibraries)
-    _fft: FftLibraries = field(default_factory=FftLibraries)
-    _commands: Commands = field(default_factory=Commands)
+    _devices: Once[str, Gpus] = field(default_factory=Once)
+    """All programs find the same; environment variables such as CUDA_VISIBLE_DEVICES change the list."""
+    _libraries: Once[Any, LoadedLibrary] = field(default_factory=Once)
+    _commands: Once[Any, Mapping[str, str]] = field(default_factory=Once)
     _containers: Containers = field(default_factory=Containers)
     _of_images: ImageLibraries = field(default_factory=ImageLibraries)
     _guests: Guests = field(default_factory=Guests)
@@ -213,12 +204,11 @@ class NativeKind(Kind[Native]):
             if point.environment.container is not None or point.environment.vm is not None:
                 described = absent_environment(point.environment)
             return self.refused(point, problem, described, key)
-        # A study's own variables come last and override the others.
-        changes = (*(environment.mpi.variables if environment.mpi is not None else ()), *environment.variables)
         experiment = self.experiment(point, described[0], key)
         here = self.environments.machine
         there = None if (machine := here.at(point.environment.vm)) is here else machine
-        return Ready(point, experiment, runnable, described[1] or {}, environment.mpi, changes, container, there)
+        mpi, document = environment.mpi, described[1] or {}
+        return Ready(point, experiment, runnable, document, mpi, environment.of_all, container, there)
 
     def _in_guest(
         self, point: Point, environment: Environment, built: Built
@@ -264,7 +254,8 @@ class NativeKind(Kind[Native]):
         arguments: tuple[str, ...] = ()
         notes: Mapping[str, str] = {}
         if program.library == "gpu":
-            point, identity["devices"] = with_devices(point, self._devices.of(built.path, variables))
+            gpus = self._devices.get(content_key({"variables": variables}), partial(find_gpus, built.path, variables))
+            point, identity["devices"] = with_devices(point, gpus)
         if program.library in ("blas", "fft"):
             loaded = self._library(point, program.library, built, container)
             point = replace(point, parameters={**point.parameters, program.library: loaded.name})
@@ -287,11 +278,13 @@ class NativeKind(Kind[Native]):
         if kind == "blas":
             if container is not None:
                 return self._of_images.blas(wanted, built, container, choice.variables)
-            return self._blas.of(wanted, built, choice, variables)
+            key = (built.key, choice, wanted)
+            return self._libraries.get(key, partial(loaded_blas, wanted, built, variables))
         precision = str(point.parameters["precision"])
         if container is not None:
             return self._of_images.fft(wanted, precision, built, container, choice.variables)
-        return self._fft.of(wanted, precision, built, choice, variables)
+        of_fft = (built.key, choice, wanted, precision)
+        return self._libraries.get(of_fft, partial(loaded_fft, wanted, precision, built, variables))
 
     def _started(self, point: Point, program: Native, variables: Mapping[str, str]) -> dict[str, Any]:
         """The identity of the programs that it starts and of the files that these read; {} if there are none."""
@@ -302,11 +295,47 @@ class NativeKind(Kind[Native]):
             return identity  # they are in the image, whose digest identifies them, or in the guest
         if program.commands is not None:
             for name in program.commands(point.parameters):
-                hashes = self._commands.of(name, point.environment, variables)
-                identity.setdefault("programs", {})[name] = hashes
+                found = self._commands.get((name, point.environment), partial(hashes_of, name, variables))
+                identity.setdefault("programs", {})[name] = found
         if program.inputs is not None and (files := files_among(program.inputs(point.parameters))):
             identity["files"] = files
         return identity
+
+
+def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any]]]:
+    """The point with its backend and number of devices resolved and a CPU for each (ranks keep theirs), and the
+    identities of the devices.
+
+    Raises NoGpuError if they are not found.
+    """
+    params = point.parameters
+    found = gpus.of(str(params["backend"]))
+    first = whole(params["device"])
+    count = len(found) - first if params["devices"] == AUTO else whole(params["devices"])
+    if count < 1 or first + count > len(found):
+        wanted = f"device {first}" if count <= 1 else f"devices {first} to {first + count - 1}"
+        raise NoGpuError("device", f"{found[0].backend} has no {wanted}: {len(found)} found, numbered from 0")
+    chosen = found[first : first + count]
+    settled = point.benchmark.on_devices(params, bool(chosen[0].facts.get("cpu")))
+    resolved: dict[str, Value] = {**settled, "backend": found[0].backend, "devices": count}
+    identities = [device.identity for device in chosen]
+    if point.benchmark.ranks == "mpi":  # the ranks have their own CPUs and share the devices
+        return replace(point, parameters=resolved), identities
+    if count > len(point.cpus):
+        raise NoGpuError("cpus", f"{count} devices need one CPU each; this process may use {len(point.cpus)}")
+    return replace(point, parameters=resolved, cpus=_near(chosen, point.cpus)), identities
+
+
+def _near(devices: Sequence[Gpu], cpus: Sequence[int]) -> tuple[int, ...]:
+    """A CPU for each device: a local one if available, else any other that is free."""
+    found: dict[int, int] = {}
+    for must_be_local in (True, False):
+        for number, device in enumerate(devices):
+            free = [cpu for cpu in cpus if cpu not in found.values()]
+            near = [cpu for cpu in free if not must_be_local or cpu in device.local_cpus]
+            if number not in found and near:
+                found[number] = near[0]
+    return tuple(found[number] for number in range(len(devices)))
 
 
 def _refused_start(point: Point, program: Native) -> Outcome | None:

@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from seatrial.engine.kinds.external import ExternalKind
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
-from seatrial.environments.installed import Installed
+from seatrial.environments.installed import Installed, find_interpreter
 from seatrial.environments.loaded_libraries import files_among
 from seatrial.environments.mpi import choose_mpi, lacking_mpi
-from seatrial.environments.python_modules import find_interpreter
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.benchmark.parameter import whole

@@ -130,7 +130,7 @@ class ImageProgram(Frozen):
 class ImageFacts(Frozen):
     """The facts of an image that seatrial made, as they are in the image.
 
-    `content` is the SHA-256 of its files, types, owners, permissions and times (places/images/canonical.py),
+    `content` is the SHA-256 of its files, types, owners, permissions and times (places/images/write.py),
     without the file of these facts: it is the same in every format. `definition` is that of the definition file.
     `base` is in words; `packages` None: the image has no list of packages that we read. `dropped_setuid`: files of a
     given base whose setuid and setgid bits were dropped. `epoch_s`: the time that the image has.

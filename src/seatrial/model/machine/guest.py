@@ -25,7 +25,7 @@ class Guest(Frozen):
     """A guest under the name that `environment.vm` has. `machine` is what it is; None if it cannot be used, for the
     reason in `problem`, with a remedy in `todo`.
 
-    `channel` are the words by which its commands are sent (places/guest/channel.py). `facts` are recorded with every
+    `channel` are the words by which its commands are sent (places/guest/session.py). `facts` are recorded with every
     repeat: how it is reached, and, of one that was started here, what emulates or runs its processors.
     """
 

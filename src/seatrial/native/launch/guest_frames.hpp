@@ -1,4 +1,4 @@
-// The frames that seatrial and the agent of a guest exchange over a port (places/guest/frames.py).
+// The frames that seatrial and the agent of a guest exchange over a port (places/guest/session.py).
 //
 // A frame is: kind (1 byte), length of the payload (4 bytes, the lowest first), payload, end mark.
 // Zeros between frames are skipped. A client that was killed may leave half a frame behind: the

@@ -89,7 +89,10 @@ def make_group(
             if cpus is not None:
                 _set(folder, "cpuset.cpus", write_cpu_list(frozenset(cpus)))
             if quota is not None and cpus is not None:
-                _set_quota(folder, round(quota * len(cpus) * _PERIOD_US))
+                quota_us = round(quota * len(cpus) * _PERIOD_US)
+                _set(folder, "cpu.max", f"{quota_us} {_PERIOD_US}")
+                _set(folder, "cpu.cfs_period_us", str(_PERIOD_US))
+                _set(folder, "cpu.cfs_quota_us", str(quota_us))
             if memory_B is not None:
                 _set(folder, "memory.max" if groups.is_v2 else "memory.limit_in_bytes", str(memory_B))
     except OSError as error:
@@ -171,12 +174,6 @@ def _set(folder: Path, name: str, value: str) -> None:
     """Set a value where the folder has such a file: in version 1, each has those of its controller."""
     if (folder / name).exists():
         (folder / name).write_text(value)
-
-
-def _set_quota(folder: Path, quota_us: int) -> None:
-    _set(folder, "cpu.max", f"{quota_us} {_PERIOD_US}")
-    _set(folder, "cpu.cfs_period_us", str(_PERIOD_US))
-    _set(folder, "cpu.cfs_quota_us", str(quota_us))
 
 
 def _inherit_cpuset(folder: Path) -> None:

@@ -1,13 +1,17 @@
-"""The shape of a cluster: its nodes, switches and links, with addresses and CPUs."""
+"""The shape of a cluster: its nodes, switches and links, with addresses and CPUs; and the options of `seatrial cluster
+up`, from their text.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
-from seatrial.errors import UsageError
+from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, key
+from seatrial.model.units import parse_bytes, parse_seconds
 
 MOST_NODES = 512
 """A Linux bridge has at most 1024 ports, and each node has its own slurmd."""
@@ -144,10 +148,7 @@ def _switches(wanted: Wanted, leaves: Sequence[str]) -> tuple[Switch, ...]:
     if tree is None:
         return (Switch(SWITCH),)
     usual = Link(wanted.link.rate_Bps * tree.nodes_per_leaf / tree.ratio)
-    return (
-        Switch(SPINE),
-        *(Switch(name, SPINE, wanted.uplinks.get(k + 1, usual)) for k, name in enumerate(leaves)),
-    )
+    return (Switch(SPINE), *(Switch(name, SPINE, wanted.uplinks.get(k + 1, usual)) for k, name in enumerate(leaves)))
 
 
 def _check_numbers(option: str, what: str, given: Mapping[int, object], count: int) -> None:
@@ -155,3 +156,130 @@ def _check_numbers(option: str, what: str, given: Mapping[int, object], count: i
         if not 1 <= number <= count:
             there = f"the cluster has {what} 1 to {count}" if count else f"the cluster has no {what} without --tree"
             raise UsageError(f"{option} {number} does not exist", there)
+
+
+_RATE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([kmgt]?)bit\Z", re.ASCII)
+_SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_LEAST_Bps, _MOST_Bps = 1e6 / 8, 1e12 / 8
+_LONGEST_DELAY_S = 1.0
+_SHAPE = re.compile(r"(\d{1,4})x(\d{1,4})\Z", re.ASCII)
+_RATIO = re.compile(r"(\d{1,4}(?:\.\d{1,3})?):(\d{1,4}(?:\.\d{1,3})?)\Z", re.ASCII)
+_LEAST_MEMORY_B = 64 << 20
+"""slurmd and a shell fit in this; with less, the kernel ends them at once."""
+
+
+def read_wanted(
+    nodes: int | None,
+    link: str,
+    tree: str | None = None,
+    cpus: int | None = None,
+    changed: Iterable[str] = (),
+    uplinks: Iterable[str] = (),
+) -> Wanted:
+    """What was asked for. Raises UsageError for what cannot be understood."""
+    usual = read_link(link)
+    settings: dict[int, NodeSettings] = {}
+    for text in changed:
+        number, words = _numbered("--node", text, "2:link=5gbit,quota=80%,memory=4GiB,cpus=1")
+        if number in settings:
+            raise UsageError(f"--node {number} is given twice", "write its settings in one: 2:link=5gbit,quota=80%")
+        settings[number] = _node_settings(words, usual)
+    rates: dict[int, Link] = {}
+    for text in uplinks:
+        number, words = _numbered("--switch", text, "1:uplink=2gbit")
+        given = _settings("--switch", words, ("uplink",))
+        if number in rates:
+            raise UsageError(f"--switch {number} is given twice", "leave one out")
+        rates[number] = Link(read_rate(given["uplink"]))
+    return Wanted(nodes, usual, None if tree is None else _tree(tree), cpus, settings, rates)
+
+
+def read_rate(text: str) -> float:
+    """B/s of a rate as tc(8) writes it: "10gbit", "500mbit" (decimal prefixes, bit/s). Raises UsageError."""
+    match = _RATE.match(text.strip().lower())
+    if match is None:
+        raise UsageError(f"{text!r} is not the rate of a link", "write it like 10gbit or 500mbit")
+    rate_Bps = float(match[1]) * _SCALE[match[2]] / 8
+    if not _LEAST_Bps <= rate_Bps <= _MOST_Bps:
+        raise UsageError(f"a link cannot have the rate {text!r}", "1mbit to 1tbit are possible")
+    return rate_Bps
+
+
+def read_link(text: str) -> Link:
+    """RATE[,DELAY]: "10gbit", "1gbit,50us". Raises UsageError."""
+    rate, comma, delay = text.partition(",")
+    if not comma:
+        return Link(read_rate(rate))
+    delay_s = parse_seconds(delay.strip())
+    if not 0 <= delay_s <= _LONGEST_DELAY_S:
+        raise UsageError(f"a link cannot delay by {delay.strip()!r}", "0 to 1s are possible")
+    return Link(read_rate(rate), delay_s)
+
+
+def _tree(text: str) -> Tree:
+    shape, _, ratio = text.partition(",")
+    sizes, parts = _SHAPE.match(shape.strip()), _RATIO.match(ratio.strip())
+    if sizes is None or parts is None:
+        raise UsageError(
+            f"--tree cannot be {text!r}", "write LEAVESxNODES,RATIO: 2x4,4:1 is 2 leaf switches of 4 nodes each"
+        )
+    leaves, each, below, above = int(sizes[1]), int(sizes[2]), float(parts[1]), float(parts[2])
+    if leaves < 2 or each < 1 or below <= 0 or above <= 0:
+        raise UsageError(f"--tree cannot be {text!r}", "it needs 2 leaf switches or more, with 1 node or more each")
+    return Tree(leaves, each, below / above)
+
+
+def _numbered(option: str, text: str, example: str) -> tuple[int, str]:
+    number, colon, words = text.partition(":")
+    if not colon or not re.fullmatch(r"n?\d{1,4}", number.strip(), re.ASCII):
+        raise UsageError(f"{option} cannot be {text!r}", f"write it like {example}")
+    return int(number.strip().removeprefix("n")), words
+
+
+def _settings(option: str, words: str, known: tuple[str, ...]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for word in words.split(","):
+        name, equals, value = (part.strip() for part in word.partition("="))
+        if name not in known:
+            raise UnknownNameError(f"setting of {option}", name, known)
+        if not equals or not value:
+            raise UsageError(f"{option}: {name} has no value", f"write {name}=VALUE")
+        if name in given:
+            raise UsageError(f"{option}: {name} is given twice", "leave one out")
+        given[name] = value
+    return given
+
+
+def _node_settings(words: str, usual: Link) -> NodeSettings:
+    given = _settings("--node", words, ("link", "delay", "quota", "memory", "cpus"))
+    link = None
+    if "link" in given or "delay" in given:
+        delay = f",{given['delay']}" if "delay" in given else ""
+        asked = read_link(given["link"] + delay) if "link" in given else read_link("1gbit" + delay)
+        link = Link(
+            asked.rate_Bps if "link" in given else usual.rate_Bps, asked.delay_s if "delay" in given else usual.delay_s
+        )
+    memory_B = parse_bytes(given["memory"]) if "memory" in given else None
+    if memory_B is not None and memory_B < _LEAST_MEMORY_B:
+        raise UsageError(f"a node cannot work with {given['memory']} of memory", "give 64MiB or more")
+    return NodeSettings(
+        link,
+        _quota(given["quota"]) if "quota" in given else None,
+        memory_B,
+        _whole(given["cpus"]) if "cpus" in given else None,
+    )
+
+
+def _quota(text: str) -> float:
+    """A share: "80%" or "0.8"."""
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?)\s*(%?)", text, re.ASCII)
+    share = 0.0 if match is None else float(match[1]) / (100 if match[2] else 1)
+    if not 0.01 <= share <= 1.0:
+        raise UsageError(f"--node: quota cannot be {text!r}", "it is the share of the node's CPUs: 80% or 0.8")
+    return share
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,4}", text, re.ASCII):
+        raise UsageError(f"--node: cpus cannot be {text!r}", "give a number such as 2")
+    return int(text)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-from seatrial.model.environment.container import Device
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 
@@ -17,11 +15,15 @@ _OF_THE_HOST = frozenset({"dev", "proc", "sys", "tmp", "run"})
 class Bubblewrap(Runtime):
     """bubblewrap."""
 
-    name: ClassVar[str] = "bubblewrap"
-    title: ClassVar[str] = "bubblewrap"
-    command: ClassVar[str] = "bwrap"
-    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER})
-    package: ClassVar[str] = "the package bubblewrap"
+    name = title = "bubblewrap"
+    command = "bwrap"
+    kinds = frozenset({ImageKind.FOLDER})
+    package = "the package bubblewrap"
+    mount_words = ("--bind", "{mount.host}", "{mount.inside}")
+    read_only_words = ("--ro-bind", "{mount.host}", "{mount.inside}")
+    variable_words = ("--setenv", "{name}", "{value}")
+    of_nvidia = of_rocm = ()  # all devices of the host are there; the driver's libraries are the image's, or mounted
+    folder_words = ("--chdir", "{folder}")
 
     def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
         """At the same paths, but for those in folders of the image, where it cannot create any."""
@@ -36,19 +38,7 @@ class Bubblewrap(Runtime):
         words = [self.command, *_image(inside.image.path)]
         words += ["--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc", "--ro-bind", "/sys", "/sys"]
         words += ["--bind", str(SHARED), str(SHARED), "--tmpfs", "/run"]
-        words += self.devices(inside)
-        for mount in inside.all_mounts:
-            words += ["--ro-bind" if mount.is_read_only else "--bind", str(mount.host), str(mount.inside)]
-        for name, value in inside.variables.items():
-            words += ["--setenv", name, value]
-        if inside.works_in is not None:
-            words += ["--chdir", str(inside.works_in)]
-        return [*words, "--"]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """None are needed: all devices of the host are there. The driver's libraries are those of the image, or
-        mounted."""
-        return None if device.is_cdi else []
+        return [*words, *self.options(inside), "--"]
 
 
 def _is_free(top: Path, folder: Path) -> bool:

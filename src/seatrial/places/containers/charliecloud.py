@@ -5,9 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-from seatrial.model.environment.container import Device
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
 from seatrial.places.containers.tiny_root import holding_program
@@ -21,14 +19,20 @@ _USUAL = ("mnt", "srv", "media", "opt")
 class Charliecloud(Runtime):
     """Charliecloud."""
 
-    name: ClassVar[str] = "charliecloud"
-    title: ClassVar[str] = "Charliecloud"
-    command: ClassVar[str] = "ch-run"
-    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.FOLDER, ImageKind.SQUASHFS})
-    joins: ClassVar[bool] = holding_program() is not None
-    join_option: ClassVar[str] = "--join-pid="
-    can_mount_read_only: ClassVar[bool] = False
-    package: ClassVar[str] = "the package charliecloud"
+    name = "charliecloud"
+    title = "Charliecloud"
+    command = "ch-run"
+    kinds = frozenset({ImageKind.FOLDER, ImageKind.SQUASHFS})
+    joins = holding_program() is not None
+    join_option = "--join-pid="
+    can_mount_read_only = False
+    package = "the package charliecloud"
+    mount_words = ("--bind={mount.host}:{mount.inside}",)
+    variable_words = ("--set-env={name}={value}",)
+    of_nvidia = (
+        of_rocm
+    ) = ()  # all devices of the host are there; the drivers are in the image (ch-fromhost), or mounted
+    folder_words = ("--cd={folder}",)
 
     def variables(self) -> Mapping[str, str]:
         """It looks up $USER."""
@@ -48,20 +52,8 @@ class Charliecloud(Runtime):
 
     def prefix(self, inside: Inside) -> list[str]:
         """ch-run with its options."""
-        words = [self.command]
-        words += self.devices(inside)
-        words += [f"--bind={mount.host}:{mount.inside}" for mount in inside.all_mounts]
-        words += [f"--set-env={name}={value}" for name, value in inside.variables.items()]
-        if inside.variables:
-            words.append("--env-no-expand")
-        if inside.works_in is not None:
-            words.append(f"--cd={inside.works_in}")
-        return [*words, inside.image.given, "--"]
-
-    def device_words(self, device: Device) -> list[str] | None:
-        """None are needed: all devices of the host are there. The driver's libraries are those of the image
-        (`ch-fromhost` puts them there), or mounted."""
-        return None if device.is_cdi else []
+        literally = ["--env-no-expand"] if inside.variables else []
+        return [self.command, *self.options(inside), *literally, inside.image.given, "--"]
 
 
 def _overlaps(inside: Path, point: str) -> bool:

@@ -169,13 +169,7 @@ _WITH = {BIND: "the host's MPI library (bind)", JOINED: "one container for all (
 
 
 def ranks_fault(
-    notes: Sequence[Mapping[str, Any]],
-    ranks: int,
-    placement: str,
-    *,
-    timed_out: bool,
-    failed: bool,
-    output: str,
+    notes: Sequence[Mapping[str, Any]], ranks: int, placement: str, *, timed_out: bool, failed: bool, output: str
 ) -> ContainerError | None:
     """Why ranks cannot work together in containers; None if they can.
 

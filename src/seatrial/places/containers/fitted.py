@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +11,31 @@ from msgspec.structs import replace
 
 from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import Built, Environment, build
-from seatrial.environments.cached_files import Start, as_it_is
+from seatrial.environments.cached_files import Start, as_it_is, private_top
 from seatrial.environments.chosen import Environments
+from seatrial.environments.compiler import variables_with
 from seatrial.environments.loaded_libraries import Once
-from seatrial.environments.private_copy import private_top
-from seatrial.environments.target import variables_with
+from seatrial.environments.modules import Changes
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.launch.local import Program, run_together
-from seatrial.launch.mpi import NoLauncherError
-from seatrial.launch.place import GRACE_S
+from seatrial.launch.mpi import GRACE_S, NoLauncherError
 from seatrial.launch.ranks import rank_layout
-from seatrial.model.benchmark.program import Layout, ProgramRecord, parse_record
+from seatrial.model.benchmark.program import Hello, Layout, ProgramRecord, parse_record
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, JOINED, OUTSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
+from seatrial.model.environment.site import SiteContainer
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.places.brought import Brought, bring_all, bring_mpi
-from seatrial.places.contained import Contained
-from seatrial.places.containers.choice import ContainerChoice, check_drivers, container_choice
+from seatrial.places.contained import Contained, check_drivers, container_choice, started
 from seatrial.places.containers.faults import OF_LIBRARIES, not_started, ranks_fault
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, image_of
-from seatrial.places.containers.runtime import Runtime
+from seatrial.places.containers.runtime import Runtime, folder_of_all_nodes, shared_folder
 from seatrial.places.containers.runtimes import RUNTIMES, runtime_for
-from seatrial.places.images.facts import stated_by
+from seatrial.places.images.given import stated_by
 from seatrial.places.images.tools_inside import ImageTools
 from seatrial.places.rank_helpers import RANKS_PROBE, inside_probe, ranks_probe
-from seatrial.places.shared_folders import folder_of_all_nodes, shared_folder
-from seatrial.places.starting import started
 from seatrial.plan.points import Point
 
 _START_LIMIT_S = 60.0
@@ -54,9 +50,6 @@ _LAUNCHERS = {
 _WORDS = {MpiFamily.OPENMPI: ("Open MPI", "OpenRTE", "PRRTE")}
 _OF_HYDRA = ("HYDRA", "Intel(R) MPI")
 
-_Variables = tuple[tuple[str, str | None], ...]
-
-
 Builder = Callable[[Environment, Start], Built]
 """Builds a program in an environment, with a way to start the compiler."""
 _HERE: Start = as_it_is
@@ -70,11 +63,20 @@ class Fitted(Frozen):
     built: Built
 
 
+class _Asked(Frozen):
+    """A point whose program is wanted in its container; see `Containers.of`."""
+
+    point: Point
+    outside: Environment | BuildError
+    isa: Iterable[str]
+    build_with: Builder
+
+
 class Containers:
     """Each image is tried once with each runtime and placement of ranks, each program described once in each."""
 
     def __init__(self) -> None:
-        self._images: Once[ContainerChoice, Contained] = Once()
+        self._images: Once[SiteContainer, Contained] = Once()
         self._ranks: Once[Any, Contained] = Once()
         self._fitted: Once[Any, Fitted] = Once()
         self._brought: Once[Any, Brought] = Once()
@@ -83,35 +85,20 @@ class Containers:
         """A program in the container of a point: built on the host, or in the image if the point chooses that, or if
         the image's libraries are too old for the host's programs. `outside` is the environment of the host, `isa` the
         features of the CPU. Raises BuildError, ContainerError if it does not work there."""
-        return self._first(point, partial(self._in, point, outside, isa, build_with))
+        return _first(_Asked(point, outside, isa, build_with), self._in)
 
     def without_ranks(
         self, point: Point, outside: Environment | BuildError, isa: Iterable[str], build_with: Builder
     ) -> Fitted:
         """The same, before ranks are tried: with what tries them built."""
 
-        def fitted(where: str) -> Fitted:
-            alone, start = self._alone(point, outside, isa, build_with, where)
+        def fitted(asked: _Asked, where: str) -> Fitted:
+            alone, start = self._alone(asked, where)
             if alone.environment.mpi is not None:
                 ranks_probe(alone.environment, start)
             return alone
 
-        return self._first(point, fitted)
-
-    @staticmethod
-    def _first(point: Point, fitted: Callable[[str], Fitted]) -> Fitted:
-        """A program built where the point wants it, else in the first place from which it works."""
-        wanted = point.environment.container_build
-        first: ContainerError | None = None
-        for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):
-            try:
-                return fitted(where)
-            except ContainerError as error:
-                if wanted is not None or (first is None and error.fault not in OF_LIBRARIES):
-                    raise
-                first = first or error
-        assert first is not None  # noqa: S101  the loop ran at least once
-        raise first
+        return _first(_Asked(point, outside, isa, build_with), fitted)
 
     def of_ranks(self, point: Point, environments: Environments, family: MpiFamily) -> Fitted:
         """How ranks of an application of the image work together: tried with a program of ours that loads the image's
@@ -125,74 +112,42 @@ class Containers:
             )
         builds = INSIDE if isinstance(outside, BuildError) else point.environment.container_build
         point = replace(point, environment=replace(choice, container_build=builds))
-        return self.of(
-            point,
-            outside,
-            environments.isa,
-            lambda environment, start: build(environment, RANKS_PROBE, start=start),
-        )
+        return self.of(point, outside, environments.isa, lambda own, start: build(own, RANKS_PROBE, start=start))
 
-    def _alone(
-        self,
-        point: Point,
-        outside: Environment | BuildError,
-        isa: Iterable[str],
-        build_with: Builder,
-        where: str,
-    ) -> tuple[Fitted, Start]:
+    def _alone(self, asked: _Asked, where: str) -> tuple[Fitted, Start]:
         """A program that was built there and describes itself in the container, and how its compiler is started."""
+        point, outside = asked.point, asked.outside
         chosen, has_ranks = container_choice(point.environment), point.benchmark.ranks == "mpi"
         choice = replace(point.environment, container_mpi=chosen.mpi)
         container, start = replace(self.alone(point), build=where), _HERE
         if where == INSIDE:
             tools = ImageTools(container)
-            environment, start = tools.environment(choice, isa, outside, with_mpi=has_ranks), tools.start
+            environment, start = tools.environment(choice, asked.isa, outside, with_mpi=has_ranks), tools.start
         elif isinstance(outside, BuildError):
             raise outside
         else:
             environment = outside
-        mpi = environment.mpi
-        variables = (*(mpi.variables if mpi is not None else ()), *environment.variables)
-        image = (chosen, where)
-        built = build_with(environment, start)
-        container = replace(container, brought=self._bring(container, choice, outside, built, has_ranks=has_ranks))
-        key = (*image, built.key, variables)
-        return self._fitted.get(key, lambda: _described(Fitted(container, environment, built), variables)), start
+        built = asked.build_with(environment, start)
+        container = replace(container, brought=self._bring(container, choice, asked, built))
+        key = (chosen, where, built.key, environment.of_all)
+        return self._fitted.get(key, lambda: _described(Fitted(container, environment, built))), start
 
-    def _in(
-        self,
-        point: Point,
-        outside: Environment | BuildError,
-        isa: Iterable[str],
-        build_with: Builder,
-        where: str,
-    ) -> Fitted:
+    def _in(self, asked: _Asked, where: str) -> Fitted:
         """The same, with its ranks placed."""
-        fitted, start = self._alone(point, outside, isa, build_with, where)
-        environment, mpi = fitted.environment, fitted.environment.mpi
-        if mpi is None:
+        fitted, start = self._alone(asked, where)
+        environment = fitted.environment
+        if environment.mpi is None:
             return fitted
-        variables, layout = (*mpi.variables, *environment.variables), rank_layout(point)
-        chosen = container_choice(point.environment)
-        way = (chosen, where, environment.key, variables, layout.ranks, layout.hosts)
-        wanted = chosen.mpi
-        placed = self._ranks.get(
-            way, lambda: _placed(fitted.container, environment, mpi, layout, variables, wanted, start)
-        )
+        layout, chosen = rank_layout(asked.point), container_choice(asked.point.environment)
+        way = (chosen, where, environment.key, environment.of_all, layout.ranks, layout.hosts)
+        placed = self._ranks.get(way, lambda: _placed(fitted.container, environment, layout, chosen.mpi, start))
         own = replace(placed, brought=fitted.container.brought)  # of this program, not of the first one in this way
         facts = {**placed.facts, **fitted.container.facts, **own.document()}
         return replace(fitted, container=replace(own, facts=facts))
 
-    def _bring(
-        self,
-        container: Contained,
-        choice: EnvironmentChoice,
-        outside: Environment | BuildError,
-        built: Built,
-        *,
-        has_ranks: bool,
-    ) -> Brought | None:
+    def _bring(self, container: Contained, choice: EnvironmentChoice, asked: _Asked, built: Built) -> Brought | None:
         """The files of the host that a program needs inside. Raises BuildError."""
+        outside, has_ranks = asked.outside, asked.point.benchmark.ranks == "mpi"
         binds = has_ranks and choice.container_mpi == BIND
         if container.build != BROUGHT and not binds:
             return None
@@ -214,6 +169,21 @@ class Containers:
         return self._images.get(choice, lambda: _found(choice))
 
 
+def _first(asked: _Asked, fitted: Callable[[_Asked, str], Fitted]) -> Fitted:
+    """A program built where the point wants it, else in the first place from which it works."""
+    wanted = asked.point.environment.container_build
+    first: ContainerError | None = None
+    for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):
+        try:
+            return fitted(asked, where)
+        except ContainerError as error:
+            if wanted is not None or (first is None and error.fault not in OF_LIBRARIES):
+                raise
+            first = first or error
+    assert first is not None  # noqa: S101  the loop ran at least once
+    raise first
+
+
 def contained_environment(document: Mapping[str, Any], container: Contained) -> tuple[str, Mapping[str, Any]]:
     """(key, document) of an environment in a container."""
     contained = {
@@ -224,7 +194,7 @@ def contained_environment(document: Mapping[str, Any], container: Contained) -> 
     return content_key(contained), contained
 
 
-def _found(choice: ContainerChoice) -> Contained:
+def _found(choice: SiteContainer) -> Contained:
     """An image with its runtime, and what a process sees in it."""
     image = _startable(image_of(choice.image), choice.runtime)
     runtime = runtime_for(image, choice.runtime)
@@ -235,12 +205,7 @@ def _found(choice: ContainerChoice) -> Contained:
                 "leave out `:ro`, or choose another environment.container_runtime",
             )
     container = Contained(
-        image,
-        runtime,
-        _version(runtime),
-        mounts=choice.mounts,
-        devices=choice.devices,
-        variables=choice.variables,
+        image, runtime, _version(runtime), mounts=choice.mounts, devices=choice.devices, variables=choice.variables
     )
     container = replace(container, facts=_facts(container, choice.name))
     check_drivers(container, run_inside)
@@ -250,7 +215,7 @@ def _found(choice: ContainerChoice) -> Contained:
 def _startable(image: Image, runtime: str | None) -> Image:
     """An image, with an archive as a folder; but not for a runtime that starts no folders."""
     if image.kind is ImageKind.ARCHIVE and (runtime is None or ImageKind.FOLDER in RUNTIMES[runtime].kinds):
-        from seatrial.places.images.unpacked import unpacked  # few images are archives
+        from seatrial.places.images.given import unpacked  # few images are archives
 
         return unpacked(image)
     return image
@@ -263,16 +228,14 @@ def _version(runtime: Runtime) -> str:
     return lines[0].strip()[:100] if lines else "unknown"
 
 
-def run_inside(
-    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = False
-) -> str:
+def run_inside(container: Contained, words: Sequence[str], variables: Changes = (), *, of_image: bool = False) -> str:
     """The output of a program in a container; a program of the host by its path, unless it is `of_image`. Raises
     ContainerError."""
     return answer_inside(container, words, variables, of_image=of_image or not words[0].startswith("/")).stdout
 
 
 def answer_inside(
-    container: Contained, words: Sequence[str], variables: _Variables = (), *, of_image: bool = True
+    container: Contained, words: Sequence[str], variables: Changes = (), *, of_image: bool = True
 ) -> Answer:
     """What a program of the image, or one of the host, prints in a container. Raises ContainerError."""
     folders = [] if of_image else [private_top(Path(words[0]))]
@@ -291,7 +254,7 @@ def _facts(container: Contained, name: str = "") -> dict[str, Any]:
     except ProtocolError as error:
         raise ContainerError(f"a program in {container.image.given} printed something else: {error}") from error
     there = record.notes.get("namespaces", {})
-    own = {name: link for name, link in there.items() if link != _namespace(name)}
+    own = {name: link for name, link in there.items() if link != _link(Path(f"/proc/self/ns/{name}"))}
     return {
         **container.document(),
         **({"name": name} if name else {}),
@@ -302,9 +265,9 @@ def _facts(container: Contained, name: str = "") -> dict[str, Any]:
     }
 
 
-def _namespace(name: str) -> str:
+def _link(path: Path) -> str:
     try:
-        return str(Path(f"/proc/self/ns/{name}").readlink())
+        return str(path.readlink())
     except OSError:
         return ""
 
@@ -336,15 +299,24 @@ def _fnv1a(data: bytes) -> str:
     return f"{value:016x}"
 
 
-def _described(fitted: Fitted, variables: _Variables) -> Fitted:
+def hello_inside(container: Contained, program: Path, variables: Changes, library: str = "") -> Hello:
+    """A program's description of itself in a container; with a library that it loads, with the dependencies of that.
+    Raises ContainerError."""
+    words = [str(program), "--describe", *([library] if library else [])]
+    where = f"{program.name} in {container.image.given}"
+    try:
+        hello = parse_record(run_inside(container, words, variables).encode()).hello
+    except ProtocolError as error:
+        raise ContainerError(f"{where} printed something else: {error}", output=str(error)) from error
+    if hello is None:
+        raise ContainerError(f"{where} does not describe itself", output="no description")
+    return hello
+
+
+def _described(fitted: Fitted) -> Fitted:
     """With a program's description of itself in a container, with the libraries that it loads there."""
     container, built = fitted.container, fitted.built
-    try:
-        hello = parse_record(run_inside(container, [str(built.path), "--describe"], variables).encode()).hello
-    except ProtocolError as error:
-        raise ContainerError(f"{built.path.name} in {container.image.given} printed something else: {error}") from error
-    if hello is None:
-        raise ContainerError(f"{built.path.name} in {container.image.given} does not describe itself")
+    hello = hello_inside(container, built.path, fitted.environment.of_all)
     facts = container.facts
     if container.brought is not None:
         inside = container.inside([], {}).mapped(str(container.brought.folder))
@@ -356,13 +328,7 @@ def _described(fitted: Fitted, variables: _Variables) -> Fitted:
 
 
 def _placed(
-    container: Contained,
-    environment: Environment,
-    mpi: Mpi,
-    layout: Layout,
-    variables: _Variables,
-    wanted: str | None,
-    start: Start = as_it_is,
+    container: Contained, environment: Environment, layout: Layout, wanted: str | None, start: Start
 ) -> Contained:
     """The container with its ranks placed as wanted, or in the first way in which they work together. `start` is how
     the programs of the environment are built."""
@@ -388,22 +354,18 @@ def _placed(
             continue
         try:
             placed = replace(container, placement=placement, is_joined=is_joined)
-            return tried_ranks(placed, environment, mpi, layout, variables, start)
+            return tried_ranks(placed, environment, layout, start)
         except ContainerError as error:
             first = first or error
     assert first is not None  # noqa: S101  `able` is never empty here: checked above for `wanted`, else INSIDE or OUTSIDE
     raise first
 
 
-def tried_ranks(
-    container: Contained,
-    environment: Environment,
-    mpi: Mpi,
-    layout: Layout,
-    variables: _Variables,
-    start: Start = as_it_is,
-) -> Contained:
+def tried_ranks(container: Contained, environment: Environment, layout: Layout, start: Start = as_it_is) -> Contained:
     """Ranks that exchange a message in a container, before anything is measured. Raises ContainerError."""
+    mpi, variables = environment.mpi, environment.of_all
+    if mpi is None:
+        return container
     if container.is_launcher_inside:
         container = replace(container, launcher=_launcher_inside(container, mpi, variables))
     probe = ranks_probe(environment, start)
@@ -458,7 +420,7 @@ def _facts_of_ranks(records: Sequence[ProgramRecord]) -> dict[str, Any]:
     }
 
 
-def _launcher_inside(container: Contained, mpi: Mpi, variables: _Variables) -> Path:
+def _launcher_inside(container: Contained, mpi: Mpi, variables: Changes) -> Path:
     """The image's launcher of the same kind of library. Raises ContainerError."""
     known = _WORDS.get(mpi.family, _OF_HYDRA)
     bare = container.bare

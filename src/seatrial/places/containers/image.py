@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 
+from seatrial.environments.asking import once_for_each_file
 from seatrial.errors import BuildError
 from seatrial.model.frozen import Frozen
 
@@ -25,14 +25,11 @@ class ContainerError(BuildError):
         self.fault = fault
 
 
-_BLOCK_B = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,254}")
 _SIF = b"SIF_MAGIC"
 _SIF_AT = 32  # after the launch script (sylabs/sif, pkg/sif: the global header)
 _SQUASHFS = b"hsqs"
 _TAR, _TAR_AT = b"ustar", 257
-_LAYOUT = ("oci-layout", "index.json")
-"""The files of an OCI image layout, which is an archive in a folder."""
 
 
 class ImageKind(StrEnum):
@@ -80,25 +77,30 @@ def _at(path: Path) -> Image:
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
-            is_layout = all((path / name).is_file() for name in _LAYOUT)
-            kind = ImageKind.ARCHIVE if is_layout else ImageKind.FOLDER
-            return Image(str(path), kind, _digest_of_folder(path, _stamp(info)))
+            kind = ImageKind.ARCHIVE if is_layout(path) else ImageKind.FOLDER
+            return Image(str(path), kind, _digest_of_folder(path))
         with path.open("rb") as stream:
             start = stream.read(512)
-        found = _kind(start)
+        found = kind_of_file(start)
         if found is None:
             raise ContainerError(
                 f"{path} is not an image: neither squashfs nor SIF nor a tar",
                 "unpack it into a folder, or convert it with mksquashfs, apptainer build or ch-convert",
             )
-        return Image(str(path), found, _digest_of_file(path, _stamp(info)))
+        return Image(str(path), found, _digest_of_file(path))
     except OSError as error:
         raise ContainerError(
             f"the image {path} cannot be read: {error.strerror or error}", "give the path of an image"
         ) from error
 
 
-def _kind(start: bytes) -> ImageKind | None:
+def is_layout(folder: Path) -> bool:
+    """Whether a folder is an image layout (OCI image format specification 1.0), which is an archive, not a root."""
+    return all((folder / name).is_file() for name in ("oci-layout", "index.json")) and (folder / "blobs").is_dir()
+
+
+def kind_of_file(start: bytes) -> ImageKind | None:
+    """What an image in a file is, by its first 512 bytes; None if it is none."""
     if start[_SIF_AT : _SIF_AT + len(_SIF)] == _SIF:
         return ImageKind.SIF
     if start.startswith(_SQUASHFS):
@@ -106,22 +108,14 @@ def _kind(start: bytes) -> ImageKind | None:
     return ImageKind.ARCHIVE if start[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR else None
 
 
-def _stamp(info: os.stat_result) -> tuple[int, int, int]:
-    return info.st_ino, info.st_size, info.st_mtime_ns
-
-
-@cache
-def _digest_of_file(path: Path, stamp: tuple[int, int, int]) -> str:
-    """SHA-256 of the content; a file that did not change is read once."""
-    digest = hashlib.sha256()
+@once_for_each_file
+def _digest_of_file(path: Path) -> str:
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK_B):
-            digest.update(block)
-    return f"sha256:{digest.hexdigest()}"
+        return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
-@cache
-def _digest_of_folder(top: Path, stamp: tuple[int, int, int]) -> str:
+@once_for_each_file
+def _digest_of_folder(top: Path) -> str:
     """SHA-256 over all names, modes, link targets and contents, in the order of the names.
 
     Times and owners do not count: a copy is the same image. Device files count by their name, files that this user may

@@ -1,19 +1,21 @@
-"""The interface of a container runtime: an argument prefix, facts, and a way for ranks to join.
+"""The interface of a container runtime: an argument prefix, facts, and a way for ranks to join; and short-lived folders
+that are the same inside and outside of a container, or on all nodes.
 
-A runtime is one file with one class. Nothing above `launch` knows which one is used.
+A runtime is one class. Nothing above `launch` knows which one is used.
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
-from seatrial.model.environment.container import Device, is_unmistakable
+from seatrial.environments.cached_files import fresh_folder, own_folder
+from seatrial.model.environment.container import NVIDIA, Device, is_unmistakable
 from seatrial.model.frozen import Frozen
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 
@@ -86,10 +88,38 @@ class Runtime(ABC):
     """Whether it was ever run by its tests; the others are only tested on the commands that they build."""
     package: ClassVar[str]
     """How to get it."""
+    mount_words: ClassVar[tuple[str, ...]] = ("--bind", "{mount.option}")
+    read_only_words: ClassVar[tuple[str, ...]] = ()
+    """The same for what cannot be written, if `Mount.option` does not say it."""
+    variable_words: ClassVar[tuple[str, ...]] = ("--env", "{name}={value}")
+    folder_words: ClassVar[tuple[str, ...]] = ("--workdir", "{folder}")
+    """The option for the current folder."""
+    of_nvidia: ClassVar[tuple[str, ...] | None] = None
+    """The options that give a container NVIDIA's devices with their driver; None: there are none."""
+    of_rocm: ClassVar[tuple[str, ...] | None] = None
+    of_cdi: ClassVar[tuple[str, ...] | None] = None
+    """Those for a device by its CDI name."""
 
     @abstractmethod
     def prefix(self, inside: Inside) -> list[str]:
         """The words before a program and its arguments."""
+
+    def options(self, inside: Inside) -> list[str]:
+        """The options for what the container gets: devices, mounts, variables, the current folder. Raises
+        ContainerError."""
+        words = self.devices(inside)
+        for mount in inside.all_mounts:
+            words += self.mount_option(mount)
+        for name, value in inside.variables.items():
+            words += [word.format(name=name, value=value) for word in self.variable_words]
+        if inside.works_in is not None:
+            words += [word.format(folder=inside.works_in) for word in self.folder_words]
+        return words
+
+    def mount_option(self, mount: Mount) -> list[str]:
+        """The option for one mount."""
+        forms = self.read_only_words if mount.is_read_only and self.read_only_words else self.mount_words
+        return [word.format(mount=mount) for word in forms]
 
     def of_ranks(self, launcher: Sequence[str], placing: Sequence[str], inside: Inside) -> list[str]:
         """The words before the program of a rank that a launcher outside starts: it is placed there as well."""
@@ -111,21 +141,17 @@ class Runtime(ABC):
                     )
         return tuple(Mount(folder, folder) for folder in folders)
 
-    def device_words(self, device: Device) -> list[str] | None:
-        """The options that give a container a device; None: there are none."""
-        return None
-
     def devices(self, inside: Inside) -> list[str]:
         """The options for all devices. Raises ContainerError."""
         words: list[str] = []
         for device in inside.devices:
-            added = self.device_words(device)
+            added = self.of_cdi if device.is_cdi else self.of_nvidia if device.name == NVIDIA else self.of_rocm
             if added is None:
                 raise ContainerError(
                     f"{self.title} cannot give a container the device {device.name}",
                     "choose another environment.container_runtime, or another name of the device",
                 )
-            words += added
+            words += [word.format(device=device) for word in added]
         return words
 
     def path(self) -> str | None:
@@ -153,11 +179,29 @@ class Runtime(ABC):
             )
 
 
-def host_name() -> str:
-    """The name of this node."""
-    return platform.node()
-
-
 def is_root() -> bool:
     """Whether this user is root."""
     return os.geteuid() == 0
+
+
+def shared_folder(prefix: str) -> AbstractContextManager[Path]:
+    """A new folder of this process, removed at the end; those of killed processes of this user are removed first.
+    Raises OSError."""
+    return own_folder(SHARED, prefix, remove=_remove_own)
+
+
+@contextmanager
+def folder_of_all_nodes() -> Iterator[Path]:
+    """A new folder of this process in the cache, which nodes share, removed at the end. Raises CacheError, OSError."""
+    folder = fresh_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_own(path: Path) -> None:
+    """Anybody can make folders of this name there."""
+    with suppress(OSError):
+        if path.lstat().st_uid == os.geteuid():
+            shutil.rmtree(path, ignore_errors=True)

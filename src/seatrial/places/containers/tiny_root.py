@@ -19,21 +19,7 @@ _MACHINES = {
     "aarch64": (183, struct.pack("<III", 0xD2800000 | STATUS << 5, 0xD2800BC8, 0xD4000001)),
 }
 _FOLDERS = (
-    "bin",
-    "dev",
-    "etc",
-    "home",
-    "media",
-    "mnt",
-    "opt",
-    "proc",
-    "root",
-    "run",
-    "srv",
-    "sys",
-    "tmp",
-    "usr",
-    "var",
+    *("bin", "dev", "etc", "home", "media", "mnt", "opt", "proc", "root", "run", "srv", "sys", "tmp", "usr", "var"),
 )
 _FILES = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/succeed\n",
@@ -44,13 +30,9 @@ _FILES = {
 }
 
 
-def static_program() -> bytes | None:
-    """An ELF-64 file that exits with STATUS; None for an unknown architecture."""
-    return _file()
-
-
-def _file(before: bytes = b"") -> bytes | None:
-    """An ELF-64 file with these instructions before those that exit (System V ABI, "Object Files")."""
+def static_program(before: bytes = b"") -> bytes | None:
+    """An ELF-64 file that exits with STATUS, after these instructions (System V ABI, "Object Files"); None for an
+    unknown architecture."""
     known = _MACHINES.get(platform.machine())
     if known is None:
         return None
@@ -78,7 +60,7 @@ _TIMED = {
 def timed_program() -> bytes | None:
     """An ELF-64 file that writes the time at its first instructions, as the 16 bytes of a timespec of CLOCK_MONOTONIC,
     to its standard output, and exits with STATUS; None for an unknown architecture."""
-    return _file(_TIMED.get(platform.machine(), b""))
+    return static_program(_TIMED.get(platform.machine(), b""))
 
 
 _HOLDING = {
@@ -98,7 +80,7 @@ _HOLDING = {
 def holding_program() -> bytes | None:
     """An ELF-64 file that writes its process id, 4 bytes in the order of this machine, to its standard output, waits
     for the end of its standard input, and exits with STATUS; None for an unknown architecture."""
-    return None if platform.machine() not in _HOLDING else _file(_HOLDING[platform.machine()])
+    return None if platform.machine() not in _HOLDING else static_program(_HOLDING[platform.machine()])
 
 
 def write_root(folder: Path) -> bool:

@@ -13,18 +13,16 @@ from typing import Annotated, Any, Literal
 
 from msgspec import to_builtins
 
-from seatrial.environments.remembered import remembered
+from seatrial.environments.asking import remembered
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import OrNull, Text, published
-from seatrial.places.contained import Contained
+from seatrial.places.contained import Contained, started
 from seatrial.places.containers.faults import fault_in, last_words
 from seatrial.places.containers.image import Image, ImageKind
-from seatrial.places.containers.runtime import SHARED, Inside, Runtime
+from seatrial.places.containers.runtime import SHARED, Inside, Runtime, shared_folder
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import PROGRAM, STATUS, timed_program, write_root
-from seatrial.places.shared_folders import shared_folder
-from seatrial.places.starting import started
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 
 _LIMIT_S = 30.0
 
@@ -46,15 +44,10 @@ class Trial(Frozen):
     need: Annotated[OrNull[str], "Why it starts no program, in its own words"] = ""
 
 
-def absent(runtime: Runtime) -> Trial:
-    """A runtime that is not installed."""
-    return Trial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
-
-
 def tried(runtime: Runtime, folder: Path) -> Trial:
     """Try a runtime: it is started once, with a root that is written into this empty folder."""
     if runtime.path() is None:
-        return absent(runtime)
+        return Trial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
     if ImageKind.FOLDER not in runtime.kinds:
         return Trial(runtime.name, runtime.title, "unverified")
     try:
@@ -93,8 +86,9 @@ def container_trials() -> list[Trial]:
 
 
 def _trial(runtime: Runtime) -> Trial:
-    if runtime.path() is None:
-        return absent(runtime)
+    path = runtime.path()
+    if path is None:
+        return tried(runtime, Path())
     boot = _BOOT.read_text(encoding="ascii").strip() if _BOOT.exists() else ""
 
     def made() -> dict[str, Any]:
@@ -103,9 +97,7 @@ def _trial(runtime: Runtime) -> Trial:
         return kept
 
     try:
-        return Trial(
-            **remembered([runtime.name, boot], [Path(str(runtime.path()))], made, lambda kept: bool(Trial(**kept)))
-        )
+        return Trial(**remembered([runtime.name, boot], [Path(path)], made, lambda kept: bool(Trial(**kept))))
     except OSError as error:
         return Trial(runtime.name, runtime.title, "fails", f"no folder for a trial can be made: {error}")
 

@@ -1,9 +1,18 @@
-"""The guests that a run uses: found or started before it plans, and ended after it."""
+"""The guests that a run uses: found, started or reached by ssh before it plans, and ended after it.
+
+In a guest that is reached by ssh the agent is brought once, and further commands share the connection. Nothing stays
+there: the agent ends with our end of its standard input, whatever ends this process, and the shell that started it then
+removes the folder with all our files.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import shlex
+import shutil
+import socket
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,14 +30,85 @@ from seatrial.model.machine.guest import NO_GUEST, RUNNING, Guest
 from seatrial.model.machine.identity import QEMU_TCG, is_emulated
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.study.study import Study
-from seatrial.places.guest.channel import PORT, Channel
+from seatrial.places.guest.qemu import GuestError
+from seatrial.places.guest.session import AGENT, PORT, SSH, Channel, Streams, ssh_words, talk
 from seatrial.plan.environment_axes import VM, environment_value
 from seatrial.plan.settings import Settings, values_of
 from seatrial.plan.site_in_force import site_in_force
 from seatrial.plan.study_yaml import Node
+from seatrial.processes.start import Running
 
 if TYPE_CHECKING:
-    from seatrial.places.guest.state import GuestState
+    from seatrial.places.guest.home import GuestState
+
+_BLOCK_B = 1 << 16
+_ANSWER_WITHIN_S = 60.0
+_LONGEST_CONTROL = 85
+"""Characters: ssh appends 17 to the name of a socket while it makes it, which may have 107."""
+_LONGEST_SAID = 400
+
+
+@contextmanager
+def reached_by_ssh(host: str, agent: bytes) -> Iterator[Channel]:
+    """A guest for the duration of the block. `agent` is the program guest_agent, linked statically. Raises
+    GuestError."""
+    if shutil.which("ssh") is None:
+        raise GuestError("ssh is not installed", "on Debian: apt install openssh-client")
+    blocks = -(-len(agent) // _BLOCK_B)
+    private = Path(tempfile.mkdtemp(prefix="seatrial-ssh-"))
+    control = str(private / "c")
+    if len(control) > _LONGEST_CONTROL:
+        control = ""  # each command then connects anew
+    ours, its = socket.socketpair()
+    try:
+        with ours, tempfile.TemporaryFile() as said:
+            with its:
+                options = ("-M", "-S", control) if control else ()
+                words = [*ssh_words(host, *options), shlex.join(["sh", "-c", _script(blocks)])]
+                running = Running(words, dict(os.environ), (its.fileno(), its.fileno(), said.fileno()))
+            try:
+                there = _folder(ours, agent.ljust(blocks * _BLOCK_B, b"\0"), host, said.fileno())
+                yield Channel(SSH, host, there, control)
+            finally:
+                ours.close()
+                running.wait(_ANSWER_WITHIN_S)
+                running.end()
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+def _script(blocks: int) -> str:
+    machine = os.uname().machine
+    return "; ".join(
+        [
+            f'test "$(uname -m)" = {machine} || {{ echo "it is $(uname -m), not {machine}" >&2; exit 1; }}',
+            'd=$(mktemp -d "${TMPDIR:-/tmp}/seatrial-XXXXXX") || exit 1',
+            "trap 'cd /; rm -rf \"$d\"' EXIT",
+            "trap 'exit 1' HUP INT TERM",
+            f'dd bs={_BLOCK_B} count={blocks} iflag=fullblock of="$d/{AGENT}" 2>/dev/null || exit 1',
+            f'chmod 700 "$d/{AGENT}" && cd "$d" && ./{AGENT} --serve',
+        ]
+    )
+
+
+def _folder(stream: socket.socket, agent: bytes, host: str, said: int) -> str:
+    """Send the agent, and ask it for its folder."""
+    with tempfile.TemporaryFile() as printed:
+        try:
+            stream.settimeout(_ANSWER_WITHIN_S)
+            stream.sendall(agent)
+            streams = Streams(None, printed.fileno(), printed.fileno())
+            status = talk(stream, ["pwd"], streams, {}, "", answer_within_s=_ANSWER_WITHIN_S)
+        except (OSError, GuestError) as error:
+            words = os.pread(said, 1 << 16, 0).decode("utf-8", "replace").split()
+            why = " ".join(words)[-_LONGEST_SAID:] or str(error)
+            raise GuestError(f"{host} cannot be reached by ssh: {why}", f"try: ssh {host} true") from error
+        printed.seek(0)
+        folder = printed.read(4096).decode("utf-8", "replace").strip()
+    if status or not folder.startswith("/"):
+        raise GuestError(f"the agent on {host} does not answer as it should", f"try: ssh {host} pwd")
+    return folder
+
 
 _log = logging.getLogger(__name__)
 
@@ -83,15 +163,14 @@ def _usable(wanted: SiteGuest, held: ExitStack) -> Guest:
 
 
 def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
-    from seatrial.places.guest.by_ssh import reached_by_ssh
     from seatrial.places.guest.home import guest_home_path
     from seatrial.places.guest.offered import copied_facts
-    from seatrial.places.guest.run import running_guest
-    from seatrial.places.rank_helpers import guest_agent, static_copy_facts
+    from seatrial.places.guest.up import running_guest
+    from seatrial.places.rank_helpers import helper
 
     state: GuestState | None = None
     if wanted.ssh is not None:
-        channel = held.enter_context(reached_by_ssh(wanted.ssh, guest_agent().read_bytes()))
+        channel = held.enter_context(reached_by_ssh(wanted.ssh, helper("guest_agent", is_static=True).read_bytes()))
         reached: dict[str, Any] = {"reached": f"ssh {wanted.ssh}"}
     else:
         if wanted.topology is None:
@@ -103,7 +182,7 @@ def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
         reached = {"reached": "started here", "accelerator": state.accelerator, "kernel": state.kernel}
         if state.why_emulated:
             reached["why_emulated"] = state.why_emulated
-    machine = discover_copied(copied_facts(channel, static_copy_facts(), PATTERNS))
+    machine = discover_copied(copied_facts(channel, helper("copy_facts", is_static=True), PATTERNS))
     if state is not None and state.accelerator == "tcg" and not is_emulated(machine):
         known = Fact(QEMU_TCG, "seatrial, which started it")
         machine = replace(machine, facts=Facts({**machine.facts, "hypervisor": (known,)}))
@@ -113,8 +192,7 @@ def _reached(wanted: SiteGuest, held: ExitStack) -> Guest:
 @contextmanager
 def _started(topology: Path, kernel: Path | None) -> Iterator[tuple[Path, GuestState]]:
     """A guest that ends with this process. Raises UsageError, GuestError, BuildError, StoreError."""
-    from seatrial.places.guest.parts import guest_parts
-    from seatrial.places.guest.run import guest_for_a_run
+    from seatrial.places.guest.up import guest_for_a_run, guest_parts
     from seatrial.plan.topology_file import topology_of
 
     wanted = topology_of(topology)

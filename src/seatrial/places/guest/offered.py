@@ -13,12 +13,10 @@ from seatrial.model.environment.site import SiteGuest
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import OrNull, Text, published
 from seatrial.model.machine.guest import RUNNING
-from seatrial.places.guest.channel import Channel
-from seatrial.places.guest.files import pack, unpack
-from seatrial.places.guest.initramfs import find_busybox
-from seatrial.places.guest.kernel import KERNEL, find_kernel
+from seatrial.places.guest.inside import pack, unpack
+from seatrial.places.guest.kernel import KERNEL, find_busybox, find_kernel
 from seatrial.places.guest.qemu import GuestError, find_emulator
-from seatrial.places.guest.session import Streams
+from seatrial.places.guest.session import Channel, Streams
 
 ANY_TOPOLOGY = "/FILE.yaml"
 """Stands for the path of a topology file."""
@@ -48,7 +46,7 @@ def offered_guests(of_site: Sequence[SiteGuest], home: Path) -> list[OfferedGues
 def _running(home: Path) -> Iterator[OfferedGuest]:
     if not home.exists():
         return
-    from seatrial.places.guest.run import running_guest  # few have a guest
+    from seatrial.places.guest.up import running_guest  # few have a guest
 
     try:
         state = running_guest(home)

@@ -1,4 +1,6 @@
-"""A guest as what a program, also that of an experiment, is started in."""
+"""A guest as what a program is started in; the guests that points choose: whether a program runs there, with which
+libraries, and whether its ranks meet.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,26 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from msgspec.structs import replace
+
+from seatrial.environments.build import Built, Environment
+from seatrial.environments.loaded_libraries import Once
+from seatrial.environments.loader import interpreter
+from seatrial.environments.modules import Changes
+from seatrial.errors import BuildError, ParseError
+from seatrial.launch.ranks import rank_layout
+from seatrial.model.benchmark.program import Hello
+from seatrial.model.environment.container import INSIDE
 from seatrial.model.machine.guest import VM, Guest
 from seatrial.places.contained import Contained
-from seatrial.places.containers.image import Image, ImageKind
+from seatrial.places.containers.faults import last_words
+from seatrial.places.containers.fitted import hello_inside, tried_ranks
+from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime
-from seatrial.places.guest.channel import Channel
+from seatrial.places.guest.session import Channel
+from seatrial.plan.points import Point
 
 _MAIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from seatrial.places.guest.inside import main; main()"
 
@@ -25,12 +40,12 @@ class GuestRuntime(Runtime):
 
     channel: Channel
     libraries: tuple[Path, ...] = ()
-    name: ClassVar[str] = "guest"
-    title: ClassVar[str] = "the guest"
-    command: ClassVar[str] = sys.executable
-    kinds: ClassVar[frozenset[ImageKind]] = frozenset({ImageKind.GUEST})
-    ranks_outside: ClassVar[bool] = False
-    package: ClassVar[str] = "the package openssh-client"
+    name = "guest"
+    title = "the guest"
+    command = sys.executable
+    kinds = frozenset({ImageKind.GUEST})
+    ranks_outside = False
+    package = "the package openssh-client"
 
     def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
         """The folder of the repeat gets one of its own there; that with programs is the same for all of them."""
@@ -47,10 +62,8 @@ class GuestRuntime(Runtime):
         words = [self.command, "-I", "-S", "-c", _MAIN, home, *self.channel.words()]
         mounts = inside.mounts if len(inside.mounts) > 1 else (None, *inside.mounts)
         for mount in mounts:
-            words += [
-                "--folder",
-                *(("", self.channel.there) if mount is None else (str(mount.host), str(mount.inside))),
-            ]
+            places = ("", self.channel.there) if mount is None else (str(mount.host), str(mount.inside))
+            words += ["--folder", *places]
         for library in self.libraries:
             words += ["--library", str(library)]
         for name, value in inside.variables.items():
@@ -91,9 +104,6 @@ class InGuest(Contained):
 
 def guest_container(guest: Guest, libraries: tuple[Path, ...] = ()) -> InGuest:
     """A guest; with `libraries`, programs use these of this machine, the dynamic loader first."""
-    from seatrial.places.guest.channel import Channel  # most runs have no guest
-    from seatrial.places.guest.runtime import GuestRuntime
-
     runtime = GuestRuntime(Channel(*guest.channel), libraries)
     return InGuest(Image(guest.name, ImageKind.GUEST, ""), runtime, _BROUGHT if libraries else "", facts=guest.facts)
 
@@ -101,3 +111,79 @@ def guest_container(guest: Guest, libraries: tuple[Path, ...] = ()) -> InGuest:
 def guest_environment(document: Mapping[str, Any], guest: Contained) -> Mapping[str, Any]:
     """The document of an environment in a guest."""
     return {**document, "name": f"{document.get('name', '')} {guest.title}".strip(), VM: guest.document()}
+
+
+class GuestUnusableError(ContainerError):
+    """A program cannot be measured in a guest."""
+
+    need = "vm"
+
+
+class Guests:
+    """Each program is described once in each guest, each MPI library tried once."""
+
+    def __init__(self) -> None:
+        self._described: Once[Any, tuple[InGuest, Hello]] = Once()
+        self._ranks: Once[Any, Contained] = Once()
+
+    def of(self, point: Point, environment: Environment, built: Built, guest: Guest) -> tuple[Contained, Hello]:
+        """The guest of a point, and the description of its program in it. Raises BuildError, GuestUnusableError if it
+        does not work there."""
+        if guest.machine is None:
+            raise GuestUnusableError(guest.problem, guest.todo)
+        mpi = environment.mpi
+        variables = environment.of_all
+        key = (guest.name, built.key, variables)
+        found, hello = self._described.get(key, lambda: _described(guest, built, variables, mpi is not None))
+        if mpi is None:
+            return found, hello
+        layout = rank_layout(point)
+        try:
+            ranks = self._ranks.get(
+                (guest.name, mpi.library, variables, layout.ranks),
+                lambda: tried_ranks(replace(found, placement=INSIDE), environment, layout),
+            )
+        except ContainerError as error:
+            why = f"ranks of {mpi.title} do not work in the guest {guest.name}: {error.message}"
+            raise _unusable(why, f"install {mpi.title} with its launcher in the guest", error) from error
+        return ranks, hello
+
+
+def _described(guest: Guest, built: Built, variables: Changes, has_ranks: bool) -> tuple[InGuest, Hello]:
+    """With the libraries of the guest; if it does not start with these, with those of this machine. Ranks need the MPI
+    library of the guest, which its launcher belongs to."""
+    own, libraries = guest_container(guest), _libraries(built)
+    try:
+        return own, hello_inside(own, built.path, variables)
+    except ContainerError as error:
+        what = f"{built.path.name} does not start in the guest {guest.name}"
+        if has_ranks:
+            why = f"{what}, whose MPI library is missing or another: {last_words(error.output)}"
+            raise _unusable(why, "install the same MPI library in the guest", error) from error
+        if not libraries:
+            raise _unusable(f"{what}: {last_words(error.output)}", "use a guest for this processor", error) from error
+    brought = guest_container(guest, libraries)
+    try:
+        return brought, hello_inside(brought, built.path, variables)
+    except ContainerError as error:
+        why = f"{what}, neither with its libraries nor with those of this machine: {last_words(error.output)}"
+        raise _unusable(why, "use a guest for this processor", error) from error
+
+
+def _libraries(built: Built) -> tuple[Path, ...]:
+    """The dynamic loader and the libraries of a program on this machine; () if it is linked statically."""
+    try:
+        loader = interpreter(built.path)
+    except (ParseError, OSError):
+        return ()
+    if loader is None:
+        return ()
+    found = {Path(loader).name: Path(loader)}
+    for path in map(Path, built.hello.lib_paths.values()):
+        if path.is_absolute():
+            found.setdefault(path.name, path)
+    return tuple(found.values())
+
+
+def _unusable(message: str, todo: str, error: BuildError) -> GuestUnusableError:
+    return GuestUnusableError(message, todo, output=error.output)

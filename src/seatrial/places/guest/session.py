@@ -1,25 +1,104 @@
-"""Runs a command in a guest, through one of its ports.
+"""Runs commands in a guest: through a port of one that was started here, or by ssh.
 
-Files: QEMU's socket for a port takes one client at a time, so a lock beside it tells which ports are free.
+Both ends are the same: the agent of the guest (native/launch/guest_agent.cpp) and `talk`, which exchange frames
+(native/launch/guest_frames.hpp). Files: QEMU's socket for a port takes one client at a time, so a lock beside it tells
+which ports are free.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
 import select
 import signal
 import socket
+import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from seatrial.errors import BusyError
-from seatrial.places.guest import frames
 from seatrial.places.guest.qemu import GuestError
+
+LONGEST_PAYLOAD_B = 16384
+_END = 0xA5
+_HEADER = struct.Struct("<cI")
+_NUMBER = struct.Struct("<I")
+
+BEGIN, DESCRIBE, START, INPUT, INPUT_ENDED, SIGNAL = b"S", b"E", b"X", b"I", b"Z", b"K"
+BEGUN, OUTPUT, ERRORS, TAKEN, ENDED = b"B", b"O", b"R", b"C", b"Q"
+
+
+def frame(kind: bytes, payload: bytes = b"") -> bytes:
+    """A frame."""
+    return _HEADER.pack(kind, len(payload)) + payload + bytes([_END])
+
+
+def beginning(name: bytes) -> bytes:
+    """What begins a session: zeros, which complete what a killed client left unfinished, and the session's name."""
+    return b"\0" * (LONGEST_PAYLOAD_B + _HEADER.size + 1) + frame(BEGIN, name)
+
+
+def command_frames(folder: str, words: Sequence[str], variables: Mapping[str, str]) -> bytes:
+    """What starts a command."""
+    texts = [folder, str(len(words)), *words, *(f"{name}={value}" for name, value in variables.items())]
+    data = b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in texts)
+    parts = [data[at : at + LONGEST_PAYLOAD_B] for at in range(0, len(data), LONGEST_PAYLOAD_B)]
+    return b"".join(frame(DESCRIBE, part) for part in parts) + frame(START)
+
+
+def number_in(payload: bytes) -> int:
+    """The number in a payload. Raises ValueError."""
+    if len(payload) != _NUMBER.size:
+        raise ValueError(f"a number of {len(payload)} bytes")
+    return int(_NUMBER.unpack(payload)[0])
+
+
+class FrameReader:
+    """Takes the frames of one session out of a stream of bytes.
+
+    What a guest sends is not trusted: a damaged frame raises ValueError. What comes before the frame that begins the
+    session is of an earlier one.
+    """
+
+    def __init__(self, session: bytes) -> None:
+        self._wanted = frame(BEGUN, session)
+        self._buffer = bytearray()
+        self._has_begun = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the guest has answered."""
+        return self._has_begun
+
+    def add(self, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Kind and payload of each frame that is now complete."""
+        self._buffer += data
+        if not self._has_begun:
+            at = self._buffer.find(self._wanted)
+            if at < 0:
+                del self._buffer[: max(0, len(self._buffer) - len(self._wanted))]
+                return
+            del self._buffer[: at + len(self._wanted)]
+            self._has_begun = True
+        while len(self._buffer) >= _HEADER.size:
+            kind, length = _HEADER.unpack_from(self._buffer)
+            if length > LONGEST_PAYLOAD_B:
+                raise ValueError(f"a frame of {length} bytes")
+            end = _HEADER.size + length
+            if len(self._buffer) <= end:
+                return
+            if self._buffer[end] != _END:
+                raise ValueError("a frame without its end")
+            payload = bytes(self._buffer[_HEADER.size : end])
+            del self._buffer[: end + 1]
+            yield kind, payload
+
 
 PORTS = 4
 """Commands that can run at the same time."""
@@ -65,22 +144,6 @@ def free_port(folder: Path) -> Iterator[Path]:
     raise BusyError(f"{PORTS} commands run in the guest, and it takes no more", "wait until one of them has ended")
 
 
-def run_in_guest(
-    port: Path,
-    words: Sequence[str],
-    streams: Streams,
-    *,
-    answer_within_s: float,
-    is_alive: Callable[[], bool] = lambda: True,
-) -> int:
-    """Run a command; its exit status as in a shell (128 + number for a signal, 127 and 126 if it cannot be started).
-
-    Raises GuestError if the guest does not answer within `answer_within_s` seconds, ends, or sends what it should not.
-    """
-    with connected(port) as connection:
-        return talk(connection, words, streams, {}, "/root", answer_within_s=answer_within_s, is_alive=is_alive)
-
-
 @contextmanager
 def connected(port: Path) -> Iterator[socket.socket]:
     """A connection to a port. Raises GuestError."""
@@ -102,11 +165,15 @@ def talk(
     answer_within_s: float,
     is_alive: Callable[[], bool] = lambda: True,
 ) -> int:
-    """The same over a stream to the guest's agent, which may be used for further commands afterwards."""
+    """Run a command over a stream to the guest's agent, which may be used for further commands afterwards; its exit
+    status as in a shell (128 + number for a signal, 127 and 126 if it cannot be started).
+
+    Raises GuestError if the guest does not answer within `answer_within_s` seconds, ends, or sends what it should not.
+    """
     connection.setblocking(False)
     session = secrets.token_bytes(16)
-    one = _Talk(connection, streams, frames.FrameReader(session))
-    one.begin(session, frames.command_frames(folder, words, variables))
+    one = _Talk(connection, streams, FrameReader(session))
+    one.begin(session, command_frames(folder, words, variables))
     return one.to_end(answer_within_s, is_alive, words[0])
 
 
@@ -115,7 +182,7 @@ def _gone(why: str) -> GuestError:
 
 
 class _Talk:
-    def __init__(self, connection: socket.socket, streams: Streams, reader: frames.FrameReader) -> None:
+    def __init__(self, connection: socket.socket, streams: Streams, reader: FrameReader) -> None:
         self._connection = connection
         self._streams = streams
         self._reader = reader
@@ -125,13 +192,13 @@ class _Talk:
         self._status: int | None = None
 
     def begin(self, session: bytes, command: bytes) -> None:
-        self._waiting += frames.beginning(session) + command
+        self._waiting += beginning(session) + command
         if self._input is None:
-            self._waiting += frames.frame(frames.INPUT_ENDED)
+            self._waiting += frame(INPUT_ENDED)
 
     def to_end(self, answer_within_s: float, is_alive: Callable[[], bool], name: str) -> int:
-        until = time.monotonic() + answer_within_s
         """The exit status. If nobody reads the output, the command is left here, and the guest ends it."""
+        until = time.monotonic() + answer_within_s
         while self._status is None:
             if not self._reader.has_begun:
                 if not is_alive():
@@ -152,7 +219,7 @@ class _Talk:
         ready, writable, _ = select.select(sources, targets, [], _LOOK_AGAIN_S)
         if self._streams.signals in ready and self._streams.signals is not None:
             for number in os.read(self._streams.signals, 64):
-                self._waiting += frames.frame(frames.SIGNAL, bytes([number]))
+                self._waiting += frame(SIGNAL, bytes([number]))
         if takes_input and self._input in ready:
             self._read_input()
         if writable:
@@ -168,15 +235,15 @@ class _Talk:
     def _read_input(self) -> None:
         assert self._input is not None  # noqa: S101 - asked before
         try:
-            data = os.read(self._input, frames.LONGEST_PAYLOAD_B)
+            data = os.read(self._input, LONGEST_PAYLOAD_B)
         except OSError:  # a terminal that went away
             data = b""
         if data:
             self._untaken_B += len(data)
-            self._waiting += frames.frame(frames.INPUT, data)
+            self._waiting += frame(INPUT, data)
         else:
             self._input = None
-            self._waiting += frames.frame(frames.INPUT_ENDED)
+            self._waiting += frame(INPUT_ENDED)
 
     def _read_guest(self, name: str) -> None:
         try:
@@ -194,13 +261,13 @@ class _Talk:
             raise GuestError(f"the guest sent what is not of its agent: {error}", "seatrial vm down, then up") from None
 
     def _handle(self, kind: bytes, payload: bytes, name: str) -> None:
-        if kind in (frames.OUTPUT, frames.ERRORS):
-            if not _write(self._streams.output if kind == frames.OUTPUT else self._streams.errors, payload):
+        if kind in (OUTPUT, ERRORS):
+            if not _write(self._streams.output if kind == OUTPUT else self._streams.errors, payload):
                 self._status = _SIGNALLED + signal.SIGPIPE
-        elif kind == frames.TAKEN:
-            self._untaken_B = max(0, self._untaken_B - frames.number(payload))
-        elif kind == frames.ENDED:
-            how, number = payload[:1], frames.number(payload[1:])
+        elif kind == TAKEN:
+            self._untaken_B = max(0, self._untaken_B - number_in(payload))
+        elif kind == ENDED:
+            how, number = payload[:1], number_in(payload[1:])
             if how == b"n":
                 why = f"seatrial vm exec: {name}: {os.strerror(number)} in the guest\n"
                 _write(self._streams.errors, why.encode("utf-8", "surrogateescape"))
@@ -220,3 +287,69 @@ def _write(target: int, data: bytes) -> bool:
     except BrokenPipeError:
         return False
     return True
+
+
+PORT, SSH = "port", "ssh"
+AGENT = "agent"
+"""The name of the agent in the folder of a guest that is reached by ssh."""
+_OPTIONS = ("-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ClearAllForwardings=yes")
+_ANSWER_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """`kind` is PORT with the guest's folder here in `place`, or SSH with a host. `there` is a folder of the guest for
+    our files, `control` the socket of an ssh that is connected already ("": none)."""
+
+    kind: str
+    place: str
+    there: str
+    control: str = ""
+
+    def words(self) -> tuple[str, ...]:
+        """As arguments of a command."""
+        return (self.kind, self.place, self.there, self.control)
+
+    @contextmanager
+    def opened(self) -> Iterator[Connection]:
+        """A connection for commands, one after another. Raises GuestError, BusyError."""
+        if self.kind == PORT:
+            with free_port(Path(self.place)) as port:
+                yield Connection(self, port)
+            return
+        ours, its = socket.socketpair()
+        with ours:
+            with its:
+                # It ends with our end of its streams, whatever ends this process.
+                process = subprocess.Popen(self._ssh_words(), stdin=its.fileno(), stdout=its.fileno())
+            try:
+                yield Connection(self, ours)
+            finally:
+                ours.close()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_ANSWER_WITHIN_S)
+
+    def _ssh_words(self) -> list[str]:
+        control = ("-S", self.control) if self.control else ()
+        agent = str(PurePosixPath(self.there) / AGENT)
+        return [*ssh_words(self.place, *control), f"exec {agent} --serve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An open channel: a port, which each command connects to anew, or the stream of an ssh."""
+
+    channel: Channel
+    through: Path | socket.socket
+
+    def run(self, words: Sequence[str], streams: Streams, variables: Mapping[str, str], folder: str) -> int:
+        """Run a command; its exit status as in a shell. Raises GuestError."""
+        if isinstance(self.through, socket.socket):
+            return talk(self.through, words, streams, variables, folder, answer_within_s=_ANSWER_WITHIN_S)
+        with connected(self.through) as stream:
+            return talk(stream, words, streams, variables, folder, answer_within_s=_ANSWER_WITHIN_S)
+
+
+def ssh_words(host: str, *options: str) -> list[str]:
+    """Ssh to a host, without anything that it could ask; a command for a shell of the host follows."""
+    return ["ssh", *_OPTIONS, *options, "--", host]

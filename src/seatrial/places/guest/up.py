@@ -1,25 +1,45 @@
-"""Brings a guest up, and takes it down. Nothing is left of one that does not come up."""
+"""Brings a guest up from its parts, takes it down, says how it is now, and runs commands in it. Nothing is left of one
+that fails. The processes of one for the duration of a run end with this one, whatever ends that; a later run removes
+the files that a killed one left.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from types import FrameType
+from typing import Literal
 
-from seatrial.launch.owned_folder import write_synced
+from seatrial.errors import StoreError, UsageError
+from seatrial.launch.local import FORWARDED, end_of, standard_stream
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import DeviceKind, GuestTopology
-from seatrial.places.guest.home import ALIVE, GuestHome, existing_guest_home, new_guest_home
-from seatrial.places.guest.initramfs import BUSYBOX, find_busybox, initramfs
-from seatrial.places.guest.kernel import Kernel, needed_modules
-from seatrial.places.guest.qemu import Emulator, GuestError
-from seatrial.places.guest.session import PORTS, Streams, free_port, port_path, run_in_guest
-from seatrial.places.guest.state import STATE, GuestState, state_text
+from seatrial.places.guest.home import (
+    ALIVE,
+    GuestHome,
+    GuestState,
+    check_guest_home,
+    existing_guest_home,
+    guest_home_path,
+    new_guest_home,
+)
+from seatrial.places.guest.inside import fetch as fetched
+from seatrial.places.guest.inside import pack, unpack
+from seatrial.places.guest.kernel import BUSYBOX, KERNEL, Kernel, find_busybox, find_kernel, initramfs, needed_modules
+from seatrial.places.guest.qemu import Emulator, GuestError, find_emulator
+from seatrial.places.guest.session import PORT, PORTS, Channel, Streams, connected, free_port, port_path, talk
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
-from seatrial.processes.detached import start_detached
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.places.owned_folder import write_state
+from seatrial.places.rank_helpers import helper
+from seatrial.processes.start import OutOfTimeError, Running, output_of, start_detached
 from seatrial.processes.tree import is_alive
 
 LOG = "qemu.printed"
@@ -97,13 +117,9 @@ def console_end(path: Path) -> str:
     """The last lines of the guest's console and of QEMU's messages, printable."""
     lines: list[str] = []
     for name in (CONSOLE, LOG):
-        try:
-            with (path / name).open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _MOST_CONSOLE_B))
-                text = file.read(_MOST_CONSOLE_B).decode("utf-8", "replace")
-        except OSError:
-            continue
-        lines += [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+        with suppress(OSError):
+            text = end_of(path / name, _MOST_CONSOLE_B)
+            lines += [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
     return "\n".join("".join(letter if letter.isprintable() else "?" for letter in line)[:200] for line in lines)
 
 
@@ -158,7 +174,7 @@ def _started(
     state = GuestState(
         topology, pid, accelerator, why_emulated, parts.kernel.version, round(time.monotonic() - start, 2)
     )
-    write_synced(path / STATE, state_text(state))
+    write_state(path, state)
     return state
 
 
@@ -171,19 +187,165 @@ def _wait_for_agent(path: Path, pid: int, limit_s: float) -> None:
         if not is_alive(pid):
             raise GuestError("QEMU ended")
         with free_port(path) as port:
-            run_in_guest(
-                port,
-                [f"/{BUSYBOX}", "true"],
-                Streams(None, nowhere, nowhere),
-                answer_within_s=limit_s,
-                is_alive=lambda: is_alive(pid),
-            )
+            streams, alive = Streams(None, nowhere, nowhere), partial(is_alive, pid)
+            with connected(port) as stream:
+                talk(stream, [f"/{BUSYBOX}", "true"], streams, {}, "/root", answer_within_s=limit_s, is_alive=alive)
     except GuestError as error:
-        raise _not_up(path, error.message) from error
+        said = console_end(path)
+        raise GuestError(f"the guest did not start: {error.message}{':' if said else ''}", said) from error
     finally:
         os.close(nowhere)
 
 
-def _not_up(path: Path, why: str) -> GuestError:
-    said = console_end(path)
-    return GuestError(f"the guest did not start: {why}{':' if said else ''}", said)
+def guest_parts(wanted: GuestTopology, kernel: Path | None = None, *, emulated: bool = False) -> Parts:
+    """Its emulator, kernel and agent. `kernel` is the file of its kernel (None: $SEATRIAL_GUEST_KERNEL, else an
+    installed one); `emulated` does not try KVM. Raises GuestError if a part is missing, or memory; BuildError if the
+    agent cannot be built."""
+    _need_memory(wanted.memory_B)
+    emulator = find_emulator()
+    if emulated:
+        emulator = Emulator(emulator.path, "as asked")
+    named = kernel or (Path(os.environ[KERNEL]) if os.environ.get(KERNEL) else None)
+    return Parts(emulator, find_kernel(named), helper("guest_agent", is_static=True))
+
+
+def _need_memory(wanted_B: int) -> None:
+    """Raises GuestError if this machine has less free memory: the guest would be killed, or others would."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    if found is not None and int(found[1]) * 1024 < wanted_B:
+        raise GuestError(
+            f"the guest has {wanted_B >> 20} MiB of memory, and {int(found[1]) >> 10} MiB are free here",
+            "give its nodes less memory",
+        )
+
+
+Condition = Literal["up", "incomplete", "down"]
+
+
+class GuestStatus(Frozen):
+    """`condition` is up, incomplete (it did not come up, or has ended) or down (there is none). `console`: the last
+    lines that an incomplete one printed."""
+
+    folder: Path
+    condition: Condition
+    state: GuestState | None = None
+    console: str = ""
+
+
+def read_guest_status(path: Path) -> GuestStatus:
+    """The guest in this folder. Raises UsageError if others could have written there."""
+    home = check_guest_home(path)
+    if home is None:
+        return GuestStatus(path, "down")
+    state = home.read_state()
+    if state is not None and state.pid in home.members():
+        return GuestStatus(path, "up", state)
+    return GuestStatus(path, "incomplete", state, console_end(path))
+
+
+WORK = "/root"
+"""The working folder of commands, and that of files without a place."""
+
+
+class Transfer(Frozen):
+    """A file or folder, and its place on the other side."""
+
+    source: str
+    target: str
+
+
+def running_guest(path: Path) -> GuestState:
+    """The state of the guest in the folder `path`. Raises UsageError if none is up, GuestError if it has ended."""
+    home = check_guest_home(path)
+    state = None if home is None else home.read_state()
+    if home is None or state is None:
+        begun = ": starting it did not finish" if home is not None else ""
+        todo = "seatrial vm down, then up" if home is not None else "seatrial vm up --topology FILE"
+        raise UsageError(f"no guest is up{begun}", todo)
+    if state.pid not in home.members():
+        raise GuestError("the guest has ended", "seatrial vm down, then up")
+    return state
+
+
+def run_command(
+    path: Path, command: Sequence[str], bring: Sequence[Transfer] = (), fetch: Sequence[Transfer] = ()
+) -> int:
+    """Run a command in the guest, and return its exit status as in a shell.
+
+    `bring` are files and folders of this machine that are copied there first, `fetch` those of the guest that are
+    copied here afterwards, whatever the exit status. Raises UsageError for a file that is not there, GuestError.
+    """
+    running_guest(path)
+    packed = [pack(Path(one.source), one.target.lstrip("/")) for one in bring]
+    with Channel(PORT, str(path), WORK).opened() as guest:
+        for archive in packed:
+            with archive:
+                unpack(guest, archive, "/")
+        with _streams() as streams:
+            status = guest.run(command, streams, {}, WORK)
+        for one in fetch:
+            fetched(guest, one.source if one.source.startswith("/") else f"{WORK}/{one.source}", Path(one.target))
+    return status
+
+
+@contextmanager
+def _streams() -> Iterator[Streams]:
+    """Our standard streams; signals go to the command while this lasts, except those that this process ignores."""
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    taken = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, _passed_on) for number in taken}
+    wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        with ExitStack() as ours:
+            given, printed, errors = (standard_stream(ours, number) for number in (0, 1, 2))
+            yield Streams(given, printed, errors, reading)
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for descriptor in (reading, writing):
+            os.close(descriptor)
+
+
+def _passed_on(number: int, frame: FrameType | None) -> None:
+    """The number of the signal is written to the pipe (signal.set_wakeup_fd), which is all."""
+
+
+_SUFFIX = "-run-"
+
+
+@contextmanager
+def guest_for_a_run(
+    topology: GuestTopology, parts: Parts, progress: Callable[[str], None]
+) -> Iterator[tuple[Path, GuestState]]:
+    """The folder and the state of a new guest. Raises GuestError if it does not start, StoreError."""
+    usual = guest_home_path(os.environ)
+    _remove_leftovers(usual)
+    path = usual.with_name(f"{usual.name}{_SUFFIX}{os.getpid()}-{os.urandom(2).hex()}")
+    started: list[Running] = []
+
+    def start(words: Sequence[str], environment: Mapping[str, str], log: Path, mark: int) -> int:
+        with log.open("ab") as printed, Path(os.devnull).open("rb") as nothing:
+            running = Running(words, environment, (nothing.fileno(), printed.fileno(), printed.fileno(), mark))
+        started.append(running)
+        return int(running.pid)
+
+    try:
+        yield path, bring_guest_up(path, topology, parts, progress, start)
+    finally:
+        for running in started:
+            running.kill()
+            running.wait()
+        take_guest_down(path)
+
+
+def _remove_leftovers(usual: Path) -> None:
+    """Remove the folders of runs that were killed: their processes are over."""
+    try:
+        found = [path for path in usual.parent.iterdir() if path.name.startswith(f"{usual.name}{_SUFFIX}")]
+    except OSError as error:
+        raise StoreError(f"{usual.parent} cannot be read: {error.strerror}") from error
+    for path in found:
+        pid = path.name.removeprefix(f"{usual.name}{_SUFFIX}").partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists() and path.lstat().st_uid == os.geteuid():
+            shutil.rmtree(path, ignore_errors=True)

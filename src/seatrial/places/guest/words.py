@@ -169,18 +169,16 @@ class _Words(Struct):
         """The host bridge of a node: QEMU's own is on no node, so it serves a guest with one node only."""
         if len(self.topology.nodes) == 1:
             return "pcie.0"
-        if node not in self.bridges:
-            self.bridges[node] = name = f"node{node}"
-            bus = _FIRST_BUS + _BUSES_EACH * node
-            self.add("-device", f"pxb-pcie,id={name},bus=pcie.0,bus_nr={bus},numa_node={node}")
-        return self.bridges[node]
+        return self._bridge_of(self.bridges, f"node{node}", "pxb-pcie", _FIRST_BUS + _BUSES_EACH * node, node)
 
     def cxl_bridge(self, node: int) -> str:
-        if node not in self.cxl_bridges:
-            self.cxl_bridges[node] = name = f"cxl-node{node}"
-            bus = _CXL_FIRST_BUS + 4 * node
-            self.add("-device", f"pxb-cxl,id={name},bus=pcie.0,bus_nr={bus},numa_node={node}")
-        return self.cxl_bridges[node]
+        return self._bridge_of(self.cxl_bridges, f"cxl-node{node}", "pxb-cxl", _CXL_FIRST_BUS + 4 * node, node)
+
+    def _bridge_of(self, known: dict[int, str], name: str, model: str, bus: int, node: int) -> str:
+        if node not in known:
+            known[node] = name
+            self.add("-device", f"{model},id={name},bus=pcie.0,bus_nr={bus},numa_node={node}")
+        return name
 
     def port(self, model: str, bus: str) -> str:
         self.ports += 1

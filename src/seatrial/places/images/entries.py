@@ -6,6 +6,7 @@ import os
 import stat
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,12 +15,7 @@ from seatrial.errors import UsageError
 from seatrial.places.images.tree import Entry, Kind, Part, Tree
 
 _DEVICES = (stat.S_IFCHR, stat.S_IFBLK)
-_KINDS = {
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-}
+_KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
 class LeftOut(Struct):
@@ -52,9 +48,13 @@ def entry_of(path: Path, mtime_s: int) -> Entry:
 
 def add_folder(tree: Tree, root: Path, at: str, mtime_s: int, put: Callable[[str, Path, Entry], Entry | None]) -> None:
     """Add what is in `root` below `at` of the tree. `put` decides on each entry: itself, another, or None to leave it
-    out. What other file systems are mounted on is left empty. Raises UsageError."""
+    out. Special files are not added, and what other file systems are mounted on is left empty. Raises UsageError."""
     linked: dict[tuple[int, int], Entry] = {}
-    for path, inside, identity in _walk(root):
+    for path, inside, found in _all(root):
+        if stat.S_IFMT(found.st_mode) in _KINDS:
+            continue
+        several = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
+        identity = (found.st_dev, found.st_ino) if several else None  # of a file with several names
         place = f"{at}/{inside}" if at else inside
         if identity is not None and identity in linked:
             tree.add(place, linked[identity])
@@ -76,9 +76,10 @@ def add_base(tree: Tree, root: Path, mtime_s: int, left_out: LeftOut) -> None:
             left_out.setuid.append(place)
         return entry.without_setuid()
 
-    for path, inside, kind in _special(root):
-        refuse_device(inside, kind in _DEVICES, str(path))
-        left_out.special.append(inside)
+    for path, inside, found in _all(root):
+        if (kind := stat.S_IFMT(found.st_mode)) in _KINDS:
+            refuse_device(inside, kind in _DEVICES, str(path))
+            left_out.special.append(inside)
     add_folder(tree, root, "", mtime_s, put)
 
 
@@ -86,20 +87,6 @@ def refuse_device(inside: str, is_device: bool, shown: str) -> None:
     """Raises UsageError for a device that is not below /dev of the image: runtimes make those of /dev themselves."""
     if is_device and not inside.startswith("dev/"):
         raise UsageError(f"{shown} is a device outside /dev", "remove it from the base: no image needs one")
-
-
-def _walk(root: Path) -> Iterator[tuple[Path, str, tuple[int, int] | None]]:
-    """Path, path inside, and what identifies a file with several names. Special files are not walked."""
-    for path, inside, found in _all(root):
-        if stat.S_IFMT(found.st_mode) not in _KINDS:
-            several = stat.S_ISREG(found.st_mode) and found.st_nlink > 1
-            yield path, inside, (found.st_dev, found.st_ino) if several else None
-
-
-def _special(root: Path) -> Iterator[tuple[Path, str, int]]:
-    for path, inside, found in _all(root):
-        if (kind := stat.S_IFMT(found.st_mode)) in _KINDS:
-            yield path, inside, kind
 
 
 def _all(root: Path) -> Iterator[tuple[Path, str, os.stat_result]]:
@@ -148,22 +135,29 @@ def add_tar(
     Special files are left out, devices only below /dev. Raises UsageError for paths with .., names that are not UTF-8,
     what is below a link, damaged archives.
     """
+    with opened_tar(archive) as stream:
+        for member in _members(stream, archive):
+            path = _path(member.name, archive)
+            if path == "":
+                continue
+            entry = _entry(tree, member, path, archive, latest_s, trusted=left_out is None)
+            if entry is None:
+                refuse_device(path, member.ischr() or member.isblk(), f"{archive}: {path}")
+                if left_out is not None:
+                    left_out.special.append(path)
+                continue
+            if left_out is not None and entry.is_setuid:
+                left_out.setuid.append(path)
+                entry = entry.without_setuid()
+            put(tree, path, entry)
+
+
+@contextmanager
+def opened_tar(archive: Path) -> Iterator[tarfile.TarFile]:
+    """An uncompressed archive. Raises UsageError for what is none, or cannot be read, also within the block."""
     try:
         with tarfile.open(archive, "r:") as stream:
-            for member in _members(stream, archive):
-                path = _path(member.name, archive)
-                if path == "":
-                    continue
-                entry = _entry(tree, member, path, archive, latest_s, trusted=left_out is None)
-                if entry is None:
-                    refuse_device(path, member.ischr() or member.isblk(), f"{archive}: {path}")
-                    if left_out is not None:
-                        left_out.special.append(path)
-                    continue
-                if left_out is not None and entry.is_setuid:
-                    left_out.setuid.append(path)
-                    entry = entry.without_setuid()
-                put(tree, path, entry)
+            yield stream
     except (tarfile.TarError, EOFError, OverflowError) as error:
         raise UsageError(f"{archive} is not a valid tar archive: {error}", "give another base") from error
     except OSError as error:

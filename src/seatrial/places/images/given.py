@@ -1,6 +1,5 @@
-"""A base that is there, and what comes into an image from outside.
-
-What comes into an image from outside: the `files` and `programs` of a definition.
+"""A base that is there, also an archive as a folder in the cache, which every runtime for folders starts: unpacked
+once, whole or not at all; and what comes into an image from outside: the `files` and `programs` of a definition.
 
 They are values of whoever wrote the definition, so nothing of them gives rights: setuid and setgid bits, devices, FIFOs
 and sockets are refused.
@@ -8,22 +7,39 @@ and sockets are refused.
 
 from __future__ import annotations
 
+import os
+import shutil
 import stat
+import tempfile
 from enum import Enum
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.errors import UsageError
-from seatrial.model.environment.image import AddedFile, ImageDefinition, StaticBase
-from seatrial.places.images.entries import LeftOut, add_base, add_folder, add_tar, entry_of
-from seatrial.places.images.oci import add_docker, add_oci, is_docker, is_oci
-from seatrial.places.images.tools import run_tool, tool
-from seatrial.places.images.tree import Entry, Kind, Tree, require_static, text_file
+from seatrial.environments.cache import check_folder, make_folder, own_cache
+from seatrial.errors import ImageError, SeatrialError, StoreError, UsageError
+from seatrial.model.environment.image import (
+    FACTS_FILE,
+    FACTS_FOLDER,
+    MOST_FACTS_B,
+    AddedFile,
+    ImageDefinition,
+    ImageFacts,
+    StaticBase,
+    read_facts,
+)
+from seatrial.model.secrets import sounds_like_a_secret
+from seatrial.places.containers.image import ContainerError, Image, ImageKind, is_layout, kind_of_file
+from seatrial.places.images.entries import LeftOut, add_base, add_folder, add_tar, entry_of, opened_tar
+from seatrial.places.images.oci import add_docker, add_oci, kind_of_layers
+from seatrial.places.images.tools import move_into_place, private_folder, run_tool, tool
+from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, require_static, text_file
+from seatrial.places.images.tree import folder as folder_entry
+from seatrial.places.images.write import write_folder
+from seatrial.store.files import read_file
 
-_TAR_AT, _TAR_MAGIC = 257, b"ustar"
-_SQUASHFS_MAGIC = b"hsqs"
-_SIF_AT, _SIF_MAGIC = 32, b"SIF_MAGIC"
 _COMPRESSED = {b"\x1f\x8b": "gzip -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d"}
 
 
@@ -41,28 +57,24 @@ def kind_of(path: Path) -> Given:
     """What a base is. Raises UsageError for anything that is not supported, with the command that converts it."""
     try:
         if path.is_dir():
-            return Given.OCI if _is_layout(path) else Given.FOLDER
+            return Given.OCI if is_layout(path) else Given.FOLDER
         if not path.is_file():
             raise UsageError(f"the base {path} {'is a special file' if path.exists() else 'does not exist'}", _TODO)
         with path.open("rb") as stream:
             begin = stream.read(512)
     except OSError as error:
         raise UsageError(f"the base {path} cannot be read: {error.strerror}", _TODO) from error
-    if begin[_TAR_AT : _TAR_AT + len(_TAR_MAGIC)] == _TAR_MAGIC:
-        return Given.OCI if is_oci(path) else Given.DOCKER if is_docker(path) else Given.TAR
-    if begin.startswith(_SQUASHFS_MAGIC):
+    kind = kind_of_file(begin)
+    if kind is ImageKind.ARCHIVE:
+        return {"OCI": Given.OCI, "docker": Given.DOCKER}.get(kind_of_layers(path), Given.TAR)
+    if kind is ImageKind.SQUASHFS:
         return Given.SQUASHFS
-    if begin[_SIF_AT : _SIF_AT + len(_SIF_MAGIC)] == _SIF_MAGIC:
+    if kind is ImageKind.SIF:
         raise UsageError(f"the base {path} is a SIF image", f"unpack it: apptainer build --sandbox DIR {path.name}")
     for magic, command in _COMPRESSED.items():
         if begin.startswith(magic):
             raise UsageError(f"the base {path} is compressed", f"unpack it first: {command} {path.name}")
     raise UsageError(f"the base {path} is neither a folder, tar, OCI archive nor squashfs", _TODO)
-
-
-def _is_layout(folder: Path) -> bool:
-    """Whether a folder is an image layout (OCI image format specification 1.0), not a root."""
-    return all((folder / name).is_file() for name in ("oci-layout", "index.json")) and (folder / "blobs").is_dir()
 
 
 def add_given(tree: Tree, path: Path, work: Path, left_out: LeftOut) -> tuple[str, ...]:
@@ -140,15 +152,10 @@ def _add_source(tree: Tree, at: str, source: Path, mode: int | None) -> None:
             return None  # the base's own folder keeps its permissions
         return _of_root(_refuse_setuid(inner, path), inner.mode)
 
-    _refuse_special(source)
-    add_folder(tree, source.resolve(), at, tree.mtime_s, put)
-
-
-def _refuse_special(source: Path) -> None:
-    """Raises UsageError for a special file in a folder."""
     for path in sorted(source.resolve().rglob("*")):
-        if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+        if not (stat.S_ISREG(special := path.lstat().st_mode) or stat.S_ISDIR(special) or stat.S_ISLNK(special)):
             entry_of(path, 0)  # says what it is
+    add_folder(tree, source.resolve(), at, tree.mtime_s, put)
 
 
 def _followed(path: Path, mtime_s: int = 0) -> Entry:
@@ -170,3 +177,113 @@ def _refuse_setuid(entry: Entry, path: Path) -> Entry:
 
 def _of_root(entry: Entry, mode: int) -> Entry:
     return replace(entry, mode=mode & 0o1777 if entry.kind is Kind.FOLDER else mode, uid=0, gid=0)
+
+
+_FOLDER = "images"
+_LATEST_S = (1 << 33) - 1  # the largest time of a plain tar: times stay as they are
+_SPARE_B = 256 << 20
+_POINTS = ("mnt", "srv", "media", "opt")
+"""Empty folders, where Charliecloud mounts what is not in the image."""
+
+
+def unpacked(image: Image) -> Image:
+    """The folder of an archive: a tar of a root, one of `podman save` or `docker save`, or an OCI layout.
+
+    Nothing of an archive leads out of its folder, and nothing in it gives rights: devices and setuid bits stay out
+    (places/images/tree.py). Raises ContainerError.
+    """
+    try:
+        top = own_cache().path / _FOLDER
+        folder = top / image.digest.partition(":")[2][:32]
+        if not folder.exists():
+            make_folder(top)
+            check_folder(top)
+            _unpack(image.path, folder)
+    except (SeatrialError, OSError) as error:
+        why = error.message if isinstance(error, SeatrialError) else str(error.strerror or error)
+        todo = error.todo if isinstance(error, SeatrialError) else "give another SEATRIAL_CACHE"
+        raise ContainerError(f"{image.given} cannot be unpacked: {why}", todo) from error
+    return replace(image, given=str(folder), kind=ImageKind.FOLDER, archive=image.given)
+
+
+def _unpack(archive: Path, folder: Path) -> None:
+    with private_folder(folder.parent) as work:
+        tree = Tree(_LATEST_S)
+        add_given(tree, archive, work, LeftOut())
+        add_mount_points(tree)
+        for name in _POINTS:
+            if name not in tree:
+                tree.add(name, folder_entry(tree.mtime_s))
+        needed = sum({id(entry): entry.size for _, entry in tree.sorted()}.values()) + _SPARE_B
+        free = shutil.disk_usage(work).free
+        if needed > free:
+            raise ContainerError(
+                f"it needs {needed >> 20} MiB, and {folder.parent} has {free >> 20} MiB",
+                "free some space, or give another SEATRIAL_CACHE",
+            )
+        write_folder(tree, work / "root", with_owners=os.geteuid() == 0)
+        if not folder.exists():  # another process may have been first
+            move_into_place(work / "root", folder, replace=False)
+
+
+_NAMES = frozenset({FACTS_FILE, f"./{FACTS_FILE}"})
+
+
+def facts_of_image(image: Path) -> ImageFacts | None:
+    """The facts of an image: a folder, tar, OCI archive or squashfs. None if seatrial did not make it, or it cannot be
+    read here. They are what the image says; what it holds may have been changed since, if it is a folder."""
+    try:
+        match kind_of(image):
+            case Given.FOLDER:
+                return read_facts(read_file(image, FACTS_FOLDER, Path(FACTS_FILE).name, most=MOST_FACTS_B))
+            case Given.TAR:
+                return _in_tar(image)
+            case Given.OCI:
+                return _in_oci(image)
+            case Given.DOCKER:
+                return None  # seatrial makes none
+            case Given.SQUASHFS:
+                return _in_squashfs(image)
+    except (ImageError, UsageError, StoreError, OSError):
+        return None
+
+
+def _in_tar(image: Path) -> ImageFacts | None:
+    with opened_tar(image) as stream:
+        for member in stream:
+            if member.name in _NAMES and member.isreg() and member.size <= MOST_FACTS_B:
+                content = stream.extractfile(member)
+                return None if content is None else read_facts(content.read())
+    return None
+
+
+def _in_oci(image: Path) -> ImageFacts | None:
+    with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as work:
+        tree = Tree(0)
+        add_oci(tree, image, Path(work), 0, LeftOut())
+        return read_facts(tree.read(FACTS_FILE, MOST_FACTS_B) or b"")
+
+
+def _in_squashfs(image: Path) -> ImageFacts | None:
+    with tempfile.NamedTemporaryFile(prefix="seatrial-facts-") as printed:
+        run_tool([tool("unsquashfs", "squashfs-tools"), "-cat", str(image), FACTS_FILE], output=Path(printed.name))
+        return read_facts(printed.read(MOST_FACTS_B + 1))
+
+
+@cache
+def stated_by(image: Image) -> dict[str, Any]:
+    """Its base, content, packages with their versions, and variables; empty if seatrial did not make it. Variables
+    whose names suggest secrets are left out: an image may come from someone else."""
+    facts = None if image.kind in (ImageKind.NAME, ImageKind.SIF) else facts_of_image(image.path)
+    if facts is None:
+        return {}
+    packages = None if facts.packages is None else [f"{one.name}={one.version}" for one in facts.packages]
+    return {
+        "made": {
+            "base": facts.base,
+            "content": facts.content,
+            "packages": packages,
+            "variables": {name: value for name, value in facts.variables if not sounds_like_a_secret(name)},
+            "programs": [one.path for one in facts.programs],
+        }
+    }

@@ -16,6 +16,7 @@ from seatrial.model.environment.image import (
     FACTS_FILE,
     FACTS_FOLDER,
     IMAGE_ENDINGS,
+    MOST_FACTS_B,
     DebianBase,
     GivenBase,
     ImageDefinition,
@@ -27,16 +28,14 @@ from seatrial.model.environment.image import (
 )
 from seatrial.model.frozen import Frozen
 from seatrial.model.secrets import sounds_like_a_secret
-from seatrial.places.images.canonical import Content, write_tar
 from seatrial.places.images.debian import forget_host, installed_packages, make_debian
 from seatrial.places.images.entries import LeftOut, add_tar
-from seatrial.places.images.given import add_files, add_given, add_programs, check_outside, kind_of
+from seatrial.places.images.given import add_files, add_given, add_programs, check_outside, facts_of_image, kind_of
 from seatrial.places.images.oci import ARCHITECTURES, write_oci
-from seatrial.places.images.private import move_into_place, private_folder, refuse_existing
 from seatrial.places.images.programs import Wanted, add_built
-from seatrial.places.images.tools import tool
-from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, add_static_root, folder, text_file
-from seatrial.places.images.write import need_sif, write_folder, write_sif, write_squashfs
+from seatrial.places.images.tools import move_into_place, private_folder, refuse_existing, tool
+from seatrial.places.images.tree import Entry, Tree, add_mount_points, add_static_root, folder, text_file
+from seatrial.places.images.write import Content, need_sif, write_folder, write_sif, write_squashfs, write_tar
 from seatrial.version import __version__
 
 EPOCH_S = 946_684_800
@@ -81,10 +80,7 @@ def make_image(
         kind_of(definition.base.path)
     _check_tools(definition, kind)
     try:
-        with (
-            private_folder(Path(tempfile.gettempdir()), 0o711) as work,
-            private_folder(image.parent) as beside,
-        ):
+        with private_folder(Path(tempfile.gettempdir()), 0o711) as work, private_folder(image.parent) as beside:
             tree, base, left_out, variables = _based(definition, work, epoch_s, announce)
             add_programs(tree, definition.programs)
             add_files(tree, definition.files)
@@ -140,16 +136,9 @@ def _check_place(image: Path, kind: ImageFormat, *, force: bool) -> None:
         return
     if image.is_symlink() or image.is_dir() != (kind is ImageFormat.FOLDER) or not (image.is_dir() or image.is_file()):
         raise UsageError(f"{image} is of another kind, and is not replaced", "remove it, or give another name with -o")
-    if image.is_dir() and _facts_in(image) is None:
+    if image.is_dir() and facts_of_image(image) is None:
         todo = "remove it yourself, or give another name with -o"
         raise UsageError(f"{image} is not an image that seatrial made, and is not replaced", todo)
-
-
-def _facts_in(root: Path) -> ImageFacts | None:
-    try:
-        return read_facts((root / FACTS_FILE).read_bytes())
-    except OSError:
-        return None
 
 
 def _check_tools(definition: ImageDefinition, kind: ImageFormat) -> None:
@@ -180,20 +169,12 @@ def _based(
             variables = add_given(tree, base.path, work, left_out)
             words = f"{kind_of(base.path).value} {base.path.name}"
             stated = _usable(variables)
-            if (facts := _base_facts(tree)) is not None:
+            if (facts := read_facts(tree.read(FACTS_FILE, MOST_FACTS_B) or b"")) is not None:
                 words = f"{words} ({facts.content})"
                 stated |= _usable(f"{name}={value}" for name, value in facts.variables)
             return tree, words, left_out, stated
     add_static_root(tree)
     return tree, "static", left_out, {}
-
-
-def _base_facts(tree: Tree) -> ImageFacts | None:
-    entry = tree.get(FACTS_FILE)
-    if entry is None or entry.kind is not Kind.FILE or entry.size > 1 << 23:
-        return None
-    with entry.content.open() as stream:
-        return read_facts(stream.read(entry.size))
 
 
 def _usable(variables: Iterable[str]) -> dict[str, str]:

@@ -1,27 +1,151 @@
-"""Archives of images: OCI, and those of `docker save` and `podman save`.
+"""Archives of images: OCI, and those of `docker save` and `podman save`. Files are read where they are in the archive,
+a tar or a folder, never extracted.
 
-An archive is a tar of `oci-layout`, `index.json` and `blobs/sha256/HEX`. Every digest is checked when one is read.
-
-Archives of `docker save` and `podman save` (Docker image specification 1.2): a tar of `manifest.json`, a
+An OCI archive is a tar of `oci-layout`, `index.json` and `blobs/sha256/HEX`. Every digest is checked when one is read.
+Archives of `docker save` and `podman save` (Docker image specification 1.2) are a tar of `manifest.json`, a
 configuration and layers, whose digests the configuration states.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
+import os
 import platform
+import shutil
+import stat
 import tarfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from seatrial.errors import UsageError
-from seatrial.places.images.archive_parts import ArchiveParts
-from seatrial.places.images.entries import LeftOut, add_tar
+from seatrial.places.images.entries import LeftOut, add_tar, opened_tar
 from seatrial.places.images.tree import Entry, Kind, Tree
+
+_MOST_JSON_B = 8 << 20
+_PIECE_B = 1 << 20
+_MOST_FILES = 100_000
+_MOST_OTHERS = 1000
+_MARKS = ("oci-layout", "manifest.json")
+"""The files by which archives of layers are known."""
+
+
+class ArchiveParts:
+    """The regular files of an archive by path. `title` is what it should be, for messages. Raises UsageError for a
+    damaged archive."""
+
+    def __init__(self, archive: Path, title: str) -> None:
+        self.archive = archive
+        self._title = title
+        self._places = _of_folder(archive) if archive.is_dir() else _of_tar(archive)
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._places
+
+    def small(self, path: str) -> bytes:
+        """A file of at most 8 MiB."""
+        with self._opened(path) as stream:
+            data = stream.read(_MOST_JSON_B + 1)
+        if len(data) > _MOST_JSON_B:
+            raise self.damaged(f"{path} is larger than 8 MiB")
+        return data
+
+    def sha256(self, path: str) -> str:
+        """The digest of a file, in hexadecimal digits."""
+        with self._opened(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def layer(self, path: str, to: Path) -> None:
+        """Write a layer as an uncompressed tar."""
+        with self._opened(path) as stream, to.open("wb") as made:
+            if stream.peek(2)[:2] == b"\x1f\x8b":
+                self._unpack(stream, made, to.parent)
+            else:
+                shutil.copyfileobj(stream, made, _PIECE_B)
+
+    def _unpack(self, stream: BinaryIO, made: BinaryIO, folder: Path) -> None:
+        written, free = 0, shutil.disk_usage(folder).free
+        try:
+            with gzip.GzipFile(fileobj=stream) as unpacked:
+                while piece := unpacked.read(_PIECE_B):
+                    written += len(piece)
+                    if written > free:
+                        raise self.damaged("a layer is larger than the free space of the temporary folder")
+                    made.write(piece)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise self.damaged(f"a layer is damaged: {error}") from None
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[io.BufferedReader]:
+        """The content of a file. Not through a link: that could lead out of a folder."""
+        if path not in self._places:
+            raise self.damaged(f"{path[:100]} is missing")
+        file, offset, size = self._places[path]
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
+            stream.seek(offset)
+            yield io.BufferedReader(_Window(stream, size))
+
+    def damaged(self, why: str) -> UsageError:
+        """The error for an archive that is not what it should be."""
+        return UsageError(f"{self.archive} is not a valid {self._title}: {why}", "give another base")
+
+
+def _of_tar(archive: Path) -> dict[str, tuple[Path, int, int]]:
+    """Path -> (archive, offset, bytes) of the regular files in a tar."""
+    found: dict[str, tuple[Path, int, int]] = {}
+    with opened_tar(archive) as stream:
+        for member in stream:
+            if member.isreg() and not member.issparse():
+                found[member.name.removeprefix("./")] = (archive, member.offset_data, member.size)
+                is_known = any(mark in found for mark in _MARKS)
+                if len(found) > _MOST_FILES or (not is_known and len(found) > _MOST_OTHERS):
+                    break  # no archive of layers has so many
+    return found
+
+
+def _of_folder(folder: Path) -> dict[str, tuple[Path, int, int]]:
+    """The same of an image layout in a folder; links in it are not followed."""
+    try:
+        paths = [folder / "oci-layout", folder / "index.json", *_blobs(folder)]
+        infos = [(path, path.lstat()) for path in paths]
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be read: {error.strerror or error}", "give another base") from error
+    return {
+        str(path.relative_to(folder)): (path, 0, info.st_size) for path, info in infos if stat.S_ISREG(info.st_mode)
+    }
+
+
+def _blobs(folder: Path) -> list[Path]:
+    blobs = folder / "blobs" / "sha256"
+    if not all(stat.S_ISDIR(path.lstat().st_mode) for path in (blobs.parent, blobs)):
+        return []
+    return sorted(blobs.iterdir())[:_MOST_FILES]
+
+
+class _Window(io.RawIOBase):
+    """The next bytes of a stream, and no more."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        super().__init__()
+        self._stream, self._left = stream, size
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """As of a file that ends where the window does."""
+        data = self._stream.read(min(self._left, len(buffer)))
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
 
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -78,9 +202,11 @@ def write_oci(
     return _digest(manifest)
 
 
-def is_oci(archive: Path) -> bool:
-    """Whether a tar, or a folder, is an OCI image. Raises UsageError for a damaged one."""
-    return "oci-layout" in ArchiveParts(archive, "OCI archive")
+def kind_of_layers(archive: Path) -> str:
+    """The kind of image that a tar is: "OCI", "docker", or "" for the files of a root. Raises UsageError for a damaged
+    one."""
+    parts = ArchiveParts(archive, "OCI archive")
+    return "OCI" if "oci-layout" in parts else "docker" if _DOCKER_MANIFEST in parts else ""
 
 
 def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
@@ -88,30 +214,26 @@ def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: Left
 
     Raises UsageError for what is damaged, has another digest than it says, or is compressed by other than gzip.
     """
-    blobs = _Blobs(archive)
+    blobs = _Blobs(archive, "OCI archive")
     manifest = blobs.manifest()
     try:
         config = blobs.document(manifest["config"])
         for number, described in enumerate(manifest["layers"]):
             layer = work / f"layer-{number}.tar"
-            blobs.layer(described, layer)
+            blobs.described_layer(described, layer)
             add_tar(tree, layer, latest_s, left_out, put_over)
-        variables = (config.get("config") or {}).get("Env") or []
-        return tuple(str(one) for one in variables)
+        return _variables(config)
     except (KeyError, TypeError, AttributeError) as error:
         raise UsageError(f"{archive} is not a valid OCI archive: {error}", "give another base") from error
 
 
-class _Blobs:
+class _Blobs(ArchiveParts):
     """The parts of an archive by digest."""
-
-    def __init__(self, archive: Path) -> None:
-        self._parts = ArchiveParts(archive, "OCI archive")
 
     def manifest(self) -> Mapping[str, Any]:
         """The manifest for this machine's architecture, or the only one."""
         try:
-            found = json.loads(self._parts.small("index.json"))
+            found = json.loads(self.small("index.json"))
             for _ in range(4):  # an index may contain an index
                 if "layers" in found:
                     return dict(found)
@@ -120,40 +242,38 @@ class _Blobs:
                 fitting = [one for one in manifests if (one.get("platform") or {}).get("architecture") == ours]
                 found = self.document((fitting or manifests)[0])
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            raise self._parts.damaged(f"its index is not valid ({type(error).__name__})") from error
-        raise self._parts.damaged("its index has no manifest")
+            raise self.damaged(f"its index is not valid ({type(error).__name__})") from error
+        raise self.damaged("its index has no manifest")
 
     def document(self, described: Mapping[str, Any]) -> dict[str, Any]:
         """A JSON blob."""
         digest = str(described["digest"])
-        data = self._parts.small(self._path(digest))
+        data = self.small(self._path(digest))
         if _digest(data) != digest:
             raise self._other_content(digest)
         found = json.loads(data)
         if not isinstance(found, dict):
-            raise self._parts.damaged(f"{digest[:30]} is not a JSON object")
+            raise self.damaged(f"{digest[:30]} is not a JSON object")
         return found
 
-    def layer(self, described: Mapping[str, Any], to: Path) -> None:
+    def described_layer(self, described: Mapping[str, Any], to: Path) -> None:
         """Write a layer as an uncompressed tar."""
         digest, kind = str(described["digest"]), str(described["mediaType"])
         path = self._path(digest)
-        if self._parts.sha256(path) != digest.removeprefix("sha256:"):
+        if self.sha256(path) != digest.removeprefix("sha256:"):
             raise self._other_content(digest)
         if kind.endswith("+zstd"):
-            raise self._parts.damaged(
-                "its layers are compressed by zstd: save the image with gzip or without compression"
-            )
-        self._parts.layer(path, to)
+            raise self.damaged("its layers are compressed by zstd: save the image with gzip or without compression")
+        self.layer(path, to)
 
     def _path(self, digest: str) -> str:
         algorithm, _, number = digest.partition(":")
         if algorithm != "sha256" or len(number) != 64 or not all(c in "0123456789abcdef" for c in number):
-            raise self._parts.damaged(f"{digest[:80]!r} is not a SHA-256 digest")
+            raise self.damaged(f"{digest[:80]!r} is not a SHA-256 digest")
         return f"blobs/sha256/{number}"
 
     def _other_content(self, digest: str) -> UsageError:
-        return self._parts.damaged(f"{digest[:30]} has another content than its digest says")
+        return self.damaged(f"{digest[:30]} has another content than its digest says")
 
 
 def put_over(tree: Tree, path: str, entry: Entry) -> None:
@@ -192,19 +312,16 @@ def _sha256(path: Path) -> str:
 
 
 _DOCKER_MANIFEST = "manifest.json"
-_TITLE = "docker archive"
 
 
-def is_docker(archive: Path) -> bool:
-    """Whether a tar is such an archive. Raises UsageError for a damaged one."""
-    parts = ArchiveParts(archive, _TITLE)
-    return _DOCKER_MANIFEST in parts and "oci-layout" not in parts
+def _variables(config: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(str(one) for one in (config.get("config") or {}).get("Env") or [])
 
 
 def add_docker(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
     """Add the files of the only image in an archive, layer upon layer; its variables, as NAME=VALUE. Raises UsageError
     for what is damaged, or has another digest than its configuration states."""
-    parts = ArchiveParts(archive, _TITLE)
+    parts = ArchiveParts(archive, "docker archive")
     try:
         images = json.loads(parts.small(_DOCKER_MANIFEST))
         if len(images) != 1:
@@ -216,10 +333,9 @@ def add_docker(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: L
         for number, (path, digest) in enumerate(zip(layers, digests, strict=True)):
             layer = work / f"layer-{number}.tar"
             parts.layer(str(path), layer)
-            with layer.open("rb") as stream:
-                if f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}" != digest:
-                    raise parts.damaged(f"the layer {str(path)[:80]} has another content than its digest says")
+            if f"sha256:{_sha256(layer)}" != digest:
+                raise parts.damaged(f"the layer {str(path)[:80]} has another content than its digest says")
             add_tar(tree, layer, latest_s, left_out, put_over)
-        return tuple(str(one) for one in (config.get("config") or {}).get("Env") or [])
+        return _variables(config)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise parts.damaged(f"its manifest or configuration is not valid ({type(error).__name__})") from error

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import BASE_FLAGS, NATIVE_HEADERS
-from seatrial.environments.compiler import Compiler
+from seatrial.environments.compiler import Compiler, resolve_target
 from seatrial.environments.native_sources import Unit, units_of
-from seatrial.environments.target import resolve_target
 from seatrial.errors import BuildError, ImageError
 from seatrial.model.environment.image import ImageProgram
 from seatrial.model.frozen import Frozen
@@ -112,7 +111,9 @@ class _Builder(Struct):
         key = content_key({"compiler": self.version, "flags": list(self.flags), "mpi": mpi, "sources": sources})
         objects = [self._object(own, mpi, key)]
         objects += [self._object(part, mpi) for part in sorted(parts, key=lambda part: part.optimisation != "")]
-        self._compile(wanted.benchmark, objects)
+        # Those that are not there yet, as many at once as there are CPUs.
+        missing = [command for path, command in objects if not (self.root / path.lstrip("/")).exists()]
+        self._run(wanted.benchmark, missing)
         place = f"{PROGRAMS}/{mpi or 'serial'}/{wanted.source.stem}"
         made = self.root / place
         made.parent.mkdir(parents=True, exist_ok=True)
@@ -142,11 +143,6 @@ class _Builder(Struct):
             *("-c", source, "-o", f"/{_WORK}/{name}"),
         )
         return f"/{_WORK}/{name}", command
-
-    def _compile(self, what: str, objects: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-        """Make the objects that are not there yet, as many at once as there are CPUs."""
-        waiting = [command for path, command in objects if not (self.root / path.lstrip("/")).exists()]
-        self._run(what, waiting)
 
     def _run(self, what: str, commands: Iterable[Sequence[str]]) -> None:
         def job(command: Sequence[str], started: Started) -> None:

@@ -1,29 +1,34 @@
-"""Applications of an image: found and asked for their version inside, by the container's PATH and loader."""
+"""Applications of an image, found and asked for their version inside, by the container's PATH and loader; its BLAS and
+FFT libraries, found by its loader, under the names that programs ask for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
+from seatrial.environments.blas import AUTO, BEHIND, FAMILIES, NoBlasError
+from seatrial.environments.build import Built
 from seatrial.environments.installed import Installed, version_in
+from seatrial.environments.loaded_libraries import FFTW, FFTW_FILES, OWN, LoadedLibrary, NoFftwError, Once
 from seatrial.environments.loader import listed_libraries
+from seatrial.environments.modules import Changes
 from seatrial.environments.mpi_identity import of_text
 from seatrial.environments.mpi_library import is_mpi_library
-from seatrial.errors import ProtocolError
+from seatrial.errors import ProtocolError, UnknownNameError
 from seatrial.model.benchmark.benchmark import External
-from seatrial.model.benchmark.program import parse_record
+from seatrial.model.benchmark.program import Hello, parse_record
 from seatrial.model.environment.container import OUTSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.frozen import Frozen
 from seatrial.places.contained import Contained
-from seatrial.places.containers.fitted import answer_inside, run_inside
+from seatrial.places.containers.fitted import answer_inside, hello_inside, run_inside
 from seatrial.places.containers.image import ContainerError
 from seatrial.places.rank_helpers import inside_probe
-
-_Variables = tuple[tuple[str, str | None], ...]
 
 
 class ImageProgram(Frozen):
@@ -57,7 +62,7 @@ class NotInImageError(ContainerError):
     need = "program"
 
 
-def find_in_image(container: Contained, program: External, variables: _Variables) -> ImageProgram:
+def find_in_image(container: Contained, program: External, variables: Changes) -> ImageProgram:
     """The first program of a declaration and its alternatives that the image has. Raises NotInImageError if it has
     none, ContainerError if it does not start."""
     declared = (program, *program.alternatives)
@@ -72,7 +77,7 @@ def find_in_image(container: Contained, program: External, variables: _Variables
     )
 
 
-def _found(container: Contained, names: Sequence[str], variables: _Variables) -> Mapping[str, Mapping[str, str]]:
+def _found(container: Contained, names: Sequence[str], variables: Changes) -> Mapping[str, Mapping[str, str]]:
     try:
         output = run_inside(container.bare, [str(inside_probe()), "--find", *names], variables)
         found: Any = parse_record(output.encode()).notes.get("found", {})
@@ -82,7 +87,7 @@ def _found(container: Contained, names: Sequence[str], variables: _Variables) ->
 
 
 def _described(
-    container: Contained, program: External, found: Mapping[str, Mapping[str, str]], variables: _Variables
+    container: Contained, program: External, found: Mapping[str, Mapping[str, str]], variables: Changes
 ) -> ImageProgram:
     companions: dict[str, Path] = {}
     for name in program.companions:
@@ -93,17 +98,14 @@ def _described(
     version = ""
     if program.version:
         version = version_in(answer_inside(container.bare, [path, *program.version], variables))
-    known = ImageProgram(program, Installed(Path(path), version or program.name, "", companions, _id(container)))
+    image = container.image.digest or container.image.given
+    known = ImageProgram(program, Installed(Path(path), version or program.name, "", companions, image))
     if loader:
         listed = listed_libraries(run_inside(container.bare, [loader, "--list", path], variables, of_image=True))
         for name, where in listed.items():
             if is_mpi_library(name):
                 return replace(known, family=_family(name, where), library=name, library_path=where)
     return known
-
-
-def _id(container: Contained) -> str:
-    return container.image.digest or container.image.given
 
 
 def _family(name: str, path: str) -> MpiFamily:
@@ -121,3 +123,84 @@ def for_program(container: Contained) -> Contained:
     """The container for an application of the image, whose programs are not ours."""
     image = replace(container, build=OUTSIDE)
     return replace(image, facts={**container.facts, **image.document()})
+
+
+_BLAS = (
+    *("libblas.so.3", "libflexiblas.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1", "libopenblas.so.0", "libopenblasp.so.0"),
+    *("libblis.so.4", "libblis-mt.so.4", "libblis.so.3", "libarmpl_lp64_mp.so", "libnvpl_blas_lp64_gomp.so.0"),
+)
+"""The first is the choice of who made the image."""
+_REFERENCE = "reference"
+
+
+class ImageLibraries:
+    """The libraries loaded so far: one trial for each build, image and name."""
+
+    def __init__(self) -> None:
+        self._hellos: Once[tuple[str, str, str, Changes, str], Hello] = Once()
+
+    def blas(self, wanted: str, built: Built, container: Contained, variables: Changes) -> LoadedLibrary:
+        """The BLAS of the image for this choice; for `auto`, the first that is more than the reference BLAS. Raises
+        NoBlasError, UnknownNameError."""
+        if "/" not in wanted and wanted not in (AUTO, *FAMILIES):
+            raise UnknownNameError("BLAS", wanted, (AUTO, *FAMILIES))
+        names = (wanted,) if "/" in wanted else _BLAS
+        loaded = list(self._loaded(names, built, container, variables))
+        found = [(name, hello, _blas_family(name, hello, built.hello)) for name, hello in loaded]
+        for name, hello, family in sorted(found, key=lambda one: one[2] == _REFERENCE):
+            if "/" not in wanted and wanted not in (AUTO, family):
+                continue
+            why = f"found by the loader of {container.image.given}" if "/" not in wanted else "given by its path"
+            words = ("--blas", name, "--blas-why", why)
+            return LoadedLibrary(
+                wanted if "/" in wanted else family, words, hello, _ids(hello), {"blas_family": family}
+            )
+        there = ", ".join(dict.fromkeys(family for _, _, family in found)) or "none"
+        raise NoBlasError(
+            f"{container.image.given} has no BLAS {'' if wanted == AUTO else f'{wanted} '}that loads; it has: {there}",
+            "install one in the image (Debian: libopenblas0)",
+        )
+
+    def fft(self, wanted: str, precision: str, built: Built, container: Contained, variables: Changes) -> LoadedLibrary:
+        """The FFTW of the image for this choice, or our own transform. Raises NoFftwError, UnknownNameError."""
+        if "/" not in wanted and wanted not in (AUTO, FFTW, OWN):
+            raise UnknownNameError("FFT library", wanted, (AUTO, FFTW, OWN))
+        if wanted == OWN:
+            return LoadedLibrary(OWN, (), built.hello, {})
+        name = wanted if "/" in wanted else FFTW_FILES[precision]
+        for found, hello in self._loaded((name,), built, container, variables):
+            why = f"found by the loader of {container.image.given}" if "/" not in wanted else "given by its path"
+            title = wanted if "/" in wanted else FFTW
+            return LoadedLibrary(title, ("--fft", found, "--fft-why", why), hello, _ids(hello))
+        if wanted == AUTO:
+            return LoadedLibrary(OWN, ("--fft-why", "no FFTW found in the image"), built.hello, {})
+        raise NoFftwError(
+            f"{container.image.given} has no {name} that loads",
+            "install it in the image (Debian: libfftw3-double3 libfftw3-single3), or use fft=own",
+        )
+
+    def _loaded(
+        self, names: Sequence[str], built: Built, container: Contained, variables: Changes
+    ) -> Iterable[tuple[str, Hello]]:
+        """(name, description of the program with it) of those libraries that the loader inside finds."""
+        for name in names:
+            image = f"{container.image.digest} {container.image.given}"
+            key = (built.key, image, container.runtime.name, variables, name)
+            try:
+                hello = self._hellos.get(key, partial(hello_inside, container, built.path, variables, name))
+            except ContainerError:
+                continue
+            yield name, hello
+
+
+def _blas_family(name: str, hello: Hello, before: Hello) -> str:
+    """Of a library: by what it loads, since libblas.so.3 stands for any."""
+    for loaded in (name.rpartition("/")[2], *(set(hello.libs) - set(before.libs))):
+        if behind := BEHIND.match(loaded):
+            return behind[1]
+    return _REFERENCE if name == _BLAS[0] else "other"
+
+
+def _ids(hello: Hello) -> dict[str, str]:
+    """What identifies the loaded libraries; the image is identified by its digest."""
+    return {name: build_id or hello.lib_paths.get(name, "") for name, build_id in hello.libs.items()}

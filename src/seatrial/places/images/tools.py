@@ -1,16 +1,106 @@
-"""Runs the tools that images are made with, and commands with a folder as their root."""
+"""Where an image is made, in private folders that become an image at once, or vanish; runs the tools that images are
+made with, and commands with a folder as their root.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from seatrial.errors import ImageError
-from seatrial.places.images.private import tool_environment
-from seatrial.processes.output import OutOfTimeError, output_of
-from seatrial.processes.start import Running
+from seatrial.environments.cached_files import own_folder, remove_folder
+from seatrial.errors import ImageError, UsageError
+from seatrial.processes.start import OutOfTimeError, Running, output_of
+
+PREFIX = ".seatrial-image-"
+_AT_FDCWD = -100
+_NO_REPLACE, _EXCHANGE = 1, 2
+_UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP})
+_REMOVE_LIMIT_S = 300.0
+
+
+@contextmanager
+def private_folder(place: Path, mode: int = 0o700) -> Iterator[Path]:
+    """A folder of this process in `place`, removed at the end; those of killed processes are removed at the begin.
+
+    Raises ImageError if `place` cannot be written.
+    """
+    with ExitStack() as held:
+        try:
+            folder = held.enter_context(own_folder(place, PREFIX, mode, _remove))
+        except OSError as error:
+            why = f"{place} cannot be written: {error.strerror}"
+            raise ImageError(why, "give another place for the image") from error
+        yield folder
+
+
+def _remove(folder: Path) -> None:
+    remove_folder(folder)
+    if not folder.exists() or os.geteuid() == 0:
+        return
+    helper = shutil.which("mmdebstrap")  # files of the ids that belong to us, which only a user namespace can remove
+    if helper is not None:
+        command = [helper, "--unshare-helper", "rm", "-rf", "--one-file-system", str(folder)]
+        try:
+            output_of(command, tool_environment(), _REMOVE_LIMIT_S)
+        except (OSError, OutOfTimeError):
+            return
+        remove_folder(folder)
+
+
+def move_into_place(made: Path, image: Path, *, replace: bool) -> Path | None:
+    """Give what was made its name, in one step where the file system can: it is there whole, or not at all.
+
+    What it replaces takes the place of `made`. Raises UsageError if the name exists and must not be replaced, OSError.
+    """
+    if replace and image.exists():
+        if not _rename(made, image, _EXCHANGE):
+            aside = made.with_name(f"{made.name}.before")
+            image.rename(aside)
+            made.rename(image)
+        return made
+    if not _rename(made, image, _NO_REPLACE):
+        refuse_existing(image)
+        made.rename(image)
+    return None
+
+
+def refuse_existing(image: Path) -> None:
+    """Raises UsageError if there is something with the name of the image."""
+    if os.path.lexists(image):
+        raise UsageError(f"{image} exists already", "give another name, or replace it with --force")
+
+
+def _rename(old: Path, new: Path, flag: int) -> bool:
+    """renameat2(2); False if the C library or the file system has no such call."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    if call(_AT_FDCWD, os.fsencode(old), _AT_FDCWD, os.fsencode(new), flag) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _UNSUPPORTED:
+        return False
+    if number == errno.EEXIST:
+        refuse_existing(new)
+    raise OSError(number, os.strerror(number), str(new))
+
+
+def tool_environment(**added: str) -> Mapping[str, str]:
+    """The environment of the tools that make images: paths, proxies and nothing that changes what they write."""
+    kept = ("PATH", "HOME", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+    return {
+        **{name: os.environ[name] for name in kept if name in os.environ},
+        "LC_ALL": "C.UTF-8",
+        "PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin",
+        **added,
+    }
+
 
 _MOST_SHOWN_B = 64 << 10
 _MOST_LINES = 12
@@ -87,18 +177,10 @@ def inside(root: Path) -> tuple[str, ...]:
     allows that."""
     unshare = tool("unshare", "util-linux")
     why = ""
-    for user in (_USER, ()):
+    for user in (_USER, ()) if os.geteuid() == 0 else (_USER,):
         words = (unshare, *user, *_NAMESPACES)
-        if not user and os.geteuid() != 0:
-            break
-        try:
-            answer = output_of([*words, "true"], tool_environment(), _LIMIT_S)
-        except (OSError, OutOfTimeError) as error:
-            why = str(error)
-            continue
-        if answer.returncode == 0:
+        if not (why := _why_not(words)):
             return (*words, f"--root={root}", "--wd=/", "--")
-        why = answer.stderr.decode("utf-8", "replace").strip()
     raise ImageError(
         f"programs cannot be compiled inside the image: {why[-300:]}",
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces), or run as root",
@@ -110,12 +192,17 @@ def as_root() -> tuple[str, ...]:
     namespaces."""
     if os.geteuid() == 0 or (unshare := shutil.which("unshare")) is None:
         return ()
-    words = (unshare, *_USER)
+    return () if _why_not((unshare, *_USER)) else (unshare, *_USER)
+
+
+def _why_not(words: Sequence[str]) -> str:
+    """Why these words cannot be before a command; "" if they can."""
     try:
         answer = output_of([*words, "true"], tool_environment(), _LIMIT_S)
-    except (OSError, OutOfTimeError):
-        return ()
-    return words if answer.returncode == 0 else ()
+    except (OSError, OutOfTimeError) as error:
+        return str(error) or f"{words[0]} does not end"
+    said = answer.stderr.decode("utf-8", "replace").strip()
+    return "" if answer.returncode == 0 else said or f"exit status {answer.returncode}"
 
 
 def inside_environment() -> dict[str, str]:

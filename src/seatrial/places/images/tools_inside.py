@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from seatrial.environments.asking import Answer, ask
 from seatrial.environments.build import NATIVE_HEADERS, Environment
-from seatrial.environments.compiler import Compiler, examined
+from seatrial.environments.compiler import Compiler, examined, macros_in, resolve_target
 from seatrial.environments.mpi_identity import of_macros
 from seatrial.environments.mpi_library import WrapperWords, parse_answer
-from seatrial.environments.target import resolve_target
 from seatrial.errors import BuildError
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import BROUGHT, INSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
-from seatrial.places.contained import Contained
+from seatrial.places.contained import Contained, started
 from seatrial.places.containers.faults import last_words, not_started
 from seatrial.places.containers.image import ContainerError
-from seatrial.places.starting import started
 
 _COMPILERS = ("g++", "c++", "clang++", *(f"g++-{n}" for n in range(16, 10, -1)))
 _WRAPPERS = {
@@ -102,10 +100,13 @@ class ImageTools:
     def _libc(self, compiler: Compiler) -> str:
         """The C library of the image, such as "glibc 2.31"."""
         words = [*compiler.command, "-include", "features.h", "-dM", "-E", "-x", "c++", "-"]
-        macros = dict(_macros(self._answer, words))
-        if "__GLIBC__" in macros:
-            return f"glibc {macros['__GLIBC__']}.{macros.get('__GLIBC_MINOR__', '')}"
-        return "unknown"
+        try:
+            macros = macros_in(self._answer(words))
+        except BuildError:
+            return "unknown"
+        return (
+            f"glibc {macros['__GLIBC__']}.{macros.get('__GLIBC_MINOR__', '')}" if "__GLIBC__" in macros else "unknown"
+        )
 
     def _mpi(self, name: str | None, compiler: Compiler, of_host: Mpi | None) -> Mpi:
         """The library of a family in the image, or the first one, with the launcher of the host if it belongs to the
@@ -157,15 +158,3 @@ def _described(
     return Mpi(
         family.value, family, version, library, "", includes, (*flags, *words.libraries), launcher, found="the image"
     )
-
-
-def _macros(answer: Callable[[Sequence[str]], str], words: Sequence[str]) -> Iterable[tuple[str, str]]:
-    """(name, value) of the macros that a preprocessor prints; none if it fails."""
-    try:
-        lines = answer(words).splitlines()
-    except BuildError:
-        return
-    for line in lines:
-        _, _, rest = line.partition("#define ")
-        name, _, value = rest.partition(" ")
-        yield name, value

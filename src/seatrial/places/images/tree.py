@@ -17,11 +17,12 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from seatrial.environments.elf import interpreter
+from seatrial.environments.loader import interpreter
 from seatrial.errors import ImageError, ParseError, UsageError
 from seatrial.model.frozen import Frozen
 
 _MOST_LINKS = 40
+_PIECE_B = 1 << 20
 _SPECIAL = 0o6000
 """The bits setuid and setgid."""
 
@@ -80,6 +81,17 @@ class Entry(Frozen, eq=False):
     content: Data | Part = Data(b"")
     attributes: tuple[tuple[str, str], ...] = ()
 
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """The content, piece by piece. Raises ImageError if it became shorter; `path` is that of the entry."""
+        left = self.size
+        with self.content.open() as stream:
+            while left > 0:
+                piece = stream.read(min(left, _PIECE_B))
+                if not piece:
+                    raise ImageError(f"/{path} became shorter while it was read", "make the image again")
+                yield piece
+                left -= len(piece)
+
     def without_setuid(self) -> Entry:
         """The same without setuid and setgid bits of a file; itself if it has none."""
         return replace(self, mode=self.mode & ~_SPECIAL) if self.is_setuid else self
@@ -116,6 +128,14 @@ class Tree:
     def get(self, path: str) -> Entry | None:
         """The entry at a path; links are not followed."""
         return self._entries.get(path)
+
+    def read(self, path: str, most_B: int) -> bytes | None:
+        """The content of a file; None if there is none at this path, or it is larger."""
+        entry = self._entries.get(path)
+        if entry is None or entry.kind is not Kind.FILE or entry.size > most_B:
+            return None
+        with entry.content.open() as stream:
+            return stream.read(entry.size)
 
     def sorted(self) -> Iterator[tuple[str, Entry]]:
         """All entries, each folder before what is in it."""

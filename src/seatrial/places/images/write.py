@@ -1,16 +1,87 @@
-"""An image as a folder, as squashfs and as SIF."""
+"""An image as one tar stream in which the same files give the same bytes, with the digest of its content, as a folder,
+as squashfs and as SIF.
+
+Entries of the stream come in the order of their paths, hard links behind the file that they name, times as whole
+seconds, owners as numbers. The format is pax (POSIX.1-2001, "pax Interchange Format").
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import struct
+import tarfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from seatrial.errors import ImageError
-from seatrial.places.images.private import tool_environment
-from seatrial.places.images.tools import as_root, run_tool, tool
-from seatrial.places.images.tree import Entry, Kind, Tree
+from seatrial.model.environment.image import FACTS_FILE, FACTS_FOLDER
+from seatrial.model.frozen import Frozen
+from seatrial.places.images.tools import as_root, run_tool, tool, tool_environment
+from seatrial.places.images.tree import Entry, Kind, Tree, folder
+
+_TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: tarfile.SYMTYPE}
+
+
+class Content(Frozen):
+    """What a stream holds: the SHA-256 of every entry's path, kind, permissions, owner, time, target and bytes; the
+    number of files; their bytes, of hard links once."""
+
+    digest: str
+    files: int
+    size_B: int
+
+
+def write_tar(tree: Tree, to: BinaryIO, last: Callable[[Content], Entry]) -> Entry:
+    """Write the tree, and at the end the file of facts, which `last` makes from the content of all others. The entry of
+    that file. Raises ImageError if a file changes meanwhile, OSError."""
+    whole = hashlib.sha256()
+    first_of: dict[int, str] = {}
+    files = size_B = 0
+    for path, entry in tree.sorted():
+        if path in (FACTS_FOLDER, FACTS_FILE):
+            continue
+        first = first_of.setdefault(id(entry), path)
+        digest = _write(to, path, entry, first)
+        files += entry.kind is Kind.FILE
+        size_B += entry.size if first == path else 0
+        whole.update(_line(path, entry, first, digest))
+    entry = last(Content(f"sha256:{whole.hexdigest()}", files, size_B))
+    _write(to, FACTS_FOLDER, folder(tree.mtime_s), FACTS_FOLDER)  # here: else its time would change when unpacked
+    _write(to, FACTS_FILE, entry, FACTS_FILE)
+    to.write(bytes(2 * tarfile.BLOCKSIZE))
+    return entry
+
+
+def _line(path: str, entry: Entry, first: str, digest: str) -> bytes:
+    owner = (entry.uid, entry.gid, entry.mtime_s)
+    words = [path, entry.kind.value, entry.mode, *owner, entry.target, entry.attributes, first, digest]
+    return json.dumps(words).encode() + b"\n"
+
+
+def _write(to: BinaryIO, path: str, entry: Entry, first: str) -> str:
+    """Write one entry; the SHA-256 of its content."""
+    info = tarfile.TarInfo(f"./{path}")
+    info.mode, info.uid, info.gid, info.mtime = entry.mode, entry.uid, entry.gid, entry.mtime_s
+    info.pax_headers = dict(entry.attributes)
+    is_again = entry.kind is not Kind.FOLDER and first != path
+    if is_again:
+        info.type, info.linkname = tarfile.LNKTYPE, f"./{first}"
+    else:
+        info.type, info.linkname, info.size = _TYPES[entry.kind], entry.target, entry.size
+    to.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+    if is_again or entry.kind is not Kind.FILE:
+        return ""
+    digest = hashlib.sha256()
+    for piece in entry.pieces(path):
+        digest.update(piece)
+        to.write(piece)
+    to.write(bytes(-entry.size % tarfile.BLOCKSIZE))
+    return digest.hexdigest()
+
 
 _XATTR = "SCHILY.xattr."
 
@@ -36,21 +107,11 @@ def write_folder(tree: Tree, folder: Path, *, with_owners: bool) -> None:
             place.symlink_to(entry.target)
             _finish(place, entry, with_owners=with_owners)
         else:
-            _write_file(place, entry)
+            with place.open("xb") as to:
+                to.writelines(entry.pieces(path))
             _finish(place, entry, with_owners=with_owners)
     for place, entry in reversed(folders):  # last: permissions may forbid writing, and writing changes times
         _finish(place, entry, with_owners=with_owners)
-
-
-def _write_file(place: Path, entry: Entry) -> None:
-    left = entry.size
-    with entry.content.open() as source, place.open("xb") as to:
-        while left > 0:
-            piece = source.read(min(left, 1 << 20))
-            if not piece:
-                raise ImageError(f"{place.name} became shorter while it was read", "make the image again")
-            to.write(piece)
-            left -= len(piece)
 
 
 def _finish(place: Path, entry: Entry, *, with_owners: bool) -> None:
@@ -108,25 +169,15 @@ def _set_root(image: Path, epoch_s: int) -> None:
         stream.write(struct.pack("<HHHI", 0o755, owner, owner, epoch_s))
 
 
-def sif_command() -> str | None:
-    """The path of apptainer or singularity; None without either."""
-    for name in ("apptainer", "singularity"):
-        try:
-            return tool(name, name)
-        except ImageError:
-            continue
-    return None
-
-
 def need_sif() -> str:
     """The path of apptainer or singularity. Raises ImageError without either."""
-    found = sif_command()
-    if found is None:
-        raise ImageError(
-            "SIF needs apptainer or singularity, and neither is here",
-            "write a squashfs (.sqfs), which apptainer runs as well, or use --also-as apptainer=FILE where it is",
-        )
-    return found
+    for name in ("apptainer", "singularity"):
+        with suppress(ImageError):
+            return tool(name, name)
+    raise ImageError(
+        "SIF needs apptainer or singularity, and neither is here",
+        "write a squashfs (.sqfs), which apptainer runs as well, or use --also-as apptainer=FILE where it is",
+    )
 
 
 def write_sif(command: str, folder: Path, image: Path, epoch_s: int) -> None:

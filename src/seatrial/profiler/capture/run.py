@@ -11,10 +11,10 @@ from pathlib import Path
 
 from seatrial.environments.asking import ask
 from seatrial.environments.compiler import Compiler, first_compiler
-from seatrial.environments.preload import programs_among, why_not_preloaded
+from seatrial.environments.loader import programs_among, why_not_preloaded
 from seatrial.errors import BuildError, NoCompilerError, UsageError
-from seatrial.launch.attached import Ended, run_attached
-from seatrial.launch.rank_command import forwarded, is_launcher
+from seatrial.launch.local import Ended, run_attached
+from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.capture.library import build_collector, build_profiler, profiler_variables
 from seatrial.profiler.capture.node_folder import NodeFolder, node_folder

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from seatrial.environments.elf import Functions, read_functions
 from seatrial.errors import ParseError
-from seatrial.processes.output import OutOfTimeError, output_of
+from seatrial.processes.start import OutOfTimeError, output_of
 from seatrial.profiler.call_site import Frame
 
 _TIMEOUT_S = 60.0

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, TypedDict
 
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, Count, From, Json, NonNegative, Positive, shape, view
+from seatrial.places.cluster.home import Obtained, State
 from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Link, Node, Switch
-from seatrial.places.cluster.state import Obtained, State
 from seatrial.places.cluster.status import Condition, Status
 
 

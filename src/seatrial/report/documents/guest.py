@@ -7,8 +7,8 @@ from typing import Annotated, Literal, TypedDict
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, Count, From, Json, Keywords, NonNegative, shape
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode
-from seatrial.places.guest.state import GuestState
-from seatrial.places.guest.status import Condition, GuestStatus
+from seatrial.places.guest.home import GuestState
+from seatrial.places.guest.up import Condition, GuestStatus
 
 
 @shape(GuestDevice)
