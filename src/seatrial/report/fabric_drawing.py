@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import AdapterKind, Fabric, FabricLink
 from seatrial.model.machine.host_list import by_number, host_spans
+from seatrial.model.spelling import count, show
 from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, label, moved, set_text
 from seatrial.report.drawing.labels import clean
 from seatrial.report.drawing.render import document
 from seatrial.report.drawing.scene import Grade, Line, Tone
-from seatrial.report.units import count, show
 
 _DEEPEST = 6
 """Levels below this one are not divided further: a chain of switches is not a tree."""

@@ -9,11 +9,11 @@ from typing import Any
 
 from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.results.history import Change, FigureHistory
+from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
 from seatrial.report.charts.distributions import padded_domain
 from seatrial.report.charts.vega import Chart, layer, render, text_layers
 from seatrial.report.pages.templating import Cell, Column, Table, headings, right
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
-from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
 
 FALSE_ALARMS = f"In a history without a change, one is named in at most {FALSE_ALARM_RATE:.0%} of cases."
 NOT_TESTED = "recorded to differ between the sessions before and after (whether it is the reason is not tested)"

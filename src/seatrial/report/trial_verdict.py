@@ -13,8 +13,8 @@ from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.results.outcome import NO_TIME
+from seatrial.model.spelling import count, show_percent
 from seatrial.model.study.result import Trial
-from seatrial.report.units import count, show_percent
 
 
 class Verdict(Frozen):

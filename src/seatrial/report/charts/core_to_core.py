@@ -10,12 +10,12 @@ from statistics import median
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import cpu_list, show, show_range
 from seatrial.model.units import Unit
 from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, HeatScale, Matrix, Place, number, text
 from seatrial.report.charts.vega import cpu_pair
 from seatrial.report.pages.templating import Cell, Svg, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import cpu_list, show, show_range
 
 Pair = tuple[int, int]
 

@@ -11,11 +11,11 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import point_key
+from seatrial.model.spelling import arrow, display_scale, label, show, show_percent, show_range
 from seatrial.model.units import Unit
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, layer, render
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import arrow, display_scale, label, show, show_percent, show_range
 
 _WIDTH, _ROW_HEIGHT = 720, 26
 _TOGETHER = "_together"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import NO_VALUE, arrow, display_scale, show
 from seatrial.model.study.comparison import Comparison, Side, Verdict
 from seatrial.report.charts.vega import Chart, layer, render
 from seatrial.report.pages.templating import Cell, Column, Table, headings, right
 from seatrial.report.studies.effect import effect_of
 from seatrial.report.studies.verdicts import short
-from seatrial.report.units import NO_VALUE, arrow, display_scale, show
 
 Recorded = Callable[[str, int], str | None]
 """(experiment, repeat) -> the address of its raw record, or None."""

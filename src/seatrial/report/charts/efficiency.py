@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from seatrial.model.spelling import NO_VALUE, bare_name, setting_number, show_percent
 from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult
 from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, Chart, layer, render, text_layers
 from seatrial.report.charts.workers_axis import (
@@ -18,7 +19,6 @@ from seatrial.report.charts.workers_axis import (
 from seatrial.report.pages.templating import Cell, Column, Table, headings, right
 from seatrial.report.studies.effect import signed
 from seatrial.report.studies.scaling_words import crossing_words, fit_words, measured, workers
-from seatrial.report.units import NO_VALUE, bare_name, setting_number, show_percent
 
 _ROOM = 1.06
 _MOST_NAMED = 12

@@ -12,6 +12,7 @@ from typing import Any
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import NO_VALUE, arrow, count, show_alike
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.report.charts.vega import Chart, layer, render
 from seatrial.report.pages.templating import Cell, Column, Table
@@ -29,7 +30,6 @@ from seatrial.report.studies.effect import (
     verdict_word,
     word_of,
 )
-from seatrial.report.units import NO_VALUE, arrow, count, show_alike
 
 _ROWS_OF_A_CHART = 36
 """More do not fit on a sheet of paper."""

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from seatrial.model.results.figure_result import RepeatValue
+from seatrial.model.spelling import NO_VALUE, show
 from seatrial.model.study.comparison import Comparison, Side
 from seatrial.report.charts.distributions import (
     COLOURS,
@@ -27,7 +28,6 @@ from seatrial.report.charts.repeats import moment
 from seatrial.report.charts.vega import Chart, layer, render
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.studies.effect import signed
-from seatrial.report.units import NO_VALUE, show
 
 _HEIGHT = 118
 _LEAST_HEIGHT = 0.02

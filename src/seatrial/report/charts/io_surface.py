@@ -8,6 +8,7 @@ from itertools import groupby
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.spelling import arrow_meaning, label, setting_number, show, show_range
 from seatrial.model.units import Unit
 from seatrial.report.charts.pair_matrix import (
     LEGEND_HEIGHT,
@@ -26,7 +27,6 @@ from seatrial.report.charts.pair_matrix import (
 from seatrial.report.charts.vega import Chart, file_and_record
 from seatrial.report.pages.templating import Cell, Svg, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import arrow_meaning, label, setting_number, show, show_range
 
 _CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
 _LEFT, _TOP, _GAP = 70.0, 44.0, 34.0

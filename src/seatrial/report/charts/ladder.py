@@ -9,6 +9,7 @@ from seatrial.analysis.latency_levels import LatencyLevel, levels
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import setting_number, show, show_range
 from seatrial.report.charts.lines import Line, lines_over
 from seatrial.report.charts.vega import (
     SERIES_COLOURS,
@@ -23,7 +24,6 @@ from seatrial.report.charts.vega import (
 )
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import setting_number, show, show_range
 
 _AXIS = "working_set_B"
 _FEWEST_POINTS = 3

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import display_scale
 from seatrial.model.units import Unit
 from seatrial.report.pages.templating import Svg
-from seatrial.report.units import display_scale
 
 CLASSES = 8
 _LOG_FROM = 4.0

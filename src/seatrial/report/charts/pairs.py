@@ -10,12 +10,12 @@ from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier
+from seatrial.model.spelling import arrow_meaning, show, show_range
 from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix, Place, number, rectangle, text
 from seatrial.report.charts.vega import Chart, rank_pair
 from seatrial.report.pages.templating import Cell, Column, Svg, Table
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.studies.best_of_words import screening_lines
-from seatrial.report.units import arrow_meaning, show, show_range
 
 _LEAST_MARK = 3.0
 _LETTER = 7.0

@@ -8,10 +8,10 @@ from typing import Any
 
 from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.results.figure_result import FigureResult, RepeatValue
+from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.report.charts.vega import Chart, layer, render
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, Row, TrialView
-from seatrial.report.units import NO_VALUE, show, show_percent
 
 _MOST_PANELS = 16
 _MOST_POINTS = 240

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from seatrial.model.spelling import show, show_percent
 from seatrial.report.charts.pair_matrix import short
 from seatrial.report.charts.roofline_devices import Point, Ridge, Roof, Roofline, device_rooflines, roofline
 from seatrial.report.charts.vega import Chart, decade_ticks, render, text_layers
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import TrialView
-from seatrial.report.units import show, show_percent
 
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9

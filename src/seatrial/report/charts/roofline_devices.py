@@ -19,8 +19,8 @@ from seatrial.model.benchmark.role import Intensity, Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import ELEMENT_BITS, Basis
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.spelling import settings, show_percent
 from seatrial.report.pages.view import TrialView
-from seatrial.report.units import settings, show_percent
 
 
 class Roof(Frozen):

@@ -5,6 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.spelling import (
+    NO_VALUE,
+    arrow,
+    arrow_meaning,
+    bare_name,
+    display_scale,
+    setting_number,
+    show,
+    show_percent,
+    show_range,
+)
 from seatrial.model.study.result import ScalingPoint, ScalingResult
 from seatrial.report.charts.vega import Chart, decade_ticks, layer, render, text_layers
 from seatrial.report.charts.workers_axis import (
@@ -19,17 +30,6 @@ from seatrial.report.charts.workers_axis import (
 from seatrial.report.pages.templating import Cell, Column, Table, headings, right
 from seatrial.report.studies.effect import interval_words, ratio_words, signed
 from seatrial.report.studies.scaling_words import measured, winning_parameters, workers
-from seatrial.report.units import (
-    NO_VALUE,
-    arrow,
-    arrow_meaning,
-    bare_name,
-    display_scale,
-    setting_number,
-    show,
-    show_percent,
-    show_range,
-)
 
 _ROOM = 1.25
 _MOST_NAMED = 12

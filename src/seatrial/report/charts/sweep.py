@@ -9,6 +9,16 @@ from seatrial.analysis.device_sums import DEVICES, summed_figures, whole_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.machine.limit import Basis
+from seatrial.model.spelling import (
+    arrow,
+    bare_name,
+    display_scale,
+    label,
+    setting_number,
+    show,
+    show_percent,
+    show_range,
+)
 from seatrial.model.units import Unit
 from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
 from seatrial.report.charts.vega import (
@@ -23,7 +33,6 @@ from seatrial.report.charts.vega import (
 )
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import arrow, bare_name, display_scale, label, setting_number, show, show_percent, show_range
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from seatrial.model.spelling import bare_name, setting_number
 from seatrial.model.study.result import ScalingPoint, ScalingResult
 from seatrial.report.charts.vega import layer
 from seatrial.report.studies.scaling_words import failed
-from seatrial.report.units import bare_name, setting_number
 
 WIDTH = 620
 HEIGHT = 250

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.spelling import count, show
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker
 from seatrial.report.drawing.labels import clean
 from seatrial.report.drawing.matrix_groups import MatrixGroups, is_only_labelled
@@ -22,7 +23,6 @@ from seatrial.report.drawing.processors import (
 )
 from seatrial.report.drawing.rates import rate_of
 from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Place, Scene, Socket, Tone
-from seatrial.report.units import count, show
 
 _MANY = 400
 """From this number of GPUs, adapters and disks on, all devices of one kind in a place become one box."""

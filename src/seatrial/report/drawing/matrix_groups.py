@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.model.machine.links import links_above
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
+from seatrial.model.spelling import cpu_list
 from seatrial.report.drawing.cards import CardMaker, Endpoint
 from seatrial.report.drawing.labels import clean
 from seatrial.report.drawing.scene import Card, Hub, Place
-from seatrial.report.units import cpu_list
 
 _LEVELS = (
     (frozenset({"PIX"}), "same PCIe switch (PIX)"),

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.links import links_above
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.spelling import count
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker, Endpoint, gather, merge_functions
 from seatrial.report.drawing.labels import clean, model_name
 from seatrial.report.drawing.scene import Hub, Line, Place, Tone
-from seatrial.report.units import count
 
 PEER_KINDS = frozenset({"nvlink", "xgmi", "c2c"})
 _IO = ENDPOINTS | {DeviceKind.BRIDGE}

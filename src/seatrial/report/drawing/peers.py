@@ -11,6 +11,7 @@ from seatrial.analysis.link_faults import Missing, link_faults
 from seatrial.analysis.rules.gpu_links import observed
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.spelling import arrow_meaning, count, show, show_percent, show_range
 from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, LEGEND_WIDTH, Matrix, Place, number, text
 from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text
 from seatrial.report.drawing.labels import clean, several, text_width
@@ -18,7 +19,6 @@ from seatrial.report.drawing.pci_forest import PEER_KINDS
 from seatrial.report.drawing.planning import MARGIN
 from seatrial.report.drawing.rates import rate_of
 from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
-from seatrial.report.units import arrow_meaning, count, show, show_percent, show_range
 
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, Population, SocketMemory
+from seatrial.model.spelling import count, cpu_list, show, show_transfers
 from seatrial.report.drawing.labels import clean, model_name, several
 from seatrial.report.drawing.scene import Line, Modules, Part, Slot, Tone
-from seatrial.report.units import count, cpu_list, show, show_transfers
 
 OUTER = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA})
 CPU_KINDS = OUTER | {DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from seatrial.model.machine.machine import Link
+from seatrial.model.spelling import display_scale, show, show_percent
 from seatrial.report.drawing.scene import Grade, Rate
-from seatrial.report.units import display_scale, show, show_percent
 
 TRAINED_ENOUGH = 0.99
 _GOOD, _FAIR = 0.9, 0.75

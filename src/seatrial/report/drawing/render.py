@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from seatrial.model.spelling import count
 from seatrial.report.drawing import style
 from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Picture, Stroke, Text
 from seatrial.report.drawing.labels import clean
 from seatrial.report.drawing.scene import Card, Grade, Hub, Peers, Place, Scene, Tone
-from seatrial.report.units import count
 
 _LONGEST_HINT = 1200
 

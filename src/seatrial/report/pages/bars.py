@@ -23,6 +23,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.results.history import Reference
+from seatrial.model.spelling import settings, show, show_percent, show_range
 from seatrial.references import references_for
 from seatrial.references.words import (
     ANOTHER_MACHINE,
@@ -35,7 +36,6 @@ from seatrial.references.words import (
 from seatrial.report.pages.templating import Svg
 from seatrial.report.pages.view import Row
 from seatrial.report.studies.effect import Overhead
-from seatrial.report.units import settings, show, show_percent, show_range
 
 
 class Tick(Frozen):

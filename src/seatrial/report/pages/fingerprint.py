@@ -5,7 +5,7 @@ from __future__ import annotations
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Disagreement
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.report.units import count, show, show_fact, surrounding
+from seatrial.model.spelling import count, show, show_fact, surrounding
 
 
 class FactLine(Frozen):

@@ -8,6 +8,7 @@ from typing import Any
 from seatrial.analysis.answer.answer import answer_of_study
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.history import FigureHistory
+from seatrial.model.spelling import count, few_names, show, written
 from seatrial.model.study.result import StudyResult, Trial
 from seatrial.profiler.profile import Profile
 from seatrial.report.charts.distributions import Recorded
@@ -24,7 +25,6 @@ from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.experiments import experiment_sections, published_sections
 from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
 from seatrial.report.trial_verdict import verdict
-from seatrial.report.units import count, few_names, show, written
 from seatrial.version import __version__
 
 _MOST_VALUES = 8

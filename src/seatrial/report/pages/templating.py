@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from seatrial.model.frozen import Frozen
-from seatrial.report.units import show_percent
+from seatrial.model.spelling import show_percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -15,8 +15,8 @@ from urllib.parse import quote
 from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
+from seatrial.model.spelling import label
 from seatrial.model.study.result import PerRepeat, Trial
-from seatrial.report.units import label
 
 _MOST_TRIED = 50
 """Repeats whose places are tried for a link."""

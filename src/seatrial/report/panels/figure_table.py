@@ -11,12 +11,12 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
 from seatrial.report.intervals import derivation, no_interval_words, widening_words
 from seatrial.report.pages.bars import ReferenceLine, ReferenceMarks, bar
 from seatrial.report.pages.templating import Svg
 from seatrial.report.pages.view import BenchmarkView, Row, TrialView
 from seatrial.report.panels.charts import Panel
-from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
 
 _MOST_DIGITS = 5
 _IN_SIGHT = 12

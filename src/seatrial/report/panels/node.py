@@ -13,13 +13,13 @@ from seatrial.analysis.overlay import with_measured
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit
+from seatrial.model.spelling import NO_VALUE, cpu_list, few_names, show, show_percent, show_transfers
 from seatrial.report.drawing import machine_svg_fragment
 from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, walk
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
 from seatrial.report.panels.path_matrix import matrix
-from seatrial.report.units import NO_VALUE, cpu_list, few_names, show, show_percent, show_transfers
 
 _MOST_NAMED = 12
 

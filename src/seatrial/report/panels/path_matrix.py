@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine, Path
+from seatrial.model.spelling import count, cpu_list, few_names
 from seatrial.report.intervals import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
 from seatrial.report.pages.templating import Cell, Column, Table
-from seatrial.report.units import count, cpu_list, few_names
 
 _MOST = 48
 """With more devices the matrix is too large to read."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from seatrial.analysis.rules.case import finite_numbers
 from seatrial.model.machine.machine import Machine
+from seatrial.model.spelling import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
 from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
-from seatrial.report.units import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
 
 _MOST_VALUES = 3
 _LONG_COMMAND = 1500

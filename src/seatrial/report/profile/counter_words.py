@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from errno import ENOENT, ENOSYS, EOPNOTSUPP
 
+from seatrial.model.spelling import show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.counters import RankCounters
 from seatrial.profiler.profile import Profile
-from seatrial.report.units import show, show_percent
 
 UNVERIFIED = (
     "The events of floating-point operations and lines from memory are from vendors' tables and were not verified on "

@@ -13,6 +13,7 @@ from seatrial.diagnosis.cpu_words import (
     ready_words,
     steal_words,
 )
+from seatrial.model.spelling import count, show, show_percent, show_range
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
 from seatrial.report.profile import node_words
 from seatrial.report.profile.io_words import blocked_words, file_words, io_words
@@ -25,7 +26,6 @@ from seatrial.report.profile.remedy_words import (
     short_late_partner,
     slow_collective,
 )
-from seatrial.report.units import count, show, show_percent, show_range
 
 _NEAR = 1.5
 """A call that takes up to so many times what was measured is as fast as the fabric allows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from seatrial.model.spelling import NO_VALUE, count, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.profiler.profile import Profile, RankTotals
@@ -20,7 +21,6 @@ from seatrial.report.profile.place_words import (
     site_words,
 )
 from seatrial.report.studies.article import Section
-from seatrial.report.units import NO_VALUE, count, show, show_percent
 
 
 def _value(one: Diagnosis, signal: Signal) -> float:

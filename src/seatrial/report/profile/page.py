@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from seatrial.model.spelling import NO_VALUE, count, show
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.charts.vega import Chart
@@ -26,7 +27,6 @@ from seatrial.report.profile.words import (
     trust_lines,
 )
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
-from seatrial.report.units import NO_VALUE, count, show
 
 _TOP_CALLS = 5
 _MOST_SITES = 40

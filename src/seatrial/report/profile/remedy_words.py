@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from seatrial.benchmarks import benchmark_of
 from seatrial.diagnosis.cpu_words import raise_quota, stop_others, use_own_host
 from seatrial.model.benchmark.role import Role
+from seatrial.model.spelling import count, show, show_percent
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.report.profile import node_words
 from seatrial.report.profile.io_words import is_explained, waits_for_locks
 from seatrial.report.profile.place_words import call_words, number_of, rank_words, site_words
-from seatrial.report.units import count, show, show_percent
 
 _MOSTLY = 0.5
 _EACH_WAITS = 0.1

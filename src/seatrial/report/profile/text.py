@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.diagnosis.diagnose import is_note
+from seatrial.model.spelling import count, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.io_words import io_lines
@@ -33,7 +34,6 @@ from seatrial.report.profile.words import (
     waiting_words,
 )
 from seatrial.report.text.terminal import PLAIN, Style, clean
-from seatrial.report.units import count, show, show_percent
 
 _MOST_CALLS = 12
 _MOST_SIZES = 10

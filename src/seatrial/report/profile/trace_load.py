@@ -17,8 +17,8 @@ from statistics import fmean
 
 from seatrial.diagnosis.cpu import LEAST_DELAY
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import show_percent
 from seatrial.profiler.profile import Profile, RankTotals
-from seatrial.report.units import show_percent
 
 
 class RankLoad(Frozen):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, few_names, show, show_percent, show_range
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
 from seatrial.report.profile.place_words import region_faults, share_words
 from seatrial.report.profile.remedy_words import remedy
-from seatrial.report.units import count, few_names, show, show_percent, show_range
 
 _COMPUTES = 0.05
 """Below this share of wall time, MPI calls do not appear in the headline."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from seatrial.jobs.screen import JobRow
 from seatrial.model.machine.links import LINK_COUNTERS
+from seatrial.model.spelling import NO_VALUE, count, few_names, show
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.model.units import duration
 from seatrial.report.pages.templating import Cell, Column, Table, headings, right
@@ -29,7 +30,6 @@ from seatrial.report.screen.words import (
 from seatrial.report.screen.words import value_of_fact as shown_value
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
 from seatrial.report.studies.best_of_words import confidence_words
-from seatrial.report.units import NO_VALUE, count, few_names, show
 
 _MOST_ROWS = 200
 

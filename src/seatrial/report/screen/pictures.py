@@ -8,11 +8,11 @@ from statistics import median
 
 from seatrial.analysis.screening.columns import natural
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import arrow_meaning, count, few_names, settings, show, show_range
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, PairFigure, Screen
 from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix, Place, number, rectangle, svg, text
 from seatrial.report.pages.templating import Svg
 from seatrial.report.screen.words import MOST_NAMED, figure_name
-from seatrial.report.units import arrow_meaning, count, few_names, settings, show, show_range
 
 _EDGE = 1060.0
 _NAMED_CELL = (64.0, 26.0)

@@ -8,10 +8,10 @@ from seatrial.analysis.screening.counters import COUNTED
 from seatrial.analysis.screening.facts import unit_of_fact
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS
+from seatrial.model.spelling import NO_VALUE, count, few_names, plain, settings, show
 from seatrial.model.study.screen import FactThatDiffers, LinkCount, NodeClasses, NotSeenAgain, Odd, Screen
 from seatrial.report.studies.best_of_words import confidence_words
 from seatrial.report.studies.effect import signed
-from seatrial.report.units import NO_VALUE, count, few_names, plain, settings, show
 from seatrial.stats.far_values import FEW
 
 MOST_NAMED = 4

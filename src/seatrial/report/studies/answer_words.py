@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from seatrial.analysis.answer.stretches import coarse
 from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.spelling import bare_name, count, label, setting_number, show, show_percent, workers_text, written
 from seatrial.model.study.answer import Answer, Efficiency, Reach, Span, Stretch, Undecided
 from seatrial.model.study.comparison import Breakdown, Verdict
 from seatrial.model.study.result import EFFICIENT, BestOfResult
@@ -23,7 +24,6 @@ from seatrial.report.studies.effect import (
     signed_words,
 )
 from seatrial.report.studies.scaling_words import efficiency_range
-from seatrial.report.units import bare_name, count, label, setting_number, show, show_percent, workers_text, written
 from seatrial.stats.sessions import LEAST_SESSIONS
 
 _MOST_CLAUSES = 4

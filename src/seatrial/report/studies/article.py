@@ -7,9 +7,9 @@ from typing import Any
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.spelling import count, few_names
 from seatrial.model.study.result import Compared
 from seatrial.report.pages.templating import Verbatim, rendered, style_sheet
-from seatrial.report.units import count, few_names
 from seatrial.version import __version__
 
 

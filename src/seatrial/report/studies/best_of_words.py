@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from seatrial.model.results.figure_result import FleetSpread, MeasureAgain, Outlier, Screening, ScreenResult
 from seatrial.model.results.pair_sampling import PairSampling
+from seatrial.model.spelling import NO_VALUE, arrow_meaning, count, few_names, label, settings, show, show_range
 from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.units import budget_for, duration
 from seatrial.report.intervals import no_interval_words
 from seatrial.report.pages.templating import Cell, Column, Table
 from seatrial.report.studies.effect import UNDECIDED, change_words, effect_of, signed, signed_words
-from seatrial.report.units import NO_VALUE, arrow_meaning, count, few_names, label, settings, show, show_range
 
 _MOST_NAMED = 4
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.diagnosis.cpu_words import NOT_KNOWN, RANKS_WAIT, others_words, ready_words, steal_words
 from seatrial.model.benchmark.program import RANKS
+from seatrial.model.spelling import count, label, show, show_percent
 from seatrial.model.study.comparison import Breakdown, Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal, Part
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import is_of_environment
 from seatrial.report.studies.verdicts import short
-from seatrial.report.units import count, label, show, show_percent
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.benchmarks.container.start import BENCHMARK as START
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.spelling import NO_VALUE, count, label, show, show_percent, show_range
 from seatrial.model.study.comparison import (
     Comparison,
     ContainerContrast,
@@ -22,7 +23,6 @@ from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.studies.article import Section
 from seatrial.report.studies.effect import effect_words, overheads
 from seatrial.report.studies.verdicts import in_order_of_sizes
-from seatrial.report.units import NO_VALUE, count, label, show, show_percent, show_range
 
 _NOT_RECORDED = "not recorded"
 _MOST_FIGURES = 4

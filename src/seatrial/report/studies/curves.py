@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.needed_repeats import is_apart
+from seatrial.model.spelling import count, label
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing
 from seatrial.report.studies.effect import alike_words, effect_of, range_words
 from seatrial.report.studies.verdicts import ORDER, Statement, more_repeats, short, statements
-from seatrial.report.units import count, label
 
 _DIFFER = (Verdict.FASTER, Verdict.SLOWER)
 _FEWEST = 3

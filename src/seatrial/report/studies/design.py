@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from seatrial.analysis.needed_repeats import repeats_made
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, few_names
 from seatrial.model.study.comparison import Comparison, Difference, Stopped
 from seatrial.model.study.result import Compared
 from seatrial.report.studies.effect import margin_words
 from seatrial.report.studies.verdicts import FEWEST_REPEATS
-from seatrial.report.units import count, few_names
 from seatrial.stats.sequential import ALPHA
 
 _MOST_NAMES = 4

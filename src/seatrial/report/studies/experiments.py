@@ -8,6 +8,7 @@ from seatrial.model.benchmark.parameter import Params
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.history import Reference
+from seatrial.model.spelling import NO_VALUE, arrow, count, label, settings, show, show_percent, show_range
 from seatrial.model.study.study import Study, varying
 from seatrial.references.loader import all_references
 from seatrial.references.words import (
@@ -24,7 +25,6 @@ from seatrial.report.pages.templating import Cell, Table, headings, right
 from seatrial.report.pages.view import nearest
 from seatrial.report.studies.article import Section
 from seatrial.report.studies.verdicts import shared
-from seatrial.report.units import NO_VALUE, arrow, count, label, settings, show, show_percent, show_range
 
 _MOST_ROWS = 1000
 _MOST_UNFOLDED = 20

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
+from seatrial.model.spelling import bare_name, count, label, setting_number, show_percent, workers_text
 from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult
 from seatrial.model.study.study import varying
-from seatrial.report.units import bare_name, count, label, setting_number, show_percent, workers_text
 
 FEWEST_FOR_A_FIT = 5
 _WIDE = 0.02

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seatrial.analysis.answer.reaches import reaches_of
+from seatrial.model.spelling import NO_VALUE, arrow, label, show
 from seatrial.model.study.comparison import Breakdown, Comparison, Difference
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs
@@ -45,7 +46,6 @@ from seatrial.report.studies.scaling_words import (
     scaling_design,
 )
 from seatrial.report.studies.verdicts import headline, in_order_of_sizes, shared
-from seatrial.report.units import NO_VALUE, arrow, label, show
 
 _MOST_UNFOLDED = 12
 _FEWEST_TO_FOLD = 16

@@ -10,6 +10,7 @@ from seatrial.analysis.needed_repeats import is_apart, needed_repeats, repeats_m
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, label
 from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing, varying
@@ -24,7 +25,6 @@ from seatrial.report.studies.effect import (
     verdict_word,
     word_of,
 )
-from seatrial.report.units import count, label
 from seatrial.stats.ratio import verdict as verdict_of
 from seatrial.stats.sessions import LEAST_SESSIONS
 

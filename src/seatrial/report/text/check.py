@@ -8,8 +8,8 @@ from seatrial.analysis.bindings import Binding
 from seatrial.analysis.rank_layout import Layout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.spelling import count, cpu_list
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
-from seatrial.report.units import count, cpu_list
 
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
 _TONES: dict[Severity, Tone] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "near"}

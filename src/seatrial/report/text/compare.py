@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.results.figure_result import ScreenResult
+from seatrial.model.spelling import arrow, show, show_alike, show_range
 from seatrial.model.study.answer import Answer
 from seatrial.model.study.comparison import Breakdown, Comparison, Difference, Verdict
 from seatrial.model.study.result import BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
@@ -48,7 +49,6 @@ from seatrial.report.studies.scaling_words import (
 from seatrial.report.studies.verdicts import Statement, headline, in_order_of_sizes
 from seatrial.report.text.results import few, not_run, parameters_text, results_text
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
-from seatrial.report.units import arrow, show, show_alike, show_range
 
 _LONGEST_VALUE = 60
 _MOST_INTENDED = 12

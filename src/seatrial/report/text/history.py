@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.model.results.history import Change, FigureHistory
+from seatrial.model.spelling import arrow, count, settings, show
 from seatrial.model.study.screen import Screen
 from seatrial.report.histories import (
     FALSE_ALARMS,
@@ -29,7 +30,6 @@ from seatrial.report.screen.words import (
     not_seen_again_sentence,
 )
 from seatrial.report.text.terminal import PLAIN, Detail, Style, clean
-from seatrial.report.units import arrow, count, settings, show
 
 _MOST_DIFFERENCES = 12
 

@@ -19,11 +19,7 @@ from seatrial.model.machine.fact import Disagreement, Fact, FactKind, Facts
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.links import PCIE
 from seatrial.model.machine.machine import DeviceKind, Link, Machine, Memory
-from seatrial.report.charts.pair_matrix import short
-from seatrial.report.folded_tree import Fold, fold, walk
-from seatrial.report.text.path_matrix import matrix_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
-from seatrial.report.units import (
+from seatrial.model.spelling import (
     count,
     cpu_list,
     display_scale,
@@ -33,6 +29,10 @@ from seatrial.report.units import (
     show_transfers,
     surrounding,
 )
+from seatrial.report.charts.pair_matrix import short
+from seatrial.report.folded_tree import Fold, fold, walk
+from seatrial.report.text.path_matrix import matrix_text
+from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
 
 _ASSERTED = ("NCCL", "RCCL")
 """Their topology files may be written by hand; all other sources read the hardware."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.machine.machine import Affinity, DeviceKind, Machine, Path
+from seatrial.model.spelling import count, cpu_list
 from seatrial.report.intervals import DIRECT, MEANINGS, NEAR, UNKNOWN
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
-from seatrial.report.units import count, cpu_list
 
 MOST = 48
 """With more devices, a matrix is not readable."""

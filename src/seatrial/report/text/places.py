@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.model.json_shape import Json
-from seatrial.model.spelling import count, cpu_list, show, show_percent
+from seatrial.model.spelling import NO_VALUE, count, cpu_list, show, show_percent
 from seatrial.report.text.terminal import Detail, Style, clean
-from seatrial.report.units import NO_VALUE
 
 
 def cluster_text(document: Json, style: Style) -> str:

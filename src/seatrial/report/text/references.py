@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.results.history import Reference
+from seatrial.model.spelling import arrow, settings
 from seatrial.references.words import (
     ANOTHER_MACHINE,
     configuration_text,
@@ -13,7 +14,6 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
-from seatrial.report.units import arrow, settings
 
 _INTRODUCTION = (
     f"Published values, each of {ANOTHER_MACHINE}. To compare one with results: seatrial compare reference:ID DIR."

@@ -11,10 +11,10 @@ from seatrial.model.machine.host_list import fold_hosts
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.outcome import State
+from seatrial.model.spelling import arrow, settings, show, show_percent, show_range
 from seatrial.report.intervals import derivation, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Style, Tone
-from seatrial.report.units import arrow, settings, show, show_percent, show_range
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""

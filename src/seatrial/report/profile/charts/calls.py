@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, layer, render
 from seatrial.report.pages.templating import Cell, Column, Table, headings, right
 from seatrial.report.profile.place_words import share_words
 from seatrial.report.profile.words import BOUND_WORDS, size_words, spread_words, typical_size, waiting_words
-from seatrial.report.units import NO_VALUE, show, show_percent
 
 _WIDTH = 620
 _ROW = 26

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from seatrial.model.spelling import NO_VALUE, display_scale, show, show_percent
 from seatrial.profiler.profile import OverTime
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.charts.pair_matrix import (
@@ -21,7 +22,6 @@ from seatrial.report.charts.pair_matrix import (
 )
 from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, Chart, layer, render
 from seatrial.report.pages.templating import Cell, Column, Svg, Table, headings, right
-from seatrial.report.units import NO_VALUE, display_scale, show, show_percent
 
 _WIDTH, _HEIGHT = 620, 190
 _LEFT, _TOP = 90.0, 12.0

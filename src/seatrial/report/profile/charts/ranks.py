@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, display_scale, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.profile import PairTable, Profile, RankTotals
 from seatrial.report.charts.pair_matrix import (
@@ -22,7 +23,6 @@ from seatrial.report.charts.pair_matrix import (
 )
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, render
 from seatrial.report.pages.templating import Cell, Column, Svg, Table, headings, right
-from seatrial.report.units import count, display_scale, show, show_percent
 
 _WIDTH, _HEIGHT = 620, 170
 _MOST_BARS = 128
