@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.spelling import NO_VALUE, arrow, display_scale, show
-from seatrial.model.study.comparison import Comparison, Side, Verdict
-from seatrial.report.charts.vega import Chart, layer, render
-from seatrial.report.pages.templating import Cell, Column, Table, headings, right
-from seatrial.report.studies.effect import effect_of
-from seatrial.report.studies.verdicts import short
+from seatrial.model.spelling import arrow, display_scale, show
+from seatrial.model.study.comparison import Comparison, Side
+from seatrial.report.charts.vega import Chart, between, chart, layer, quantity
+from seatrial.report.pages.templating import Cells, Table, amount, counted, right, table
+from seatrial.report.studies.effect import effect_of, size_of
+from seatrial.report.studies.verdicts import ORDER, short
 
 Recorded = Callable[[str, int], str | None]
 """(experiment, repeat) -> the address of its raw record, or None."""
@@ -23,7 +23,6 @@ SIDES = ("baseline", "candidate")
 COLOURS = ("var(--series-2)", "var(--series-1)")
 SHAPES = ("circle", "diamond")
 _TITLE_CHARACTERS = 58
-_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME, Verdict.EQUIVALENT)
 
 
 class Drawn(Frozen):
@@ -56,13 +55,11 @@ def drawn_pairs(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> l
         for one, name in zip(comparisons, subjects, strict=True)
         if (finite(one.baseline) or finite(one.candidate)) and effect_of(one) is not None
     ]
-    ranked = sorted(range(len(drawable)), key=lambda n: (_ORDER.index(drawable[n][0].verdict), -_size(drawable[n][0])))
+    ranked = sorted(range(len(drawable)), key=lambda n: (ORDER.index(drawable[n][0].verdict), -size_of(drawable[n][0])))
     drawn = []
-    for place in sorted(ranked[:PANELS]):
-        one, name = drawable[place]
+    for one, name in (drawable[n] for n in sorted(ranked[:PANELS])):
         values = [value for side in (one.baseline, one.candidate) for value in (finite(side) or [side.median])]
-        scale, unit = display_scale(values, one.unit)
-        drawn.append(Drawn(name, one, scale, unit))
+        drawn.append(Drawn(name, one, *display_scale(values, one.unit)))
     return drawn
 
 
@@ -113,11 +110,6 @@ def padded_domain(low: float, high: float, least: float) -> list[float]:
     return [middle - 0.56 * span, middle + 0.56 * span]
 
 
-def _size(comparison: Comparison) -> float:
-    effect = effect_of(comparison)
-    return abs(math.log(effect.advantage)) if effect is not None else 0.0
-
-
 _HEIGHT = 92
 _BINS = 66
 _LEAST_WIDTH = 0.01
@@ -131,21 +123,16 @@ def distributions(comparisons: Sequence[Comparison], subjects: Sequence[str], id
     drawn = drawn_pairs(comparisons, subjects)
     if not drawn:
         return None
-    panels, several = [], False
-    for one in drawn:
-        spec, dot = _panel(one)
-        panels.append(spec)
-        several = several or dot > 1
-    title = "Distributions of the two sides"
+    panels = [_panel(one) for one in drawn]
     caption = f"{side_legend(drawn)}; each dot is a repeat, the bar is the median of its side."
-    if several:
+    if any(repeats_of_a_dot > 1 for _, repeats_of_a_dot in panels):
         caption += " If there are many repeats, a dot represents several."
     caption += left_out(drawn, len(comparisons))
     words = " ".join(
         f"{one.subject}: {'; '.join(_in_words(one, word, side) for word, side in one.sides)}." for one in drawn
     )
-    svg = render(concat(panels, [one.subject for one in drawn]), f"{ident}-distributions", title, f"{caption} {words}")
-    return Chart(title, caption, svg, _table(drawn))
+    spec = concat([panel for panel, _ in panels], [one.subject for one in drawn])
+    return chart(spec, f"{ident}-distributions", "Distributions of the two sides", caption, _table(drawn), words)
 
 
 def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
@@ -171,8 +158,7 @@ def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
         for word, side in one.sides
     ]
     axis = {"tickCount": 5, "format": "~f", "grid": False}
-    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": one.axis_title, "axis": axis}
-    x["scale"] = {"domain": domain, "nice": False, "zero": False}
+    x = quantity("x", one.axis_title, axis=axis, scale={"domain": domain, "nice": False, "zero": False})
     y = {"type": "quantitative", "axis": None, "scale": {"domain": [-_TALLEST - 0.5, _TALLEST + 0.5], "nice": False}}
     sides = by_side()
     spec = {
@@ -181,12 +167,7 @@ def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
         "layer": [
             layer("rule", {"y": {**y, "datum": 0}}, [{}], color="var(--rule)"),
             layer("point", {"x": x, "y": {**y, "field": "y"}, **sides}, rows, filled=True, size=32, opacity=0.9),
-            layer(
-                "rule",
-                {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": sides["color"]},
-                medians,
-                strokeWidth=2,
-            ),
+            layer("rule", {**between(x, y), "color": sides["color"]}, medians, strokeWidth=2),
         ],
     }
     return spec, dot
@@ -207,23 +188,17 @@ def _in_words(one: Drawn, word: str, side: Side) -> str:
 
 
 def _table(drawn: Sequence[Drawn]) -> Table:
-    columns = headings("Figure", "Side", right("Repeats"))
-    columns += [
-        Column(name, numeric=True) for name in ("Minimum", "First quartile", "Median", "Third quartile", "Maximum")
-    ]
-    rows = []
+    rows: list[Cells] = []
     for one in drawn:
         for word, side in one.sides:
             values = sorted(finite(side))
-            unit = one.comparison.unit
-            numbers = (
-                [values[0], _quantile(values, 0.25), side.median, _quantile(values, 0.75), values[-1]]
-                if values
-                else [None, None, side.median, None, None]
-            )
-            cells = [Cell(NO_VALUE if number is None else show(number, unit, 4), number) for number in numbers]
-            rows.append([Cell(one.subject), Cell(f"{word}: {side.name}"), Cell(str(len(values)), len(values)), *cells])
-    return Table("The repeats of each side", columns, rows)
+            numbers: list[float | None] = [None, None, side.median, None, None]
+            if values:
+                numbers = [values[0], _quantile(values, 0.25), side.median, _quantile(values, 0.75), values[-1]]
+            amounts = [amount(number, one.comparison.unit, 4) for number in numbers]
+            rows.append([one.subject, f"{word}: {side.name}", counted(len(values)), *amounts])
+    numeric = right("Repeats", "Minimum", "First quartile", "Median", "Third quartile", "Maximum")
+    return table("The repeats of each side", ["Figure", "Side", *numeric], rows)
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:

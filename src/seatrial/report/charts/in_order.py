@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from seatrial.model.results.figure_result import RepeatValue
-from seatrial.model.spelling import NO_VALUE, show
+from seatrial.model.spelling import NO_VALUE
 from seatrial.model.study.comparison import Comparison, Side
 from seatrial.report.charts.distributions import (
     COLOURS,
@@ -25,8 +25,8 @@ from seatrial.report.charts.distributions import (
     side_legend,
 )
 from seatrial.report.charts.repeats import moment
-from seatrial.report.charts.vega import Chart, layer, render
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.report.charts.vega import Chart, chart, layer, quantity
+from seatrial.report.pages.templating import Cell, Cells, Table, amount, counted, headings, right, table
 from seatrial.report.studies.effect import signed
 
 _HEIGHT = 118
@@ -47,7 +47,7 @@ def in_order(
     drawn = drawn_pairs(comparisons, subjects)
     if not drawn:
         return None
-    title = "Repeats of both sides over time"
+
     caption = f"{side_legend(drawn)}; the horizontal axis numbers the repeats of both sides by start time."
     if any(blocks(one.comparison) for one in drawn):
         caption += " A thin line joins the repeats of one block."
@@ -56,10 +56,10 @@ def in_order(
     if any(len(side.values) > _MOST_POINTS for one in drawn for _, side in one.sides):
         caption += f" If a side has more than {_MOST_POINTS} repeats, an evenly spaced selection is drawn."
     caption += left_out(drawn, len(comparisons))
-    panels = [_panel(one) for one in drawn]
+    spec = concat([_panel(one) for one in drawn], [one.subject for one in drawn])
     words = " ".join(f"{one.subject}: {drift_words(one.comparison)}." for one in drawn)
-    svg = render(concat(panels, [one.subject for one in drawn]), f"{ident}-order", title, f"{caption} {words}")
-    return Chart(title, caption, svg, _table(drawn, record))
+    numbers = _table(drawn, record)
+    return chart(spec, f"{ident}-order", "Repeats of both sides over time", caption, numbers, words)
 
 
 def blocks(comparison: Comparison) -> list[tuple[RepeatValue, RepeatValue]]:
@@ -119,26 +119,20 @@ def _panel(one: Drawn) -> dict[str, Any]:
     values = [value / one.scale for value in one.values()]
     across = {"tickMinStep": 1, "tickCount": 6, "grid": False}
     upwards = {"tickCount": 4, "format": "~f", "minExtent": 40}
-    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": None, "axis": across}
-    x["scale"] = {"domain": [0, len(places) + 1], "nice": False}
-    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": one.axis_title, "axis": upwards}
-    y["scale"] = {"domain": padded_domain(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
+    x = quantity("x", None, axis=across, scale={"domain": [0, len(places) + 1], "nice": False})
+    domain = padded_domain(min(values), max(values), _LEAST_HEIGHT)
+    y = quantity("y", one.axis_title, axis=upwards, scale={"domain": domain, "nice": False, "zero": False})
     lines = [
         layer("rule", {"y": y}, [{"y": side.median / one.scale}], color=colour, strokeWidth=1, opacity=0.6)
         for colour, (_, side) in zip(COLOURS, one.sides, strict=True)
     ]
+    of_block = {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}}
     return {
         "width": PANEL_WIDTH - 20,
         "height": _HEIGHT,
         "layer": [
             *lines,
-            layer(
-                "rule",
-                {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
-                joined,
-                color="var(--axis)",
-                strokeWidth=0.9,
-            ),
+            layer("rule", of_block, joined, color="var(--axis)", strokeWidth=0.9),
             layer("point", {"x": x, "y": y, **by_side()}, rows, filled=True, size=30, opacity=1),
         ],
     }
@@ -151,14 +145,12 @@ def _chosen(side: Side) -> list[int]:
 
 
 def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:
-    columns = headings(right("Position"), "Figure", "Side", right("Block"), "Started (UTC)", right("Value"), "Record")
-    rows = []
+    rows: list[Cells] = []
     for one in drawn:
-        places = _places(one)
         in_block = len(blocks(one.comparison))
         sides = dict(one.sides)
         drawn_places = {(word, place) for word, side in one.sides for place in _chosen(side)}
-        for (word, place), number in sorted(places.items(), key=lambda item: item[1]):
+        for (word, place), number in sorted(_places(one).items(), key=lambda item: item[1]):
             if (word, place) not in drawn_places:
                 continue
             side = sides[word]
@@ -167,13 +159,16 @@ def _table(drawn: Sequence[Drawn], record: Recorded) -> Table:
             link = record(side.experiments[0], repeat.repeat) if len(side.experiments) == 1 else None
             rows.append(
                 [
-                    Cell(str(number), number),
-                    Cell(one.subject),
-                    Cell(f"{word}: {side.name}"),
-                    Cell(str(place + 1) if in_block else NO_VALUE),
-                    Cell(moment(repeat.t0)),
-                    Cell(show(repeat.value, one.comparison.unit, 5), repeat.value),
-                    Cell("record", href=link) if link else Cell(NO_VALUE),
+                    counted(number),
+                    one.subject,
+                    f"{word}: {side.name}",
+                    str(place + 1) if in_block else NO_VALUE,
+                    moment(repeat.t0),
+                    amount(repeat.value, one.comparison.unit, 5),
+                    Cell("record", href=link) if link else NO_VALUE,
                 ]
             )
-    return Table("All drawn repeats by start time", columns, rows)
+    columns = headings(
+        *right("Position"), "Figure", "Side", *right("Block"), "Started (UTC)", *right("Value"), "Record"
+    )
+    return table("All drawn repeats by start time", columns, rows)

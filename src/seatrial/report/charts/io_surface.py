@@ -8,7 +8,7 @@ from itertools import groupby
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.spelling import arrow_meaning, label, setting_number, show, show_range
+from seatrial.model.spelling import arrow_meaning, label, setting_number, show
 from seatrial.model.units import Unit
 from seatrial.report.charts.pair_matrix import (
     LEGEND_HEIGHT,
@@ -25,7 +25,16 @@ from seatrial.report.charts.pair_matrix import (
     values_in_cells,
 )
 from seatrial.report.charts.vega import Chart, file_and_record
-from seatrial.report.pages.templating import Cell, Svg, Table, headings, right
+from seatrial.report.pages.templating import (
+    MEDIAN_COLUMNS,
+    Cell,
+    Cells,
+    Svg,
+    Table,
+    median_cells,
+    right,
+    table,
+)
 from seatrial.report.pages.view import BenchmarkView, TrialView
 
 _CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
@@ -67,11 +76,11 @@ def io_surfaces(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         labels = [label(name, value) for name, value in settings if name in varying]
         words = " · ".join([*labels, f"environment {environment}"] if several else labels)
         title = f"{benchmark.name}{f' ({words})' if words else ''}"
-        unit, better = _unit_of(side_by_side), _first(side_by_side).better
-        caption = _in_words(side_by_side, unit)
+        first = next(iter(side_by_side[0].figures.values()))
+        caption = _in_words(side_by_side, first.unit)
         ident = view.anchor(f"{benchmark.name}-surface-{count}")
-        picture = _picture(side_by_side, unit, arrow_meaning(better), ident, title, caption)
-        yield Chart(title, caption, picture, _numbers(side_by_side, unit))
+        picture = _picture(side_by_side, first.unit, arrow_meaning(first.better), ident, title, caption)
+        yield Chart(title, caption, picture, _numbers(side_by_side))
 
 
 def surfaces(benchmark: BenchmarkView) -> list[Surface]:
@@ -112,14 +121,6 @@ def _varying(found: Sequence[Surface]) -> set[str]:
     return {name for name, different in values.items() if len(different) > 1}
 
 
-def _first(found: Sequence[Surface]) -> FigureResult:
-    return next(iter(found[0].figures.values()))
-
-
-def _unit_of(found: Sequence[Surface]) -> Unit:
-    return _first(found).unit
-
-
 def _in_words(found: Sequence[Surface], unit: Unit) -> str:
     sentences = []
     for surface in found:
@@ -147,8 +148,8 @@ def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, titl
         tallest = max(tallest, height)
         is_blank = is_blank or len(surface.figures) < len(surface.files) * len(surface.records)
     drawn.append(legend(scale, _LEFT, tallest + 14, better, is_blank))
-    width, height = max(x - _GAP + 2, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
-    return Svg(svg(ident, width, height, title, caption, "".join(drawn)))
+    size = max(x - _GAP + 2, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
+    return svg(ident, size, title, caption, drawn)
 
 
 def _multiple(surface: Surface, scale: HeatScale) -> tuple[str, float, float]:
@@ -174,17 +175,10 @@ def _multiple(surface: Surface, scale: HeatScale) -> tuple[str, float, float]:
     return content, _LEFT + width, _TOP + height
 
 
-def _numbers(found: Sequence[Surface], unit: Unit) -> Table:
-    columns = headings("Call", right("File"), right("Record"), right("Median"), right("95 % interval"))
-    rows = [
-        [
-            Cell(surface.name),
-            Cell(setting_number("file_B", file), file),
-            Cell(setting_number("record_B", record), record),
-            Cell(show(figure.median, unit, 4), figure.median),
-            Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
-        ]
-        for surface in found
-        for (file, record), figure in sorted(surface.figures.items())
-    ]
-    return Table("Rates by file and record size", columns, rows)
+def _numbers(found: Sequence[Surface]) -> Table:
+    rows: list[Cells] = []
+    for surface in found:
+        for point, figure in sorted(surface.figures.items()):
+            sizes = [Cell(setting_number(axis, size), size) for axis, size in zip(_AXES, point, strict=True)]
+            rows.append([surface.name, *sizes, *median_cells(figure)])
+    return table("Rates by file and record size", ["Call", *right("File", "Record"), *MEDIAN_COLUMNS], rows)

@@ -13,11 +13,10 @@ from seatrial.model.spelling import (
     display_scale,
     setting_number,
     show,
-    show_percent,
     show_range,
 )
 from seatrial.model.study.result import ScalingPoint, ScalingResult
-from seatrial.report.charts.vega import Chart, decade_ticks, layer, render, text_layers
+from seatrial.report.charts.vega import Chart, chart, layer, logarithmic, text_layers
 from seatrial.report.charts.workers_axis import (
     HEIGHT,
     WIDTH,
@@ -27,7 +26,18 @@ from seatrial.report.charts.workers_axis import (
     rows_of,
     workers_axis,
 )
-from seatrial.report.pages.templating import Cell, Column, Table, headings, right
+from seatrial.report.intervals import no_interval_words
+from seatrial.report.pages.templating import (
+    Cell,
+    Cells,
+    Column,
+    Table,
+    amount,
+    counted,
+    percentage,
+    right,
+    table,
+)
 from seatrial.report.studies.effect import interval_words, ratio_words, signed
 from seatrial.report.studies.scaling_words import measured, winning_parameters, workers
 
@@ -52,8 +62,7 @@ def scaling_chart(result: ScalingResult, ident: str) -> Chart | None:
         caption += " Labels show the winning settings."
     caption += failed_words(result)
     words = " ".join(f"{workers(result, point.workers)}: {show(value, result.unit)}." for point, value in points)
-    svg = render(_spec(result, points, winners), f"{ident}-scaling", title, f"{caption} {words}")
-    return Chart(title, caption, svg, scaling_table(result))
+    return chart(_spec(result, points, winners), f"{ident}-scaling", title, caption, scaling_table(result), words)
 
 
 def ideal(result: ScalingResult, base: float, number: float) -> float:
@@ -81,24 +90,17 @@ def _spec(result: ScalingResult, points: list[tuple[ScalingPoint, float]], winne
     reach += [end for point, _ in points for end in (point.ci95 or ()) if end > 0]
     low, high = min(reach) / scale / _ROOM, max(reach) / scale * _ROOM
     x = workers_axis(result)
-    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": f"{unit or 'ratio'} {arrow(result.better)}"}
-    y["scale"] = {"type": "log", "nice": False, "domain": [low, high]}
-    y["axis"] = {"values": decade_ticks(low, high), "format": "~g"}
+    y = logarithmic("y", f"{unit or 'ratio'} {arrow(result.better)}", low, high)
     rows = rows_of([(p.workers, value / scale, _scaled(p.ci95, scale)) for p, value in points])
+    falls = shown[-1] < shown[0]
+    ideal_line = [{"x": at, "y": value / scale} for at, value in line]
     layers = [
-        layer(
-            "line",
-            {"x": x, "y": y},
-            [{"x": at, "y": value / scale} for at, value in line],
-            strokeWidth=1,
-            color="var(--muted)",
-        ),
-        *failed_marks(result, x, on_top=shown[-1] < shown[0]),
+        layer("line", {"x": x, "y": y}, ideal_line, strokeWidth=1, color="var(--muted)"),
+        *failed_marks(result, x, on_top=falls),
         *points_with_intervals(x, y, rows),
     ]
     if winners and len(winners) <= _MOST_NAMED and max(map(len, winners.values())) <= _LONGEST_NAME:
         names = [{"x": p.workers, "y": value / scale, "text": winners.get(p.workers, "")} for p, value in points]
-        falls = shown[-1] < shown[0]
         mark = {"align": "left", "dx": 7, "dy": -10 if falls else 12, "color": "var(--muted)"}
         layers += text_layers([row for row in names if row["text"]], mark, x, y)
     # The labels of the last points extend over the right edge, in a font that is unknown to the renderer.
@@ -115,33 +117,33 @@ def _scaled(interval: tuple[float, float] | None, scale: float) -> tuple[float, 
 def scaling_table(result: ScalingResult) -> Table:
     """All points with their statistics; a separate column for the residuals of each fit."""
     winners = winning_parameters(result)
-    names = ["Median", "95 % interval", "Repeats", "Speedup", "95 % interval", "Efficiency", "95 % interval"]
-    columns = headings(right(bare_name(result.along)), *map(right, names))
-    columns += [Column(f"Residual, {fit.law.capitalize()}", numeric=True) for fit in result.fits]
-    columns += [Column("Winning settings")] if winners else []
-    columns += [Column("Reason for no result")] if any(point.value is None for point in result.points) else []
-    rows = []
+    has_failed = any(point.value is None for point in result.points)
+    numbers = ("Median", "95 % interval", "Repeats", "Speedup", "95 % interval", "Efficiency", "95 % interval")
+    residuals = [f"Residual, {fit.law.capitalize()}" for fit in result.fits]
+    columns: list[str | Column] = [*right(bare_name(result.along), *numbers, *residuals)]
+    columns += ["Winning settings"] * bool(winners) + ["Reason for no result"] * has_failed
+    rows: list[Cells] = []
     for point in sorted(result.points, key=lambda each: each.workers):
         cells = [Cell(setting_number(result.along, point.workers), point.workers), *_cells(result, point)]
         for fit in result.fits:
             residual = dict(fit.residuals).get(point.workers)
             cells.append(Cell(NO_VALUE if residual is None else signed(residual, 3), residual))
         cells += [Cell(winners.get(point.workers, NO_VALUE))] if winners else []
-        if any(each.value is None for each in result.points):
+        if has_failed:
             cells.append(Cell("" if point.value is not None else point.reason or "no reason given", tone="remark-cell"))
         rows.append(cells)
-    return Table(f"{result.figure} over {bare_name(result.along)}", columns, rows)
+    return table(f"{result.figure} over {bare_name(result.along)}", columns, rows)
 
 
 def _cells(result: ScalingResult, point: ScalingPoint) -> list[Cell]:
-    interval = NO_VALUE if point.value is None else "needs 6 repeats"
+    interval = NO_VALUE if point.value is None else no_interval_words(point.n_repeats)
     efficiency = point.efficiency_ci95
     return [
-        Cell(NO_VALUE if point.value is None else show(point.value, result.unit, 4), point.value),
+        amount(point.value, result.unit, 4),
         Cell(interval if point.ci95 is None else show_range(*point.ci95, result.unit, beside=point.value)),
-        Cell(str(point.n_repeats), point.n_repeats),
+        counted(point.n_repeats),
         Cell(NO_VALUE if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95), point.speedup),
         Cell(NO_VALUE if point.speedup_ci95 is None else interval_words(point.speedup_ci95)),
-        Cell(NO_VALUE if point.efficiency is None else show_percent(point.efficiency), point.efficiency),
+        percentage(point.efficiency),
         Cell(NO_VALUE if efficiency is None else f"{efficiency[0] * 100:.1f} to {efficiency[1] * 100:.1f} %"),
     ]

@@ -102,7 +102,9 @@ class PciForest:
         branches: list[_Item] = [item for item in below if isinstance(item, _Branch)]
         ends = merge_functions(item for item in below if isinstance(item, Endpoint))
         items: list[_Item] = [*ends, *branches]
-        aside = [item for item in items if self._is_aside(item)] if self._has_bank else []
+        # The PCI side of NVSwitches that are drawn as a bank.
+        aside = [item for item in items if all(leaf.kind is DeviceKind.SWITCH for leaf in _leaves(item))]
+        aside = aside if self._has_bank else []
         if 0 < len(aside) < len(items):
             noted = sum(len(_leaves(item)) for item in aside)
             items = [item for item in items if item not in aside]
@@ -112,10 +114,6 @@ class PciForest:
         if len(items) == 1:
             return [replace(items[0], chain=chain + items[0].chain)]
         return [_Branch(device, chain, tuple(items))] if items else []
-
-    def _is_aside(self, item: _Item) -> bool:
-        """Whether it contains only the PCI side of NVSwitches."""
-        return all(leaf.kind is DeviceKind.SWITCH for leaf in _leaves(item))
 
     def _place(self, items: Sequence[_Item], depth: int) -> Place:
         ends = merge_functions(item for item in items if isinstance(item, Endpoint))

@@ -9,7 +9,7 @@ from seatrial.model.spelling import count
 from seatrial.report.drawing import style
 from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Picture, Stroke, Text
 from seatrial.report.drawing.labels import clean
-from seatrial.report.drawing.scene import Card, Grade, Hub, Peers, Place, Scene, Tone
+from seatrial.report.drawing.scene import Grade, Peers, Place, Scene, Tone
 
 _LONGEST_HINT = 1200
 
@@ -52,9 +52,7 @@ def _box(box: Box) -> str:
     kinds = " ".join(filter(None, (box.kind, "assumed" if box.assumed else "", "low" if box.low else "")))
     title = f"<title>{_text(box.hint, _LONGEST_HINT)}</title>" if box.hint else ""
     radius = 6 if box.kind == "socket" else 1.5 if box.kind.startswith("slot") else 3
-    rect = (
-        f'<rect x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}" rx="{radius}"/>'
-    )  # fmt: skip
+    rect = f'<rect x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}" rx="{radius}"/>'
     return f'<g class="{kinds}">{title}{rect}{"".join(_line_of_text(text) for text in box.texts)}</g>'
 
 
@@ -78,16 +76,13 @@ def _label(text: Text) -> str:
 def _stroke(stroke: Stroke) -> str:
     points = stroke.points
     path = stroke.path or "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
-    kinds = [stroke.kind]
-    if stroke.grade is not Grade.PLAIN:
-        kinds.append(stroke.grade.value)
-    if stroke.assumed:
-        kinds.append("assumed")
+    grade = "" if stroke.grade is Grade.PLAIN else stroke.grade.value
+    kinds = " ".join(filter(None, (stroke.kind, grade, "assumed" if stroke.assumed else "")))
     title = f"<title>{_text(stroke.hint, _LONGEST_HINT)}</title>" if stroke.hint else ""
     if stroke.kind == "socket":  # a double line: the second stroke covers the middle of the first
         hollow = f'<path class="over" d="{path}" stroke-width="2"/>'
-        return f'<g>{title}<path class="{" ".join(kinds)}" d="{path}" stroke-width="5"/>{hollow}</g>'
-    drawn = f'<path class="{" ".join(kinds)}" d="{path}" stroke-width="{_n(stroke.width)}"'
+        return f'<g>{title}<path class="{kinds}" d="{path}" stroke-width="5"/>{hollow}</g>'
+    drawn = f'<path class="{kinds}" d="{path}" stroke-width="{_n(stroke.width)}"'
     return f"{drawn}>{title}</path>" if title else f"{drawn}/>"
 
 
@@ -99,9 +94,6 @@ def _text(text: str, longest: int = 400) -> str:
 def _n(value: float) -> str:
     """A number with at most one decimal."""
     return f"{value:.1f}".removesuffix(".0")
-
-
-__all__ = ["clean", "document", "fragment"]
 
 
 _MOST = 400
@@ -133,19 +125,11 @@ def _sentence(what: str, words: list[str]) -> list[str]:
 
 def _place(place: Place, at: str) -> Iterator[str]:
     for card in place.cards:
-        yield f"On {at}: {_card(card)}."
+        yield f"On {at}: {', '.join([card.title, *(line.text for line in (*card.lines, *card.rate.lines()))])}."
     for hub in place.hubs:
-        yield f"On {at}: {_hub(hub)}."
+        yield f"On {at}: {', '.join([hub.title, *(line.text for line in hub.lines)])}."
         if hub.place is not None:
             yield from _place(hub.place, f"the {hub.title}")
-
-
-def _card(card: Card) -> str:
-    return ", ".join([card.title, *(line.text for line in (*card.lines, *card.rate.lines()))])
-
-
-def _hub(hub: Hub) -> str:
-    return ", ".join([hub.title, *(line.text for line in hub.lines)])
 
 
 def _peers(peers: Peers | None) -> list[str]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from seatrial.analysis.answer.answer import answer_of_study
-from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.history import FigureHistory
 from seatrial.model.spelling import count, few_names, show, written
 from seatrial.model.study.result import StudyResult, Trial
@@ -66,16 +65,15 @@ def study_article(
 
 def _about(result: StudyResult) -> str:
     """The varied axes, the outcomes, and the time spent."""
-    axes = [f"{axis.name} ({_values(axis.name, axis.values)})" for axis in result.study.axes]
+    axes = [
+        f"{axis.name} ({few_names([written(axis.name, value) for value in axis.values], _MOST_VALUES)})"
+        for axis in result.study.axes
+    ]
     varied = f"Varied: {'; '.join(axes)}. " if axes else ""
     measured = f"{outcome_counts(result.results)}. " if result.results else ""
     repeats = sum(max((figure.n_repeats for figure in one.figures), default=0) for one in result.results)
     took = f" in {show(result.spent_s, 's')}" if result.spent_s > 0 else ""
     return f"{varied}{measured}{count(repeats, 'repeat')}{took}." if repeats else f"{varied}{measured}".strip()
-
-
-def _values(name: str, values: Sequence[Value | None]) -> str:
-    return few_names([written(name, value) for value in values], _MOST_VALUES)
 
 
 _HISTORIES = "Figures over time"
@@ -138,11 +136,12 @@ def _article(view: TrialView) -> dict[str, Any]:
 
 
 def _title(trials: Sequence[Trial], studies: Sequence[StudyResult], profiles: Sequence[Profile]) -> str:
-    if profiles and not studies:
+    if studies or profiles:
         named = count(len(profiles), "profile")
-        return f"{named} and {count(len(trials), 'machine')}" if trials else named.capitalize()
-    if studies:
-        named = f"Study {studies[0].study.name}" if len(studies) == 1 else count(len(studies), "study", "studies")
+        if studies:
+            named = count(len(studies), "study", "studies") if len(studies) > 1 else f"Study {studies[0].study.name}"
+        elif not trials:
+            named = named.capitalize()
         return f"{named} and {count(len(trials), 'machine')}" if trials else named
     if len(trials) == 1:
         return f"Sea trial of {trials[0].machine.name or 'a machine'}"

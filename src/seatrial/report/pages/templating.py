@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.spelling import show_percent
+from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import DIGITS, NO_VALUE, show, show_percent, show_range
+from seatrial.model.units import Unit
+from seatrial.report.intervals import no_interval_words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -109,19 +112,66 @@ class Column(Frozen):
     is_upright: bool = False
 
 
-def right(title: str) -> Column:
-    """The heading of a column of numbers, which are on the right."""
-    return Column(title, numeric=True)
-
-
-def headings(*titles: str | Column) -> list[Column]:
-    """The headings of a table; one that is only a title has text below it."""
-    return [Column(title) if isinstance(title, str) else title for title in titles]
-
-
 class Table(Frozen):
     """Rows with column headings. `caption` describes the table; the first cell of a row is its heading."""
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
+
+
+Cells = Sequence[Cell | str]
+"""A row; a text is a cell of it."""
+
+
+def headings(*titles: str | Column) -> list[Column]:
+    """The headings of a table; one that is only a title has text below it."""
+    return [Column(one) if isinstance(one, str) else one for one in titles]
+
+
+def table(caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table:
+    """A table of rows."""
+    cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
+    return Table(caption, headings(*columns), cells)
+
+
+def table_if_any(caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table | None:
+    """The table; None without rows."""
+    made = table(caption, columns, rows)
+    return made if made.rows else None
+
+
+def right(*titles: str) -> list[Column]:
+    """The headings of columns of numbers, which are on the right."""
+    return [Column(title, numeric=True) for title in titles]
+
+
+def amount(value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> Cell:
+    """The cell of a quantity; of one that is not known, an empty one."""
+    return Cell(NO_VALUE) if value is None else Cell(show(value, unit, digits, binary=binary), value)
+
+
+def counted(number: int | None) -> Cell:
+    """The cell of a number of things."""
+    return Cell(NO_VALUE) if number is None else Cell(str(number), number)
+
+
+def percentage(share: float | None) -> Cell:
+    """The cell of a share."""
+    return Cell(NO_VALUE) if share is None else Cell(show_percent(share), share)
+
+
+MEDIAN_COLUMNS = right("Median", "95 % interval")
+"""The headings of `median_cells`."""
+
+
+def median_cells(figure: FigureResult) -> tuple[Cell, str]:
+    """The cells of a figure's median and its interval, or why there is none."""
+    return amount(figure.median, figure.unit, 4), interval_text(figure)
+
+
+def interval_text(figure: FigureResult) -> str:
+    """The interval of a figure, or why there is none."""
+    if figure.ci95 is None:
+        return no_interval_words(figure.n_repeats)
+    return show_range(*figure.ci95, figure.unit, beside=figure.median)

@@ -9,7 +9,7 @@ from seatrial.model.spelling import count, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.io_words import io_lines
-from seatrial.report.profile.node_words import PLACE_COLUMNS, memory_lines, openmp_lines, place_cells, place_name
+from seatrial.report.profile.node_words import PLACE_COLUMNS, memory_lines, openmp_lines, place_cells
 from seatrial.report.profile.place_words import (
     REGION_COLUMNS,
     inlined_words,
@@ -33,7 +33,7 @@ from seatrial.report.profile.words import (
     trust_lines,
     waiting_words,
 )
-from seatrial.report.text.terminal import PLAIN, Style, clean
+from seatrial.report.text.terminal import PLAIN, Style, clean, joined
 
 _MOST_CALLS = 12
 _MOST_SIZES = 10
@@ -54,27 +54,20 @@ def profile_text(profile: Profile, style: Style = PLAIN) -> str:
     blocks += [_regions(profile, style), _ranks(profile, style), _inside(profile, style), _openmp(profile, style)]
     blocks += [_traffic(profile), _io(profile, style)]
     blocks.append(_wrapped(style, f"next: {next_experiment(profile)}"))
-    return "\n\n".join(block for block in blocks if block)
+    return joined(blocks)
 
 
 def _share(profile: Profile, style: Style) -> str:
-    compute = [one.compute_s for one in profile.per_rank]
-    mpi = [one.mpi_s for one in profile.per_rank]
-    where = clean(profile.program)
-    return "\n".join(
-        [
-            f"{where} on {count(profile.ranks, 'rank')}, {show(profile.elapsed_s, 's')}",
-            style.table(
-                [
-                    ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} per rank"],
-                    *_files(profile),
-                    ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} per rank"],
-                    _waiting(profile),
-                    *([["CPU", "", cpu_line(profile)]] if cpu_line(profile) else []),
-                ]
-            ),
-        ]
-    )
+    compute, mpi = [one.compute_s for one in profile.per_rank], [one.mpi_s for one in profile.per_rank]
+    rows = [
+        ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} per rank"],
+        *_files(profile),
+        ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} per rank"],
+        _waiting(profile),
+        *([["CPU", "", cpu_line(profile)]] if cpu_line(profile) else []),
+    ]
+    where = f"{clean(profile.program)} on {count(profile.ranks, 'rank')}"
+    return f"{where}, {show(profile.elapsed_s, 's')}\n{style.table(rows)}"
 
 
 def _why(profile: Profile, style: Style) -> str:
@@ -86,11 +79,9 @@ def _why(profile: Profile, style: Style) -> str:
 
 def _files(profile: Profile) -> list[list[str]]:
     share = file_share(profile)
-    return (
-        []
-        if share is None
-        else [["  calls on files", share_words(share), "read, write, fsync, open and the like, outside MPI"]]
-    )
+    if share is None:
+        return []
+    return [["  calls on files", share_words(share), "read, write, fsync, open and the like, outside MPI"]]
 
 
 def _waiting(profile: Profile) -> list[str]:
@@ -196,7 +187,7 @@ def _openmp(profile: Profile, style: Style) -> str:
     if not profile.parallel:
         return lines
     rows = [["parallel region at", *map(_lower, PLACE_COLUMNS)]]
-    rows += [[clean(place_name(one)), *place_cells(one)] for one in profile.parallel[:_MOST_PLACES]]
+    rows += [[clean(site_words(one.site)), *place_cells(one)] for one in profile.parallel[:_MOST_PLACES]]
     return f"{lines}\n{_block('parallel regions by lost time', rows, len(profile.parallel) - _MOST_PLACES, style)}"
 
 

@@ -10,7 +10,17 @@ from seatrial.analysis.screening.columns import natural
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import arrow_meaning, count, few_names, settings, show, show_range
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, PairFigure, Screen
-from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix, Place, number, rectangle, svg, text
+from seatrial.report.charts.pair_matrix import (
+    CELL_WITH_LABEL,
+    Matrix,
+    Place,
+    framed,
+    number,
+    rectangle,
+    step_of_labels,
+    svg,
+    text,
+)
 from seatrial.report.pages.templating import Svg
 from seatrial.report.screen.words import MOST_NAMED, figure_name
 
@@ -24,8 +34,16 @@ _TITLE = 16.0
 UNKNOWN = "switch not known"
 
 
-def node_map(found: Screen, ident: str) -> tuple[Svg, str]:
-    """The picture, and the same in words."""
+class Picture(Frozen):
+    """A picture with its name, "" if it needs none, and the same in words."""
+
+    title: str
+    said: str
+    svg: Svg
+
+
+def node_map(found: Screen, ident: str) -> Picture:
+    """The nodes by switch."""
     switches = members(found.nodes, found.switch_of)
     odd_nodes = {one.nodes[0] for one in found.odd if one.kind in (OddKind.NODE, OddKind.DEVICE)}
     odd_links = {one.nodes[0] for one in found.odd if one.kind is OddKind.LINK and len(one.nodes) == 1}
@@ -34,8 +52,7 @@ def node_map(found: Screen, ident: str) -> tuple[Svg, str]:
     is_named = len(found.nodes) <= _MOST_NAMED
     cell = _NAMED_CELL if is_named else _SMALL_CELL
     parts: list[str] = []
-    x = y = row_height = 0.0
-    widest = 0.0
+    x = y = row_height = widest = 0.0
     for switch, nodes in switches.items():
         columns = _columns(len(nodes), is_named)
         width = max(columns * cell[0], 6.6 * len(switch) + 4)
@@ -60,8 +77,8 @@ def node_map(found: Screen, ident: str) -> tuple[Svg, str]:
     said = f"{count(len(found.nodes), 'node')}{of_them} on {of_switches}."
     if not known:
         said = f"{count(len(found.nodes), 'node')}; their switches are not known."
-    content = f'<g transform="translate(6 6)">{"".join(parts)}</g>'
-    return Svg(svg(ident, max(widest, 520.0) + 12, bottom + 42, "Nodes by switch", said, content)), said
+    size = (max(widest, 520.0) + 12, bottom + 42)
+    return Picture("", said, svg(ident, size, "Nodes by switch", said, parts, (6, 6)))
 
 
 def members(nodes: Sequence[str], switch_of: Mapping[str, str]) -> dict[str, list[str]]:
@@ -123,15 +140,7 @@ _MOST_CELLS = 128
 _LEAST_MARK = 3.0
 
 
-class PairMap(Frozen):
-    """One figure of pairs: its name, its picture, and the same in words."""
-
-    title: str
-    said: str
-    picture: Svg
-
-
-def pair_map(figure: PairFigure, found: Screen, ident: str) -> PairMap:
+def pair_map(figure: PairFigure, found: Screen, ident: str) -> Picture:
     """The matrix of a figure, with frames around odd links and switches."""
     groups, of_what = _groups(found)
     place = {node: k for k, (_, nodes) in enumerate(groups) for node in nodes}
@@ -150,7 +159,7 @@ def pair_map(figure: PairFigure, found: Screen, ident: str) -> PairMap:
     if is_folded:  # a row has many nodes, of which one is odd
         odd = [one for one in odd if one.kind is OddKind.SWITCH]
     frames = [part for one in odd for part in _frames(one, place, matrix)]
-    return PairMap(title, said, matrix.drawn(ident, title, said, _labels([name for name, _ in groups], matrix), frames))
+    return Picture(title, said, matrix.drawn(ident, title, said, _labels([name for name, _ in groups], matrix), frames))
 
 
 def _groups(found: Screen) -> tuple[list[tuple[str, Sequence[str]]], str]:
@@ -182,9 +191,7 @@ def _said(figure: PairFigure, groups: int, of_what: str) -> str:
 
 
 def _labels(names: Sequence[str], matrix: Matrix) -> list[str]:
-    step = 1
-    while step * matrix.side < CELL_WITH_LABEL:
-        step *= 2
+    step = step_of_labels(matrix.side, CELL_WITH_LABEL)
     parts = [text(-6, (k + 0.5) * matrix.side + 4, names[k][-10:], "tick", "end") for k in range(0, len(names), step)]
     if matrix.side >= 8 * max(len(name) for name in names):
         parts += [text((k + 0.5) * matrix.side, -6, name, "tick") for k, name in enumerate(names)]
@@ -198,8 +205,7 @@ def _frames(one: Odd, place: dict[str, int], matrix: Matrix) -> list[str]:
     if one.kind is OddKind.LINK and len(one.nodes) == 2 and len(places) == 2:
         mark = max(side, 2 * _LEAST_MARK)
         for row, column in (places, places[::-1]):
-            x, y = (column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2
-            parts += [rectangle(x, y, mark, mark, kind) for kind in ("slow-rim", "slow")]
+            parts += framed((column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2, mark, mark)
         return parts
     for k in places[:8]:
         for kind in ("slow-rim", "slow"):
@@ -221,15 +227,7 @@ _MOST_WITH_ENDS = 10
 """The middle 90 % of so few are all of them."""
 
 
-class Distribution(Frozen):
-    """One figure: its name, its picture, and the same in words."""
-
-    title: str
-    said: str
-    picture: Svg
-
-
-def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Distribution:
+def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Picture:
     """The histogram of the medians of a figure; `odd` are the odd ones in this figure."""
     low, high = min(figure.medians), max(figure.medians)
     least = _LEAST_WIDTH * figure.median
@@ -238,16 +236,10 @@ def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Dis
         low, high = middle - least / 2, middle + least / 2
     named = " ".join(filter(None, (figure_name(figure.benchmark, figure.figure), settings(figure.parameters))))
     said = _spread_said(figure, odd)
-    content = "".join(
-        (
-            *(_dots(figure, odd, low, high) if len(figure.items) <= _MOST_DOTS else _bars(figure, low, high)),
-            *_axis(figure, low, high),
-            *_marks(figure, odd, low, high),
-        )
-    )
+    parts = _dots(figure, odd, low, high) if len(figure.items) <= _MOST_DOTS else _bars(figure, low, high)
+    parts += [*_axis(figure, low, high), *_marks(figure, odd, low, high)]
     size = (_WIDTH + 2 * _MARGIN, _TOP + _HEIGHT + 24)
-    shifted = f'<g transform="translate({number(_MARGIN)} {number(_TOP)})">{content}</g>'
-    return Distribution(named, said, Svg(svg(ident, *size, named, said, shifted)))
+    return Picture(named, said, svg(ident, size, named, said, parts, (_MARGIN, _TOP)))
 
 
 def _spread_said(figure: FigureOverNodes, odd: Sequence[Odd]) -> str:
@@ -255,13 +247,9 @@ def _spread_said(figure: FigureOverNodes, odd: Sequence[Odd]) -> str:
     among = f" Odd: {few_names([one.what for one in odd], MOST_NAMED)}." if odd else ""
     which = "all" if len(figure.items) <= _MOST_WITH_ENDS else "the middle 90 %"
     return (
-        f"{count(len(figure.items), _of(figure))}: median {show(figure.median, figure.unit)} "
+        f"{count(len(figure.items), figure.kind.value)}: median {show(figure.median, figure.unit)} "
         f"({arrow_meaning(figure.better)}), {which} from {ends[0]} to {ends[1]} %.{among}"
     )
-
-
-def _of(figure: FigureOverNodes) -> str:
-    return {"node": "node", "device": "device", "link": "link", "switch": "switch"}[figure.kind.value]
 
 
 def _dots(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float) -> list[str]:

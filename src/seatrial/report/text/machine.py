@@ -15,7 +15,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import PeerRates
-from seatrial.model.machine.fact import Disagreement, Fact, FactKind, Facts
+from seatrial.model.machine.fact import Disagreement, Fact, FactKind
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.links import PCIE
 from seatrial.model.machine.machine import DeviceKind, Link, Machine, Memory
@@ -32,7 +32,7 @@ from seatrial.model.spelling import (
 from seatrial.report.charts.pair_matrix import short
 from seatrial.report.folded_tree import Fold, fold, walk
 from seatrial.report.text.path_matrix import matrix_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
+from seatrial.report.text.terminal import PLAIN, Detail, Style, block, clean, joined, sentences
 
 _ASSERTED = ("NCCL", "RCCL")
 """Their topology files may be written by hand; all other sources read the hardware."""
@@ -168,23 +168,28 @@ def machine_text(
     """
     if detail is Detail.BRIEF:
         return _header(machine, style)
-    blocks = [
-        _header(machine, style),
-        _block("Topology", _tree(fold(machine), style), style),
-        _block("GPUs and adapters", matrix_text(machine, style).splitlines(), style),
-        _block("Memory", _memory(machine, style), style),
-        _block("Limits", _limits(machine, style), style),
-        _block("Measured", _measured(machine, style), style),
-        _block("Links measured, per direction", links_text(machine, style), style),
-        *(_block(peers_title(rates), peers_text(rates), style) for rates in peers if len(rates.devices) <= _MOST_PEERS),
-        _block("Platform", _platform(machine, style), style),
-        _block("Settings", _settings(machine, style), style),
-        *(_facts(machine, style) if detail is Detail.FULL else ()),
-        _block("Sources disagree", _disagreements(machine.disagreements()), style, "warning"),
-        _block("Could not be read", _sentences(machine.unread, style), style, "warning"),
-        _block("Sources", _sentences([", ".join(machine.sources)], style) if machine.sources else [], style),
-    ]
-    return "\n\n".join(block for block in blocks if block)
+    return joined(
+        [
+            _header(machine, style),
+            block("Topology", _tree(fold(machine), style), style),
+            block("GPUs and adapters", matrix_text(machine, style).splitlines(), style),
+            block("Memory", _memory(machine, style), style),
+            block("Limits", _limits(machine, style), style),
+            block("Measured", _measured(machine, style), style),
+            block("Links measured, per direction", links_text(machine, style), style),
+            *(
+                block(peers_title(rates), peers_text(rates), style)
+                for rates in peers
+                if len(rates.devices) <= _MOST_PEERS
+            ),
+            block("Platform", _platform(machine, style), style),
+            block("Settings", _settings(machine, style), style),
+            *(_facts(machine, style) if detail is Detail.FULL else ()),
+            block("Sources disagree", _disagreements(machine.disagreements()), style, "warning"),
+            block("Could not be read", sentences(machine.unread, style), style, "warning"),
+            block("Sources", sentences([", ".join(machine.sources)], style), style),
+        ]
+    )
 
 
 def _header(machine: Machine, style: Style) -> str:
@@ -217,9 +222,8 @@ def _header(machine: Machine, style: Style) -> str:
 
 def _platform(machine: Machine, style: Style) -> list[str]:
     """Hypervisors and containers with their evidence."""
-    rows = [(sign.kind, "hypervisor", sign.evidence) for sign in machine.platform.virtualization]
-    rows += [(sign.kind, "container", sign.evidence) for sign in machine.platform.container]
-    return [line for kind, what, text in rows for line in style.wrapped(clean(f"{kind} ({what}): {text}"), "  ")]
+    found = {"hypervisor": machine.platform.virtualization, "container": machine.platform.container}
+    return sentences((f"{one.kind} ({what}): {one.evidence}" for what, signs in found.items() for one in signs), style)
 
 
 def _tree(folds: Sequence[Fold], style: Style) -> list[str]:
@@ -338,13 +342,11 @@ def _huge_page_pools(machine: Machine) -> list[tuple[str, str]]:
 def _facts(machine: Machine, style: Style) -> list[str]:
     """A block for the machine and for each device: its facts, with the source of each."""
     parts = [("Facts", machine.facts), *((f"Facts of {device.id}", device.facts) for device in machine.devices)]
-    return [
-        _block(clean(title), style.table(rows).splitlines(), style) for title, facts in parts if (rows := _rows(facts))
-    ]
-
-
-def _rows(facts: Facts) -> list[tuple[str, str, str]]:
-    return [(clean(name), _value(name, fact), clean(fact.source)) for name in facts for fact in facts[name]]
+    blocks = []
+    for title, facts in parts:
+        rows = [(clean(name), _value(name, fact), clean(fact.source)) for name in facts for fact in facts[name]]
+        blocks.append(block(clean(title), style.table(rows).splitlines(), style))
+    return blocks
 
 
 def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
@@ -353,16 +355,6 @@ def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
         lines.append(f"  {clean(disagreement.name)}")
         lines += [f"    {_value(disagreement.name, fact):<16} {clean(fact.source)}" for fact in disagreement.facts]
     return lines
-
-
-def _sentences(sentences: Iterable[str], style: Style) -> list[str]:
-    return [line for sentence in sentences for line in style.wrapped(clean(sentence), "  ")]
-
-
-def _block(title: str, lines: Sequence[str], style: Style, tone: Tone = "heading") -> str:
-    if not lines:
-        return ""
-    return "\n".join([style.paint(title, tone), *lines])
 
 
 def _value(name: str, fact: Fact) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from seatrial.model.spelling import NO_VALUE, display_scale, show, show_percent
+from seatrial.model.spelling import NO_VALUE, display_scale, show
 from seatrial.profiler.profile import OverTime
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.charts.pair_matrix import (
@@ -15,13 +14,29 @@ from seatrial.report.charts.pair_matrix import (
     HeatScale,
     cells,
     legend,
-    number,
     rectangle,
     svg,
     text,
 )
-from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, Chart, layer, render
-from seatrial.report.pages.templating import Cell, Column, Svg, Table, headings, right
+from seatrial.report.charts.vega import (
+    SERIES_COLOURS,
+    STROKE_LEGEND,
+    Chart,
+    between,
+    chart,
+    layer,
+    quantity,
+    series,
+)
+from seatrial.report.pages.templating import (
+    Cells,
+    Table,
+    amount,
+    counted,
+    percentage,
+    right,
+    table,
+)
 
 _WIDTH, _HEIGHT = 620, 190
 _LEFT, _TOP = 90.0, 12.0
@@ -46,39 +61,33 @@ def share_over_time(time: OverTime, ident: str) -> Chart | None:
     title = "MPI over time"
     caption = "The line is the share over all ranks, the band the range over ranks; "
     caption += f"bins of {show(time.width_s, 's')}."
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": f"{unit} since the first rank was started",
-        "axis": {"grid": False},
-    }
-    x["scale"] = {"domain": [0, time.width_s * len(time.mpi_s) / scale], "nice": False}
-    y = {"field": "y", "type": "quantitative", "title": "% of wall time in MPI", "scale": {"domain": [0, 100]}}
-    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    x = _since_start(time.width_s * len(time.mpi_s) / scale, unit)
+    y = quantity("y", "% of wall time in MPI", scale={"domain": [0, 100]})
+    band = layer("area", between(x, y), color="var(--band)", opacity=1, interpolate="step")
     spec = {
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": rows},
         "layer": [
-            {
-                "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "area", "color": "var(--band)", "opacity": 1, "interpolate": "step"},
-                "encoding": band,
-            },
+            {**band, "transform": [{"filter": "isValid(datum.low)"}]},
             layer("line", {"x": x, "y": y}, color=SERIES_COLOURS[0], strokeWidth=2, interpolate="step"),
         ],
     }
-    return Chart(title, caption, render(spec, f"{ident}-over-time", title, caption), _numbers(time))
+    return chart(spec, f"{ident}-over-time", title, caption, _numbers(time))
+
+
+def _since_start(until: float, unit: str) -> dict[str, Any]:
+    """The axis of time."""
+    scale = {"domain": [0, until], "nice": False}
+    return quantity("x", f"{unit} since the first rank was started", axis={"grid": False}, scale=scale)
 
 
 def _numbers(time: OverTime) -> Table:
-    columns = headings(right("From"), *map(right, ("All ranks", "Least", "Most")))
-    rows = []
+    rows: list[Cells] = []
     for k, share in enumerate(time.shares):
-        values = (share, time.least[k], time.most[k])
-        shares = [Cell(NO_VALUE if one is None else show_percent(one), one) for one in values]
-        rows.append([Cell(show(k * time.width_s, "s"), k * time.width_s), *shares])
-    return Table("Share of wall time in MPI by bin", columns, rows)
+        shares = [percentage(one) for one in (share, time.least[k], time.most[k])]
+        rows.append([amount(k * time.width_s, "s"), *shares])
+    return table("Share of wall time in MPI by bin", right("From", "All ranks", "Least", "Most"), rows)
 
 
 def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
@@ -107,16 +116,9 @@ def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
         *_moments(time, edge),
         legend(scale, 0, edge + 32, "% of wall time in MPI", len(values) < bins * lanes),
     ]
-    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
-    whole = svg(
-        f"{ident}-lanes",
-        _LEFT + max(_LANES_WIDTH + 20, LEGEND_WIDTH),
-        _TOP + edge + 36 + LEGEND_HEIGHT,
-        title,
-        caption,
-        content,
-    )
-    return Chart(title, caption, Svg(whole), _lane_table(time))
+    size = (_LEFT + max(_LANES_WIDTH + 20, LEGEND_WIDTH), _TOP + edge + 36 + LEGEND_HEIGHT)
+    picture = svg(f"{ident}-lanes", size, title, caption, parts, (_LEFT, _TOP))
+    return Chart(title, caption, picture, _lane_table(time))
 
 
 def _lane_names(time: OverTime, height: float) -> list[str]:
@@ -139,13 +141,12 @@ def _moments(time: OverTime, edge: float) -> list[str]:
 
 
 def _lane_table(time: OverTime) -> Table:
-    columns = headings("Ranks", right("Lowest bin"), right("Highest bin"))
-    rows = []
+    rows: list[Cells] = []
     for row, lane in enumerate(time.lanes):
         known = [share for share in lane.shares if share is not None]
-        ends = (min(known), max(known)) if known else (None, None)
-        rows.append([Cell(_lane_name(time, row)), *(Cell(NO_VALUE if e is None else show_percent(e), e) for e in ends)])
-    return Table("Share of MPI by rank, in the lowest and highest bin", columns, rows)
+        rows.append([_lane_name(time, row), *(percentage(end(known, default=None)) for end in (min, max))])
+    caption = "Share of MPI by rank, in the lowest and highest bin"
+    return table(caption, ["Ranks", *right("Lowest bin", "Highest bin")], rows)
 
 
 _FILES_HEIGHT = 170
@@ -194,52 +195,34 @@ def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> 
     lines = _lines(io, what)
     names = list(lines)
     scale, unit = display_scale([until_s], "s")
-    fullest = max((max(series, default=0.0) for series in lines.values()), default=0.0) / io.width_s
+    fullest = max((max(values, default=0.0) for values in lines.values()), default=0.0) / io.width_s
     rate, rate_unit = display_scale([fullest], "B/s")
     rows = [
         {"x": (k + 0.5) * io.width_s / scale, "y": value / io.width_s / rate, "line": name}
-        for name, series in lines.items()
-        for k, value in enumerate(series)
+        for name, values in lines.items()
+        for k, value in enumerate(values)
     ]
-    told_apart: dict[str, Any] = {"field": "line", "type": "nominal", "sort": None, "title": None}
-    legend = {**STROKE_LEGEND, "columns": 2}
-    colours = {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}
-    dashes = {"domain": names, "range": list(SERIES_DASHES[: len(names)])}
+    colour, dash = ({**one, "legend": STROKE_LEGEND} for one in series("line", names))
     # The sum is drawn first and widest: a line that is all of it is seen upon it.
-    widths = {"domain": names, "range": [4, *[2] * (len(names) - 1)]}
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": f"{unit} since the first rank was started",
-        "axis": {"grid": False},
-        "scale": {"domain": [0, until_s / scale], "nice": False},
-    }
-    y = {"field": "y", "type": "quantitative", "title": f"{rate_unit} {what}", "scale": {"domainMin": 0}}
+    width = {**colour, "scale": {"domain": names, "range": [4, *[2] * (len(names) - 1)]}}
+    x = _since_start(until_s / scale, unit)
+    y = quantity("y", f"{rate_unit} {what}", scale={"domainMin": 0})
     spec = {
         "width": _WIDTH,
         "height": _FILES_HEIGHT,
         "data": {"values": rows},
         "mark": {"type": "line", "interpolate": "step"},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "color": {**told_apart, "scale": colours, "legend": legend},
-            "strokeDash": {**told_apart, "scale": dashes, "legend": legend},
-            "strokeWidth": {**told_apart, "scale": widths, "legend": legend},
-        },
+        "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "strokeWidth": width},
     }
     caption = f"Rates in bins of {show(io.width_s, 's')}, on the time axis of MPI over time."
-    return Chart(title, caption, render(spec, ident, title, caption), _file_numbers(io, title, lines))
+    return chart(spec, ident, title, caption, _file_numbers(io, title, lines))
 
 
 def _file_numbers(io: ProfileIo, title: str, lines: dict[str, tuple[float, ...]]) -> Table:
-    columns = [Column("From", numeric=True), *(Column(name.capitalize(), numeric=True) for name in lines)]
-    rows = []
-    for k in range(io.bins):
-        values = [series[k] for series in lines.values()]
-        at = k * io.width_s
-        rows.append([Cell(show(at, "s"), at), *(Cell(show(value, "B"), value) for value in values)])
-    return Table(f"{title}, bytes per bin", columns, rows)
+    rows = [
+        [amount(k * io.width_s, "s"), *(amount(values[k], "B") for values in lines.values())] for k in range(io.bins)
+    ]
+    return table(f"{title}, bytes per bin", right("From", *map(str.capitalize, lines)), rows)
 
 
 def io_table(io: ProfileIo) -> Table | None:
@@ -248,19 +231,13 @@ def io_table(io: ProfileIo) -> Table | None:
         return None
     order = sorted(io.ranks, key=lambda one: -(one.totals.read_B + one.totals.written_B) if one.totals else 1)
     named = ("Read", "Calls", "From devices", "Written", "Calls", "To devices")
-    columns = headings(right("Rank"), "Host", *map(right, named))
-    rows = []
+    rows: list[Cells] = []
     for one in order[:_MOST_RANKS]:
-        if one.totals is None:
-            values: Sequence[Cell] = [Cell(NO_VALUE) for _ in named]
-        else:
+        values: Cells = [NO_VALUE for _ in named]
+        if one.totals is not None:
             t = one.totals
-            values = [
-                *(Cell(show(t.read_B, "B"), t.read_B), Cell(str(t.read_calls), t.read_calls)),
-                Cell(show(t.device_read_B, "B"), t.device_read_B),
-                *(Cell(show(t.written_B, "B"), t.written_B), Cell(str(t.write_calls), t.write_calls)),
-                Cell(show(t.device_written_B, "B"), t.device_written_B),
-            ]
-        rows.append([Cell(str(one.rank), one.rank), Cell(one.host), *values])
+            reads = [amount(t.read_B, "B"), counted(t.read_calls), amount(t.device_read_B, "B")]
+            values = [*reads, amount(t.written_B, "B"), counted(t.write_calls), amount(t.device_written_B, "B")]
+        rows.append([counted(one.rank), one.host, *values])
     more = f", the first {len(rows)} of {len(io.ranks)}" if len(io.ranks) > len(rows) else ""
-    return Table(f"Ranks by input and output{more}", columns, rows)
+    return table(f"Ranks by input and output{more}", [*right("Rank"), "Host", *right(*named)], rows)
