@@ -31,11 +31,10 @@ from report.test_page import Outline, page_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.figure_result import ExperimentResult, ScreenResult
 from seatrial.model.study.comparison import Verdict
+from seatrial.report.charts.distributions import blocks, drift, in_order
 from seatrial.report.charts.forest import forest
-from seatrial.report.charts.in_order import blocks, drift, in_order
 from seatrial.report.pages.bars import overhead_bar
-from seatrial.report.pages.page import page
-from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.pages.page import compare_page, page
 from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.effect import effect_of, overheads
 from seatrial.report.studies.verdicts import subjects

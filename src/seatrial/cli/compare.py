@@ -50,7 +50,7 @@ def _compare(
         *sides, along=along, margin=share_of("--margin", margin), equivalence=share_of("--equivalence", equivalence)
     )
     if output is not None:
-        from seatrial.report.studies.compare_page import compare_page
+        from seatrial.report.pages.page import compare_page
 
         write_file(output, compare_page(found.compared, found.screen))
     out.show(

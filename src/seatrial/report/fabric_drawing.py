@@ -14,8 +14,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import AdapterKind, Fabric, FabricLink
 from seatrial.model.machine.host_list import by_number, host_spans
 from seatrial.model.spelling import count, show
-from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, label, moved, set_text
-from seatrial.report.drawing.labels import clean
+from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, clean, label, moved, set_text
 from seatrial.report.drawing.render import document
 from seatrial.report.drawing.scene import Grade, Line, Tone
 from seatrial.report.text.fabric import counts_of

@@ -12,17 +12,7 @@ from seatrial.model.results.history import Change, FigureHistory
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
 from seatrial.report.charts.distributions import padded_domain
 from seatrial.report.charts.vega import Chart, chart, layer, quantity, text_layers
-from seatrial.report.pages.templating import (
-    Cell,
-    Cells,
-    Table,
-    amount,
-    counted,
-    headings,
-    right,
-    table,
-    table_if_any,
-)
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
 
 FALSE_ALARMS = f"In a history without a change, one is named in at most {FALSE_ALARM_RATE:.0%} of cases."
@@ -147,9 +137,9 @@ def _table(one: FigureHistory, drawn: list[int]) -> Table:
     for n in drawn:
         session = one.sessions[n]
         place = [str(after.get(n, NO_VALUE))] * bool(after)
-        rows.append([day(session.at), amount(session.median, one.unit, 4), counted(session.n_repeats), *place])
+        rows.append([day(session.at), Cell.amount(session.median, one.unit, 4), Cell.number(session.n_repeats), *place])
     columns = headings("Started (UTC)", *right("Median", "Repeats", *["First after change"] * bool(after)))
-    return table(f"Sessions of {one.figure}", columns, rows)
+    return Table.of(f"Sessions of {one.figure}", columns, rows)
 
 
 _MOST_UNFOLDED = 12
@@ -216,7 +206,7 @@ def _change(change: Change, number: int, one: FigureHistory) -> dict[str, Any]:
     return {
         "line": f"{number}: {change_words(change, one)}.",
         "note": f"{_sentence(NOT_TESTED)}:" if rows else f"{_sentence(NOTHING_ELSE)}.",
-        "table": table_if_any("", ["What", "Before", "After"], rows),
+        "table": Table.if_any("", ["What", "Before", "After"], rows),
         "more": f"And {left_out} more; `seatrial history --format json` lists all." if left_out > 0 else "",
     }
 
@@ -235,13 +225,13 @@ def _all(found: Sequence[FigureHistory]) -> Table:
         change = no_change_words(one)
         if one.changes:
             change = f"{day(one.changes[-1].first_after)} ({one.changes[-1].ratio - 1.0:+.1%})"
-        ends = [amount(session.median, one.unit) for session in (one.sessions[0], one.sessions[-1])]
+        ends = [Cell.amount(session.median, one.unit) for session in (one.sessions[0], one.sessions[-1])]
         named = [one.benchmark, one.figure, settings(one.parameters), one.host]
-        rows.append([*named, counted(len(one.sessions)), *ends, change])
+        rows.append([*named, Cell.number(len(one.sessions)), *ends, change])
     columns = headings(
         "Benchmark", "Figure", "Settings", "Host", *right("Sessions", "First", "Last"), "Latest change (UTC)"
     )
-    return table("All figures, the latest change first", columns, rows)
+    return Table.of("All figures, the latest change first", columns, rows)
 
 
 def history_page(found: Sequence[FigureHistory], figure: str) -> str:

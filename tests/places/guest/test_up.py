@@ -18,7 +18,7 @@ from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.state import STATE, GuestState, read_guest_state, state_text
 from seatrial.places.guest.status import GuestStatus, read_guest_status
 from seatrial.places.guest.words import CONSOLE
-from seatrial.report.documents.guest import guest_document
+from seatrial.report.documents.places import guest_document
 from seatrial.report.text.places import guest_text
 from seatrial.report.text.terminal import PLAIN
 

@@ -13,17 +13,8 @@ from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import arrow, display_scale, label, show, show_percent, show_range
 from seatrial.model.units import Unit
-from seatrial.report.charts.vega import (
-    SERIES_COLOURS,
-    STROKE_LEGEND,
-    Chart,
-    chart,
-    ends_of,
-    layer,
-    quantity,
-    series,
-)
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, headings, median_cells, right, table
+from seatrial.report.charts import vega
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, headings, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 
 _WIDTH, _ROW_HEIGHT = 720, 26
@@ -41,17 +32,17 @@ class _Family(Frozen):
     figures: Mapping[int, FigureResult]
 
 
-def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
     """One chart for each experiment and unit with figures of two devices or more."""
     for result in _of_most_devices(benchmark.results):
         by_unit = _by_unit(result)
         names = devices_of(view.trial.machine, result, view.trial.seen) if by_unit else {}
         for unit, families in by_unit.items():
             title = f"{benchmark.labels[result.id]}: by device"
-            shown = families[: len(SERIES_COLOURS)]
+            shown = families[: len(vega.SERIES_COLOURS)]
             ident = view.anchor(f"each-device-{result.id}-{unit}")
             caption = _in_words(shown, names, unit)
-            yield chart(_spec(shown, names, unit), ident, title, caption, _table(families, names))
+            yield vega.chart(_spec(shown, names, unit), ident, title, caption, _table(families, names))
 
 
 def _of_most_devices(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
@@ -159,7 +150,7 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
             "device": _label(names, number),
             "figure": _alone(family) or family.name,
             "value": figure.median / scale,
-            **ends_of(figure, scale),
+            **vega.ends_of(figure, scale),
             "hollow": bool(_alone(family)),
         }
         for family in families
@@ -172,10 +163,10 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
     y = {"field": "device", "type": "nominal", "sort": labels, "title": None, "axis": axis}
     direction = arrow(next(iter(families[0].figures.values())).better)
     domain = {"domain": [0, max(ends) * 1.04 / scale], "nice": False}
-    x = quantity("value", f"{scaled_unit or 'ratio'} {direction}", scale=domain, axis={"grid": False})
-    colour, _ = series("figure", stems)
+    x = vega.quantity("value", f"{scaled_unit or 'ratio'} {direction}", scale=domain, axis={"grid": False})
+    colour, _ = vega.series("figure", stems)
     if len(stems) > 1:
-        colour["legend"] = {**STROKE_LEGEND, "symbolType": "circle", "symbolSize": 80, "columns": 3}
+        colour["legend"] = {**vega.STROKE_LEGEND, "symbolType": "circle", "symbolSize": 80, "columns": 3}
     at = {"y": y, "yOffset": {"field": "figure", "type": "nominal", "sort": stems}}
     mark = {"type": "point", "size": 64, "opacity": 1, "strokeWidth": 1.8}
     filled = {"condition": {"test": "datum.hollow", "value": "var(--paper)"}, **colour}
@@ -185,7 +176,7 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
         "width": _WIDTH,
         "height": {"step": max(_ROW_HEIGHT, 12 * len(stems)), "for": "position"},
         "layer": [
-            layer("rule", line, strokeWidth=1.5),
+            vega.layer("rule", line, strokeWidth=1.5),
             {"mark": mark, "encoding": {**at, "x": x, "stroke": colour, "fill": filled}},
         ],
     }
@@ -202,4 +193,4 @@ def _table(families: Sequence[_Family], names: Mapping[int, DeviceName]) -> Tabl
             share = figure.median / middle if middle else None
             rows.append([str(number), about, name, *median_cells(figure), Cell(show_percent(share), share)])
     columns = headings(*right("Device"), "Name", "Figure", *MEDIAN_COLUMNS, *right("Relative to the median"))
-    return table("Figures by device", columns, rows)
+    return Table.of("Figures by device", columns, rows)

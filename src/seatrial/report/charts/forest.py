@@ -15,7 +15,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import NO_VALUE, arrow, count, show_alike
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.report.charts.vega import Chart, chart, layer, named_ticks
-from seatrial.report.pages.templating import Cell, Cells, Table, counted, headings, right, table
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import (
     TIMES,
     Effect,
@@ -112,7 +112,7 @@ def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "Al
     numbers = right("Baseline", "Candidate", "Ratio", "95 % interval", "95 % simultaneous")
     numbers += right(*["90 % simultaneous"] * is_asked)
     columns = headings("Figure", *numbers, "Verdict", "Effect", *right("p", "Repeats"))
-    return table(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
+    return Table.of(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
 
 
 def _cells(subject: str, one: Comparison, is_asked: bool) -> Cells:
@@ -128,7 +128,7 @@ def _cells(subject: str, one: Comparison, is_asked: bool) -> Cells:
         Cell(word_of(one), tone=f"verdict-{one.verdict.value}"),
         effect_words(one),
         Cell(NO_VALUE if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}", p),
-        counted(one.n_repeats),
+        Cell.number(one.n_repeats),
     ]
 
 

@@ -10,31 +10,9 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import arrow_meaning, label, setting_number, show
 from seatrial.model.units import Unit
-from seatrial.report.charts.pair_matrix import (
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    HeatScale,
-    Place,
-    cells,
-    heat_scale,
-    legend,
-    number,
-    rectangle,
-    svg,
-    text,
-    values_in_cells,
-)
+from seatrial.report.charts import heat
 from seatrial.report.charts.vega import Chart, file_and_record
-from seatrial.report.pages.templating import (
-    MEDIAN_COLUMNS,
-    Cell,
-    Cells,
-    Svg,
-    Table,
-    median_cells,
-    right,
-    table,
-)
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Svg, Table, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 
 _CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
@@ -138,40 +116,40 @@ def _at(point: Point) -> str:
 
 
 def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, title: str, caption: str) -> Svg:
-    scale = heat_scale([figure.median for surface in found for figure in surface.figures.values()], unit)
+    scale = heat.heat_scale([figure.median for surface in found for figure in surface.figures.values()], unit)
     drawn: list[str] = []
     x, tallest, is_blank = 0.0, 0.0, False
     for surface in found:
         content, width, height = _multiple(surface, scale)
-        drawn.append(f'<g transform="translate({number(x)} 0)">{content}</g>')
+        drawn.append(f'<g transform="translate({heat.number(x)} 0)">{content}</g>')
         x += width + _GAP
         tallest = max(tallest, height)
         is_blank = is_blank or len(surface.figures) < len(surface.files) * len(surface.records)
-    drawn.append(legend(scale, _LEFT, tallest + 14, better, is_blank))
-    size = max(x - _GAP + 2, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
-    return svg(ident, size, title, caption, drawn)
+    drawn.append(heat.legend(scale, _LEFT, tallest + 14, better, is_blank))
+    size = max(x - _GAP + 2, _LEFT + heat.LEGEND_WIDTH), tallest + 18 + heat.LEGEND_HEIGHT
+    return heat.svg(ident, size, title, caption, drawn)
 
 
-def _multiple(surface: Surface, scale: HeatScale) -> tuple[str, float, float]:
+def _multiple(surface: Surface, scale: heat.HeatScale) -> tuple[str, float, float]:
     """(SVG, width, height) of one small map: file sizes from left to right, record sizes from the bottom up."""
     files, records = surface.files, surface.records[::-1]
-    values: dict[Place, float] = {
+    values: dict[heat.Place, float] = {
         (records.index(record), files.index(file)): figure.median for (file, record), figure in surface.figures.items()
     }
     width, height = _CELL_WIDTH * len(files), _CELL_HEIGHT * len(records)
     parts = [
-        rectangle(0, 0, width, height, "ground"),
-        cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
-        values_in_cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
-        rectangle(0, 0, width, height, "frame"),
-        text(0, -24, surface.name, "heading", "start"),
-        text(-6, -8, "record", "tick", "end"),
-        *(text(-6, (n + 0.5) * _CELL_HEIGHT + 4, setting_number("record_B", r), "tick", "end")
+        heat.rectangle(0, 0, width, height, "ground"),
+        heat.cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
+        heat.values_in_cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
+        heat.rectangle(0, 0, width, height, "frame"),
+        heat.text(0, -24, surface.name, "heading", "start"),
+        heat.text(-6, -8, "record", "tick", "end"),
+        *(heat.text(-6, (n + 0.5) * _CELL_HEIGHT + 4, setting_number("record_B", r), "tick", "end")
           for n, r in enumerate(records)),
-        *(text((n + 0.5) * _CELL_WIDTH, -8, setting_number("file_B", f), "tick") for n, f in enumerate(files)),
-        text(width, -24, "file size", "tick", "end") if len(files) > 1 else "",
+        *(heat.text((n + 0.5) * _CELL_WIDTH, -8, setting_number("file_B", f), "tick") for n, f in enumerate(files)),
+        heat.text(width, -24, "file size", "tick", "end") if len(files) > 1 else "",
     ]  # fmt: skip
-    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
+    content = f'<g transform="translate({heat.number(_LEFT)} {heat.number(_TOP)})">{"".join(parts)}</g>'
     return content, _LEFT + width, _TOP + height
 
 
@@ -181,4 +159,4 @@ def _numbers(found: Sequence[Surface]) -> Table:
         for point, figure in sorted(surface.figures.items()):
             sizes = [Cell(setting_number(axis, size), size) for axis, size in zip(_AXES, point, strict=True)]
             rows.append([surface.name, *sizes, *median_cells(figure)])
-    return table("Rates by file and record size", ["Call", *right("File", "Record"), *MEDIAN_COLUMNS], rows)
+    return Table.of("Rates by file and record size", ["Call", *right("File", "Record"), *MEDIAN_COLUMNS], rows)

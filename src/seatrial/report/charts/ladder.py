@@ -10,22 +10,9 @@ from seatrial.analysis.latency_levels import LatencyLevel, levels
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import setting_number, show
+from seatrial.report.charts import vega
 from seatrial.report.charts.lines import Line, lines_over
-from seatrial.report.charts.vega import (
-    SERIES_COLOURS,
-    Chart,
-    between,
-    chart,
-    ends_of,
-    layer,
-    logarithmic,
-    named_ticks,
-    quantity,
-    series,
-    text_layers,
-    working_set,
-)
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right, table
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 
 _AXIS = "working_set_B"
@@ -53,13 +40,13 @@ class Rung(Frozen):
     is_labelled: bool
 
 
-def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
     """One chart of all lines over working sets of a benchmark that have three points or more."""
-    measured = [(row, figure) for row, figure in benchmark.measured if working_set(figure) is not None]
+    measured = [(row, figure) for row, figure in benchmark.measured if vega.working_set(figure) is not None]
     lines = [line for line in lines_over(measured, _AXIS) if len(line.points) >= _FEWEST_POINTS]
     if not lines:
         return
-    shown = lines[: len(SERIES_COLOURS)]
+    shown = lines[: len(vega.SERIES_COLOURS)]
     machine = view.trial.machine
     cpu = _cpu(view, shown)
     caches = data_caches(machine, cpu)
@@ -69,7 +56,7 @@ def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     if len(shown) < len(lines):
         caption += f" {len(shown)} of {len(lines)} lines are shown; the table of figures has all."
     ident = view.anchor(f"{benchmark.name}-ladder")
-    yield chart(_spec(shown, caches, rungs), ident, title, caption, _table(shown, rungs))
+    yield vega.chart(_spec(shown, caches, rungs), ident, title, caption, _table(shown, rungs))
 
 
 def data_caches(machine: Machine, cpu: int | None) -> tuple[CacheSize, ...]:
@@ -111,27 +98,31 @@ def _rungs(machine: Machine, lines: Sequence[Line], cpu: int | None) -> list[Run
 def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Rung]) -> dict[str, Any]:
     names = [line.name for line in lines]
     rows: list[dict[str, Any]] = [
-        {"line": line.name, "x": x, "y": figure.median / _NS, **ends_of(figure, _NS)}
+        {"line": line.name, "x": x, "y": figure.median / _NS, **vega.ends_of(figure, _NS)}
         for line in lines
         for x, figure in line.points
     ]
     low = min(row["low"] for row in rows) * _ROOM_BELOW
     high = max(row["high"] for row in rows) * _ROOM_ABOVE
     sizes = sorted({x for line in lines for x, _ in line.points})
-    colour, dash = series("line", names)
+    colour, dash = vega.series("line", names)
     scale = {"type": "log", "base": 2, "domain": [sizes[0] * 0.9, sizes[-1] * 1.25], "nice": False}
-    ticks = {**named_ticks(_size_ticks(sizes), partial(setting_number, _AXIS)), "grid": False, "labelOverlap": False}
-    x = quantity("x", "working set", scale=scale, axis=ticks)
-    y = logarithmic("y", "ns per access, lower is better", low, high)
+    ticks = {
+        **vega.named_ticks(_size_ticks(sizes), partial(setting_number, _AXIS)),
+        "grid": False,
+        "labelOverlap": False,
+    }
+    x = vega.quantity("x", "working set", scale=scale, axis=ticks)
+    y = vega.logarithmic("y", "ns per access, lower is better", low, high)
     return {
         "data": {"values": rows},
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
             *_cache_marks(caches, x, y, sizes, high),
-            layer("rule", {**between(x, y), "color": colour}, strokeWidth=1.2, opacity=0.7),
-            layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=2),
-            layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=26, opacity=1),
+            vega.layer("rule", {**vega.between(x, y), "color": colour}, strokeWidth=1.2, opacity=0.7),
+            vega.layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=2),
+            vega.layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=26, opacity=1),
             *_rung_marks(rungs, names, x, y),
         ],
     }
@@ -150,8 +141,8 @@ def _cache_marks(
         return []
     names = {"align": "right", "baseline": "top", "dx": -5, "dy": 3, "fill": "var(--muted)"}
     return [
-        layer("rule", {"x": x}, rows, color="var(--axis)", strokeDash=[4, 3]),
-        *text_layers(rows, names, x, y),
+        vega.layer("rule", {"x": x}, rows, color="var(--axis)", strokeDash=[4, 3]),
+        *vega.text_layers(rows, names, x, y),
     ]
 
 
@@ -170,7 +161,7 @@ def _rung_marks(
             "text": f"{rung.level.name} {show(rung.level.latency_s, 's')}",
         }
         mark = {"align": "right", "dx": 4, "dy": -13 if is_above else 16, "fontWeight": 600}
-        layers += text_layers([row], {**mark, "fill": SERIES_COLOURS[names.index(rung.line)]}, x, y)
+        layers += vega.text_layers([row], {**mark, "fill": vega.SERIES_COLOURS[names.index(rung.line)]}, x, y)
     return layers
 
 
@@ -207,4 +198,4 @@ def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
         for line in lines
         for x, figure in line.points
     ]
-    return table("Latency ladder", ["Line", *right("Working set"), *MEDIAN_COLUMNS, "Level"], rows)
+    return Table.of("Latency ladder", ["Line", *right("Working set"), *MEDIAN_COLUMNS, "Level"], rows)

@@ -11,18 +11,9 @@ from seatrial.analysis.pairs import pair_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier
 from seatrial.model.spelling import arrow_meaning, show, show_range
-from seatrial.report.charts.pair_matrix import (
-    CELL_WITH_LABEL,
-    Matrix,
-    Place,
-    borders,
-    framed,
-    names_of_hosts,
-    step_of_labels,
-    text,
-)
+from seatrial.report.charts import heat
 from seatrial.report.charts.vega import Chart, rank_pair
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cells, Svg, Table, headings, median_cells, right, table
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cells, Svg, Table, headings, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.studies.best_of_words import screening_lines
 
@@ -47,7 +38,7 @@ def device_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         first = next(iter(rates.values.values()))
         values = {place: figure.median for place, figure in rates.values.items()}
         better = arrow_meaning(first.better)
-        matrix = Matrix(values, len(rates.devices), first.unit, better, _LEAST_MARK, has_diagonal=True)
+        matrix = heat.Matrix(values, len(rates.devices), first.unit, better, _LEAST_MARK, has_diagonal=True)
         ident = view.anchor(f"devices-{rates.result.id}-{rates.figure}")
         picture = matrix.drawn(ident, title, caption, _labels(rates, matrix.side))
         yield Chart(title, caption, picture, _numbers(rates, paths))
@@ -90,11 +81,11 @@ def _labels(rates: PeerRates, side: float) -> Iterator[str]:
     """The name of each device at its row; at its column the name if it fits, else the number."""
     longest = max(len(device.label) for device in rates.devices)
     for place, device in enumerate(rates.devices):
-        if side >= CELL_WITH_LABEL:
-            yield text(-6, (place + 0.5) * side + 4, device.label, "tick", "end")
+        if side >= heat.CELL_WITH_LABEL:
+            yield heat.text(-6, (place + 0.5) * side + 4, device.label, "tick", "end")
             short = device.label if longest * _LETTER < side else str(device.number)
-            yield text((place + 0.5) * side, -6, short, "tick")
-    yield text(-6, -22, "from, to", "tick", "end")
+            yield heat.text((place + 0.5) * side, -6, short, "tick")
+    yield heat.text(-6, -22, "from, to", "tick", "end")
 
 
 def _numbers(rates: PeerRates, paths: Paths) -> Table:
@@ -103,7 +94,7 @@ def _numbers(rates: PeerRates, paths: Paths) -> Table:
         path = _path(rates, paths, place)
         ends = [rates.devices[end].label for end in place]
         rows.append([*ends, *([_PATHS.get(path, path)] if paths else []), *median_cells(figure)])
-    return table("All measured pairs", ["From", "To", *(["Path"] if paths else []), *MEDIAN_COLUMNS], rows)
+    return Table.of("All measured pairs", ["From", "To", *(["Path"] if paths else []), *MEDIAN_COLUMNS], rows)
 
 
 Pair = tuple[int, int]
@@ -173,13 +164,13 @@ def _picture(
     said: str,
 ) -> Svg:
     first = next(iter(figures.values()))
-    values: dict[Place, float] = {}
+    values: dict[heat.Place, float] = {}
     for (a, b), figure in figures.items():
         values[a, b] = values[b, a] = figure.median
     count = max(rank for pair in figures for rank in pair) + 1
-    matrix = Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK)
+    matrix = heat.Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK)
     side, edge = matrix.side, matrix.edge
-    marks = [*borders(hosts, side, edge), *_rank_labels(hosts, count, side)]
+    marks = [*heat.borders(hosts, side, edge), *_rank_labels(hosts, count, side)]
     return matrix.drawn(ident, title, said, marks, (frame for one in slow for frame in _frames(one, hosts, side, edge)))
 
 
@@ -189,22 +180,22 @@ def _frames(one: Outlier, hosts: Sequence[str], side: float, edge: float) -> Ite
     if isinstance(a, int) and isinstance(b, int):
         mark = max(side, 2 * _LEAST_MARK)
         for row, column in ((a, b), (b, a)):
-            yield from framed((column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2, mark, mark)
+            yield from heat.framed((column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2, mark, mark)
     ranks = [rank] if isinstance(rank, int) else [k for k, name in enumerate(hosts) if name == host]
     for k in ranks:
-        yield from framed(0, k * side, edge, side)
-        yield from framed(k * side, 0, side, edge)
+        yield from heat.framed(0, k * side, edge, side)
+        yield from heat.framed(k * side, 0, side, edge)
 
 
 def _rank_labels(hosts: Sequence[str], count: int, side: float) -> Iterator[str]:
     """The number of every rank if they fit, else of every k-th; host names on top, where they fit."""
-    step = step_of_labels(side, CELL_WITH_LABEL)
+    step = heat.step_of_labels(side, heat.CELL_WITH_LABEL)
     for rank in range(0, count, step):
-        yield text(-6, (rank + 0.5) * side + 4, str(rank), "tick", "end")
-        if step * side >= CELL_WITH_LABEL + 6:
-            yield text((rank + 0.5) * side, -6, str(rank), "tick")
-    yield text(-6, -6, "rank", "tick", "end")
-    yield from names_of_hosts(hosts, count, side, -22)
+        yield heat.text(-6, (rank + 0.5) * side + 4, str(rank), "tick", "end")
+        if step * side >= heat.CELL_WITH_LABEL + 6:
+            yield heat.text((rank + 0.5) * side, -6, str(rank), "tick")
+    yield heat.text(-6, -6, "rank", "tick", "end")
+    yield from heat.names_of_hosts(hosts, count, side, -22)
 
 
 def _rank_numbers(figures: Mapping[Pair, FigureResult], slow: Sequence[Outlier], hosts: Sequence[str]) -> Table:
@@ -215,4 +206,4 @@ def _rank_numbers(figures: Mapping[Pair, FigureResult], slow: Sequence[Outlier],
         where = [f"{hosts[a]}, {hosts[b]}" if b < len(hosts) else ""] * several
         rows.append([str(a), str(b), *where, *median_cells(figure), "slow" if (a, b) in named else ""])
     columns = headings(*right("Rank", "Rank"), *["Hosts"] * several, *MEDIAN_COLUMNS, "Remark")
-    return table("All measured pairs", columns, rows)
+    return Table.of("All measured pairs", columns, rows)

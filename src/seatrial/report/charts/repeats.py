@@ -10,7 +10,7 @@ from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.results.figure_result import FigureResult, RepeatValue
 from seatrial.model.spelling import NO_VALUE, show_percent
 from seatrial.report.charts.vega import Chart, chart, layer, quantity
-from seatrial.report.pages.templating import Cell, Cells, Table, amount, headings, right, table
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, Row, TrialView
 
 _MOST_PANELS = 16
@@ -147,7 +147,7 @@ def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) 
                     str(view.order[place]),
                     moment(repeat.t0),
                     row.name,
-                    amount(repeat.value, figure.unit, 4),
+                    Cell.amount(repeat.value, figure.unit, 4),
                     f"{(repeat.value / figure.median - 1) * 100:+.2f} %",
                     _number(seen.get("load_1m"), "{:.1f}"),
                     _number(seen.get("steal_share"), "{:.1%}"),
@@ -156,7 +156,7 @@ def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) 
             )
     numbers = right("Value", "Relative to median", "Load", "Steal")
     columns = headings("Repeat", "Started (UTC)", "Figure", *numbers, "Record")
-    return table(f"All drawn repeats of {benchmark.name}", columns, rows)
+    return Table.of(f"All drawn repeats of {benchmark.name}", columns, rows)
 
 
 def moment(t0: float) -> str:

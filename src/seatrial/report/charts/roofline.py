@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from seatrial.model.spelling import show, show_percent
-from seatrial.report.charts.pair_matrix import short
+from seatrial.report.charts.heat import short
 from seatrial.report.charts.roofline_devices import Point, Ridge, Roof, Roofline, device_rooflines, roofline
 from seatrial.report.charts.vega import Chart, chart, layer, logarithmic, text_layers
-from seatrial.report.pages.templating import Cell, Cells, Table, amount, right, table
+from seatrial.report.pages.templating import Cell, Cells, Table, right
 from seatrial.report.pages.view import TrialView
 
 _WIDTH, _HEIGHT = 860, 400
@@ -144,16 +144,16 @@ def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> li
 def _table(model: Roofline) -> Table:
     rows: list[Cells] = []
     for roof in model.roofs:
-        rate = amount(roof.value, "B/s" if roof.is_memory else "flop/s")
+        rate = Cell.amount(roof.value, "B/s" if roof.is_memory else "flop/s")
         rows.append([f"roof: {roof.name}", "", rate, roof.basis, roof.origin])
     for ridge in model.ridges:
         name, at = f"ridge: {ridge.compute.name} over {ridge.memory.name}", _intensity(ridge.intensity)
         source = "measured compute roof divided by measured memory roof"
-        rows.append([name, at, amount(ridge.rate, "flop/s"), "derived", source])
+        rows.append([name, at, Cell.amount(ridge.rate, "flop/s"), "derived", source])
     for point in model.points:
         name, at = f"point: {point.name}", _intensity(point.intensity)
-        rows.append([name, at, amount(point.rate, "flop/s"), "measured", f"{point.origin}. {point.counting}"])
-    return table("Elements of the roofline", ["Element", *right("Intensity", "Rate"), "Basis", "Source"], rows)
+        rows.append([name, at, Cell.amount(point.rate, "flop/s"), "measured", f"{point.origin}. {point.counting}"])
+    return Table.of("Elements of the roofline", ["Element", *right("Intensity", "Rate"), "Basis", "Source"], rows)
 
 
 def _intensity(value: float) -> Cell:

@@ -20,21 +20,9 @@ from seatrial.model.spelling import (
     show_percent,
 )
 from seatrial.model.units import Unit
+from seatrial.report.charts import vega
 from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
-from seatrial.report.charts.vega import (
-    SERIES_COLOURS,
-    Chart,
-    between,
-    chart,
-    ends_of,
-    has_its_own_panel,
-    layer,
-    logarithmic,
-    named_ticks,
-    quantity,
-    series,
-)
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right, table
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 
 _FEWEST_POINTS = 3
@@ -52,14 +40,14 @@ _ROOM = 1.1
 _WIDTH, _HEIGHT = 860, 280
 
 
-def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
     """One chart for each unit that was measured over at least three values of one number.
 
     Two numbers that vary together inside the program (a matrix of CPU pairs) are not drawn here but as a heat map.
     """
     units: dict[Unit, list[Measured]] = {}
     for row, figure in benchmark.measured:
-        if not has_its_own_panel(figure):
+        if not vega.has_its_own_panel(figure):
             units.setdefault(figure.unit, []).append((row, figure))
     for number, (unit, measured) in enumerate(units.items(), start=1):
         axis = _axis(measured)
@@ -68,7 +56,7 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         measured = _whole(measured) if axis == DEVICES else _of_one_device(measured)
         for part, (words, own) in enumerate(_parts(measured, axis), start=1):
             lines = lines_over(own, axis)
-            longest = sorted(lines, key=lambda line: -len(line.points))[: len(SERIES_COLOURS)]
+            longest = sorted(lines, key=lambda line: -len(line.points))[: len(vega.SERIES_COLOURS)]
             shown = [line for line in lines if line in longest]
             if not shown:
                 continue
@@ -76,7 +64,7 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
             caption = _caption(own, axis, unit, shown, len(lines))
             ident = view.anchor(f"{benchmark.name}-over-{axis}-{number}-{part}")
             numbers, said = _table(title, shown, axis), _in_words(shown, axis, unit)
-            yield chart(_spec(shown, axis, unit), ident, title, caption, numbers, said)
+            yield vega.chart(_spec(shown, axis, unit), ident, title, caption, numbers, said)
 
 
 def _whole(measured: Sequence[Measured]) -> list[Measured]:
@@ -99,7 +87,7 @@ def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[
     The setting is the one with the fewest values, but at least two.
     """
     names = distinguishing_settings(measured, axis)
-    if len(lines_over(measured, axis)) <= len(SERIES_COLOURS):
+    if len(lines_over(measured, axis)) <= len(vega.SERIES_COLOURS):
         return [("", measured)]
     if not names:
         return _by_family(measured)
@@ -199,30 +187,30 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
     shown = [figure.median for line in lines for _, figure in line.points] + ([limit] if limit is not None else [])
     scale, scaled_unit = display_scale(shown, unit)
     rows: list[dict[str, Any]] = [
-        {"line": line.name, "x": x, "y": figure.median / scale, **ends_of(figure, scale)}
+        {"line": line.name, "x": x, "y": figure.median / scale, **vega.ends_of(figure, scale)}
         for line in lines
         for x, figure in line.points
     ]
     xs = sorted({x for line in lines for x, _ in line.points})
     ys = [value / scale for value in shown]
     is_scaling = _shows_ideal(lines, axis) and _are_wide(xs, _WIDE_RANGE_OF_WORKERS)
-    ticks = {**named_ticks(_ticks(xs), partial(setting_number, axis)), "labelOverlap": True, "grid": False}
-    x = quantity("x", bare_name(axis), scale=_scale_of(xs, always_log=is_scaling), axis=ticks)
+    ticks = {**vega.named_ticks(_ticks(xs), partial(setting_number, axis)), "labelOverlap": True, "grid": False}
+    x = vega.quantity("x", bare_name(axis), scale=_scale_of(xs, always_log=is_scaling), axis=ticks)
     title = f"{scaled_unit or 'ratio'} {arrow(lines[0].points[0][1].better)}"
-    y = quantity("y", title, scale=_scale_of(ys, always_log=is_scaling))
+    y = vega.quantity("y", title, scale=_scale_of(ys, always_log=is_scaling))
     if y["scale"].get("type") == "log":
         ends = [*ys, *(end for row in rows for end in (row["low"], row["high"]) if end > 0)]
-        y = logarithmic("y", title, min(ends) / _ROOM, max(ends) * _ROOM)
-    colour, dash = series("line", [line.name for line in lines])
+        y = vega.logarithmic("y", title, min(ends) / _ROOM, max(ends) * _ROOM)
+    colour, dash = vega.series("line", [line.name for line in lines])
     return {
         "data": {"values": rows},
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
             *_reference_lines(lines, axis, x, y, scale, limit),
-            layer("rule", {**between(x, y), "color": colour}, strokeWidth=1.5),
-            layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=1.8),
-            layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=30, opacity=1),
+            vega.layer("rule", {**vega.between(x, y), "color": colour}, strokeWidth=1.5),
+            vega.layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=1.8),
+            vega.layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=30, opacity=1),
         ],
     }
 
@@ -239,9 +227,9 @@ def _reference_lines(
         end = min(points[-1][0], start * max(top / first.median, 1.0))
         ideal = [{"x": at, "y": first.median * at / start / scale} for at in (start, end)]
         style = {"strokeWidth": 1, "color": "var(--muted)", "strokeDash": [1, 0]}
-        marks.append(layer("line", {"x": x, "y": y}, ideal, **style))
+        marks.append(vega.layer("line", {"x": x, "y": y}, ideal, **style))
     if limit is not None:
-        marks.append(layer("rule", {"y": y}, [{"y": limit / scale}], strokeWidth=1.5, color="var(--ink)"))
+        marks.append(vega.layer("rule", {"y": y}, [{"y": limit / scale}], strokeWidth=1.5, color="var(--ink)"))
     return marks
 
 
@@ -275,4 +263,4 @@ def _table(title: str, lines: Sequence[Line], axis: str) -> Table:
         for line in lines
         for x, figure in line.points
     ]
-    return table(title, ["Line", *right(bare_name(axis)), *MEDIAN_COLUMNS], rows)
+    return Table.of(title, ["Line", *right(bare_name(axis)), *MEDIAN_COLUMNS], rows)

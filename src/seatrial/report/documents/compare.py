@@ -49,10 +49,6 @@ def _reference_side(one: Comparison) -> str | None:
     return "baseline" if one.baseline.is_reference else "candidate" if one.candidate.is_reference else None
 
 
-def _equivalence(one: Comparison) -> float | None:
-    return one.margin if one.asks_equivalence else None
-
-
 @shape(Comparison)
 class DesignJson(TypedDict):
     """How the repeats of a comparison were measured."""
@@ -85,7 +81,7 @@ class ComparisonJson(TypedDict):
         Annotated[
             float | None,
             Keywords(exclusiveMinimum=0),
-            From(_equivalence),
+            From(lambda one: one.margin if one.asks_equivalence else None),
             "the margin, where the study asks for equivalence; null: it does not",
         ]
     ]
@@ -140,7 +136,7 @@ class ContainerCostJson(TypedDict):
     said: Annotated[Text, GIVEN]
     baseline: str
     candidate: str
-    figures: Annotated[list[Settings], From(lambda one: [_point(each) for each in one.figures]), "that it fits"]
+    figures: Annotated[list[Settings], From(lambda one: list(map(_point, one.figures))), "that it fits"]
     share: Annotated[
         float | None,
         Keywords(minimum=0),

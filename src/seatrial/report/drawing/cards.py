@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link
 from seatrial.model.spelling import count, few_names, show
-from seatrial.report.drawing.labels import clean, model_name, several
-from seatrial.report.drawing.rates import rate_of
-from seatrial.report.drawing.scene import Card, Line, Rate, Tone
+from seatrial.report.drawing.geometry import clean, model_name, several
+from seatrial.report.drawing.scene import Card, Line, Rate, Tone, rate_of
 
 ENDPOINTS = frozenset({DeviceKind.GPU, DeviceKind.SWITCH, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK})
 _DISKS = frozenset({DeviceKind.NVME, DeviceKind.BLOCK})

@@ -21,13 +21,25 @@ from seatrial.report.drawing.geometry import (
     label,
     moved,
     set_text,
+    text_width,
+    wrap,
 )
-from seatrial.report.drawing.labels import text_width, wrap
 from seatrial.report.drawing.peer_layout import add_peers
-from seatrial.report.drawing.place_layout import DROP, GAP, PlaceLayout, place_width
-from seatrial.report.drawing.planning import FRAME, MARGIN, WIDEST, Plan, cost, gap, plans
+from seatrial.report.drawing.place_layout import (
+    DROP,
+    FRAME,
+    GAP,
+    MARGIN,
+    WIDEST,
+    PlaceLayout,
+    Plan,
+    cost,
+    gap,
+    place_width,
+    plans,
+)
+from seatrial.report.drawing.render import add_legend
 from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Scene, Socket, Tone
-from seatrial.report.drawing.style import add_legend
 
 _NARROWEST = 420.0
 _PART_GAP = 6.0
@@ -81,7 +93,7 @@ class _Drawer(Struct):
     def _pass(self, floor: float | None) -> PlaceLayout:
         self.picture = Picture()
         below = PlaceLayout(self.picture, self.plan.shape, floor)
-        whole = max([*(self.plan.row_width(row) for row in self.plan.rows), _NARROWEST - 2 * MARGIN])
+        whole = max([*(self.plan.widths.row(row) for row in self.plan.rows), _NARROWEST - 2 * MARGIN])
         y = self._head(whole)
         with_bar = self.scene.between is not None and (self.plan.number > 2 or len(self.plan.rows) > 1)
         for number, row in enumerate(self.plan.rows):
@@ -112,7 +124,7 @@ class _Drawer(Struct):
         self.picture.add(box)
         x = MARGIN
         for socket in row:
-            width = self.plan.width(socket)
+            width = self.plan.widths.socket(socket)
             if not socket.is_continued and not any(domain.assumed for domain in socket.domains):
                 middle = min(x + width / 2, box.right - 4)
                 self.picture.join((middle, box.bottom), (middle, box.bottom + 12), kind="socket", hint=between.hint)
@@ -121,7 +133,7 @@ class _Drawer(Struct):
 
     def _row(self, row: Sequence[Socket], y: float, below: PlaceLayout) -> float:
         """Draw sockets side by side, attached devices with `below`. Returns the lowest y."""
-        heads = max((_Head(socket).height(self.plan.width(socket)) for socket in row), default=0.0)
+        heads = max((_Head(socket).height(self.plan.widths.socket(socket)) for socket in row), default=0.0)
         tallest = max((_domain_height(d, w) for socket in row for d, w in self._widths(socket)), default=0.0)
         x, low = MARGIN, y
         frames: list[Box] = []
@@ -137,8 +149,8 @@ class _Drawer(Struct):
 
     def _widths(self, socket: Socket) -> list[tuple[Domain, float]]:
         """The domains of a socket with their widths."""
-        own = [self.plan.domain_width(socket, domain) for domain in socket.domains]
-        room = self.plan.width(socket) - (2 * FRAME if socket.title else 0.0)
+        own = [self.plan.widths.domain(socket, domain) for domain in socket.domains]
+        room = self.plan.widths.socket(socket) - (2 * FRAME if socket.title else 0.0)
         room -= place_width(socket.place, self.plan.shape) + GAP if socket.place else 0.0
         spare = max(0.0, room - sum(own) - GAP * (len(own) - 1)) / max(1, len(own))
         return [(domain, width + spare) for domain, width in zip(socket.domains, own, strict=True)]
@@ -159,7 +171,7 @@ class _Drawer(Struct):
     ) -> tuple[Box, float]:
         """Draw the frame with its domains, and the attached devices below. Returns (frame, lowest y)."""
         inset = FRAME if socket.title else 0.0
-        width = self.plan.width(socket)
+        width = self.plan.widths.socket(socket)
         frame = Box(x, y, width, 0.0, "socket", socket.hint, devices=socket.devices, is_frame=True)
         number = self.picture.add(frame) if socket.title else None
         at_x, at_y = x + inset, y

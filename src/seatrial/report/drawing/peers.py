@@ -13,13 +13,11 @@ from seatrial.analysis.rules.gpu_links import observed
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Path
 from seatrial.model.spelling import arrow_meaning, count, show, show_percent, show_range
-from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, LEGEND_WIDTH, Matrix, Place, number, text
-from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text
-from seatrial.report.drawing.labels import clean, several, text_width
-from seatrial.report.drawing.pci_forest import PEER_KINDS
-from seatrial.report.drawing.planning import MARGIN
-from seatrial.report.drawing.rates import rate_of
-from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
+from seatrial.report.charts import heat
+from seatrial.report.drawing.attached import PEER_KINDS
+from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text, clean, several, text_width
+from seatrial.report.drawing.place_layout import MARGIN
+from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone, rate_of
 
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
@@ -273,8 +271,8 @@ def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, st
         return "", ""
     values = {place: figure.median for place, figure in rates.values.items() if place[0] != place[1]}
     some = next(figure for place, figure in rates.values.items() if place[0] != place[1])
-    matrix = Matrix(values, len(rates.devices), some.unit, arrow_meaning(some.better), CELL_WITH_LABEL)
-    width = _LEFT + max(matrix.edge + 2, LEGEND_WIDTH)
+    matrix = heat.Matrix(values, len(rates.devices), some.unit, arrow_meaning(some.better), heat.CELL_WITH_LABEL)
+    width = _LEFT + max(matrix.edge + 2, heat.LEGEND_WIDTH)
     height = _HEAD + _ABOVE + matrix.edge + _BELOW
     is_right = picture.width + _GAP + width <= _WIDEST
     x, y = (picture.width + _GAP - MARGIN, MARGIN) if is_right else (MARGIN, picture.height + _GAP - MARGIN)
@@ -286,7 +284,7 @@ def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, st
     picture.labels.append(Text(x, y + HEAD_SIZE + 18, subtitle, 12.0, Tone.MUTED))
     description = f"{rates.title}, {subtitle}: {_in_words(rates, values)}"
     drawn = matrix.drawn("peers", rates.title, description, _labels(rates, matrix.side))
-    return f'<g transform="translate({number(x)} {number(y + _HEAD)})">{drawn.text}</g>', description
+    return f'<g transform="translate({heat.number(x)} {heat.number(y + _HEAD)})">{drawn.text}</g>', description
 
 
 def _shown(peers: Sequence[PeerRates]) -> PeerRates | None:
@@ -297,18 +295,18 @@ def _shown(peers: Sequence[PeerRates]) -> PeerRates | None:
 
 
 def _labels(rates: PeerRates, side: float) -> Iterator[str]:
-    if side < CELL_WITH_LABEL:
+    if side < heat.CELL_WITH_LABEL:
         return
     for at, device in enumerate(rates.devices):
         name = clean(device.label)
         row = name if text_width(name, _LABEL) <= _LABEL_ROOM else str(device.number)
-        yield text(-6, (at + 0.5) * side + 4, row, "tick", "end")
+        yield heat.text(-6, (at + 0.5) * side + 4, row, "tick", "end")
         short = name if text_width(name, _LABEL) <= side - 3 else str(device.number)
         if text_width(short, _LABEL) <= side - 2:
-            yield text((at + 0.5) * side, -6, short, "tick")
+            yield heat.text((at + 0.5) * side, -6, short, "tick")
 
 
-def _in_words(rates: PeerRates, values: dict[Place, float]) -> str:
+def _in_words(rates: PeerRates, values: dict[heat.Place, float]) -> str:
     unit = next(iter(rates.values.values())).unit
     (low, high) = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
     names = [clean(device.label) for device in rates.devices]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, Population, SocketMemory
 from seatrial.model.spelling import count, cpu_list, show, show_transfers
-from seatrial.report.drawing.labels import clean, model_name, several
+from seatrial.report.drawing.geometry import clean, model_name, several
 from seatrial.report.drawing.scene import Line, Modules, Part, Slot, Tone
 
 OUTER = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA})

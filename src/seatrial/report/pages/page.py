@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.analysis.answer.answer import answer_of_study
+from seatrial.analysis.answer.answer import answer_of_comparisons, answer_of_study
+from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.results.history import FigureHistory
 from seatrial.model.spelling import count, few_names, show, written
-from seatrial.model.study.result import StudyResult, Trial
+from seatrial.model.study.result import Compared, StudyResult, Trial
 from seatrial.profiler.profile import Profile
 from seatrial.report.charts.distributions import Recorded
 from seatrial.report.histories import history_article
@@ -18,8 +19,17 @@ from seatrial.report.pages.view import TrialView, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
 from seatrial.report.studies.answer_words import answer_sentence
-from seatrial.report.studies.article import Article, Head, alarm, article, no_record, outcome_counts, whole_page
-from seatrial.report.studies.best_of_words import needed_words
+from seatrial.report.studies.article import (
+    Article,
+    Head,
+    Section,
+    alarm,
+    article,
+    no_record,
+    outcome_counts,
+    whole_page,
+)
+from seatrial.report.studies.best_of_words import needed_words, outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.experiments import experiment_sections, published_sections
 from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
@@ -146,3 +156,28 @@ def _title(trials: Sequence[Trial], studies: Sequence[StudyResult], profiles: Se
     if len(trials) == 1:
         return f"Sea trial of {trials[0].machine.name or 'a machine'}"
     return f"Sea trials of {len(trials)} machines"
+
+
+_ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."
+
+
+def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = None) -> str:
+    """The whole file as text. `screen` is None if no screen was made."""
+    lines = [answer_sentence(answer_of_comparisons(compared))] if compared else []
+    sections = comparison_sections(compared, "s1", no_record)
+    if screen is not None:
+        lines.append(outlier_headline(screen))
+        context = {"lines": outlier_lines(screen), "table": outlier_table(screen.outliers) if screen.outliers else None}
+        sections.append(Section("outliers", "Outliers", "outliers", context))
+    name = _name(compared)
+    head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))
+    return whole_page(name, [article("s1", head, sections, is_alone=True)])
+
+
+def _name(compared: Sequence[Compared]) -> str:
+    bases = dict.fromkeys(one.baseline for one in compared)
+    if not compared:
+        return "Outlier screen"
+    if len(compared) == 1:
+        return f"{compared[0].candidate} against {compared[0].baseline}"
+    return f"{len(compared)} candidates against {next(iter(bases)) if len(bases) == 1 else 'their baselines'}"

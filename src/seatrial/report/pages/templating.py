@@ -103,6 +103,21 @@ class Cell(Frozen):
     tone: str = ""
     is_code: bool = False
 
+    @classmethod
+    def amount(cls, value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> Cell:
+        """A quantity; NO_VALUE if it is not known."""
+        return cls(NO_VALUE) if value is None else cls(show(value, unit, digits, binary=binary), value)
+
+    @classmethod
+    def number(cls, number: int | None) -> Cell:
+        """A number of things."""
+        return cls(NO_VALUE) if number is None else cls(str(number), number)
+
+    @classmethod
+    def share(cls, share: float | None) -> Cell:
+        """A share in percent."""
+        return cls(NO_VALUE) if share is None else cls(show_percent(share), share)
+
 
 class Column(Frozen):
     """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width."""
@@ -112,6 +127,10 @@ class Column(Frozen):
     is_upright: bool = False
 
 
+Cells = Sequence[Cell | str]
+"""A row; a text is a cell of it."""
+
+
 class Table(Frozen):
     """Rows with column headings. `caption` describes the table; the first cell of a row is its heading."""
 
@@ -119,9 +138,17 @@ class Table(Frozen):
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
 
+    @classmethod
+    def of(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table:
+        """A table of titles and cells, which may be texts."""
+        cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
+        return cls(caption, headings(*columns), cells)
 
-Cells = Sequence[Cell | str]
-"""A row; a text is a cell of it."""
+    @classmethod
+    def if_any(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table | None:
+        """The table; None without rows."""
+        made = cls.of(caption, columns, rows)
+        return made if made.rows else None
 
 
 def headings(*titles: str | Column) -> list[Column]:
@@ -129,36 +156,9 @@ def headings(*titles: str | Column) -> list[Column]:
     return [Column(one) if isinstance(one, str) else one for one in titles]
 
 
-def table(caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table:
-    """A table of rows."""
-    cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
-    return Table(caption, headings(*columns), cells)
-
-
-def table_if_any(caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table | None:
-    """The table; None without rows."""
-    made = table(caption, columns, rows)
-    return made if made.rows else None
-
-
 def right(*titles: str) -> list[Column]:
     """The headings of columns of numbers, which are on the right."""
     return [Column(title, numeric=True) for title in titles]
-
-
-def amount(value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> Cell:
-    """The cell of a quantity; of one that is not known, an empty one."""
-    return Cell(NO_VALUE) if value is None else Cell(show(value, unit, digits, binary=binary), value)
-
-
-def counted(number: int | None) -> Cell:
-    """The cell of a number of things."""
-    return Cell(NO_VALUE) if number is None else Cell(str(number), number)
-
-
-def percentage(share: float | None) -> Cell:
-    """The cell of a share."""
-    return Cell(NO_VALUE) if share is None else Cell(show_percent(share), share)
 
 
 MEDIAN_COLUMNS = right("Median", "95 % interval")
@@ -167,7 +167,7 @@ MEDIAN_COLUMNS = right("Median", "95 % interval")
 
 def median_cells(figure: FigureResult) -> tuple[Cell, str]:
     """The cells of a figure's median and its interval, or why there is none."""
-    return amount(figure.median, figure.unit, 4), interval_text(figure)
+    return Cell.amount(figure.median, figure.unit, 4), interval_text(figure)
 
 
 def interval_text(figure: FigureResult) -> str:

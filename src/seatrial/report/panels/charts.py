@@ -19,7 +19,7 @@ from seatrial.report.charts.pairs import device_pairs, rank_pairs
 from seatrial.report.charts.repeats import repeats_in_time
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.sweep import over_a_number
-from seatrial.report.pages.templating import Cells, table
+from seatrial.report.pages.templating import Cells, Table
 from seatrial.report.pages.view import BenchmarkView, TrialView
 
 Context = Mapping[str, Any]
@@ -132,7 +132,7 @@ def _unmeasured(view: TrialView) -> Context | None:
                 name = f"{benchmark.name} ({row.settings})" if row.settings else benchmark.name
                 reason = row.result.outcome.reason or "no reason recorded"
                 rows.append((name, benchmark.question, state.value, reason))
-    return {"table": table("Not measured", ["Benchmark", "Question", "State", "Reason"], rows)} if rows else None
+    return {"table": Table.of("Not measured", ["Benchmark", "Question", "State", "Reason"], rows)} if rows else None
 
 
 UNMEASURED_PANEL = Panel("unmeasured", "Not measured, and why", _unmeasured)

@@ -16,17 +16,7 @@ from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Na
 from seatrial.model.spelling import NO_VALUE, cpu_list, few_names, show, show_transfers
 from seatrial.report.drawing import machine_svg_fragment
 from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, walk
-from seatrial.report.pages.templating import (
-    Cell,
-    Cells,
-    Table,
-    counted,
-    headings,
-    percentage,
-    right,
-    table,
-    table_if_any,
-)
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
 from seatrial.report.panels.path_matrix import matrix
@@ -50,7 +40,7 @@ def bindings_table(machine: Machine) -> Table | None:
         numa = NO_VALUE if binding.numa is None else str(binding.numa)
         rows.append([few_names(devices, _MOST_NAMED), numa, cpu_list(binding.cpus or ()), *shown])
     columns = headings("Device", *right("NUMA"), "CPUs", "numactl", "Open MPI", "Slurm")
-    return table("Bindings for each device", columns, rows)
+    return Table.of("Bindings for each device", columns, rows)
 
 
 _LINKS = "pcie"
@@ -104,9 +94,9 @@ def _devices(machine: Machine, folds: Sequence[Fold]) -> Table | None:
     rows = [_device_row(device, depth, links.get(device.id)) for device, depth in _outside(folds, 0)]
     columns = headings("Device", "Kind", "Address", *right("NUMA"))
     if not links:
-        return table_if_any("Devices", columns, [row[: len(columns)] for row in rows])
+        return Table.if_any("Devices", columns, [row[: len(columns)] for row in rows])
     columns += right("Link capability", "Trained", "Share", "Measured")
-    return table_if_any("Devices and their links towards the processor, per direction", columns, rows)
+    return Table.if_any("Devices and their links towards the processor, per direction", columns, rows)
 
 
 def _outside(folds: Sequence[Fold], depth: int) -> Iterator[tuple[Device, int]]:
@@ -132,7 +122,7 @@ def _device_row(device: Device, depth: int, link: Link | None) -> Cells:
     rates = [Cell(show(rate, "B/s"), rate) for rate in (link.capable_Bps, link.trained_Bps)]
     share = link.trained_Bps / link.capable_Bps if link.capable_Bps and link.trained_Bps else None
     measured = "not measured" if link.measured_Bps is None else show(link.measured_Bps, "B/s")
-    return [*cells, *rates, "" if share is None else percentage(share), measured]
+    return [*cells, *rates, "" if share is None else Cell.share(share), measured]
 
 
 def _memory(machine: Machine) -> Table | None:
@@ -141,9 +131,9 @@ def _memory(machine: Machine) -> Table | None:
         channels = ["?" if known is None else str(known) for known in (socket.populated_channels, socket.channels)]
         size = Cell(show(socket.capacity_bytes, "B", binary=True), socket.capacity_bytes)
         speeds = [show_transfers(socket.configured_MTps), show_transfers(socket.rated_MTps)]
-        rows.append([str(number), counted(socket.dimms), size, " of ".join(channels), *speeds])
+        rows.append([str(number), Cell.number(socket.dimms), size, " of ".join(channels), *speeds])
     columns = headings("Socket", *right("Modules", "Capacity", "Populated channels", "Configured", "Rated"))
-    return table_if_any(f"Memory modules: {machine.memory.verdict.value} ({machine.memory.why})", columns, rows)
+    return Table.if_any(f"Memory modules: {machine.memory.verdict.value} ({machine.memory.why})", columns, rows)
 
 
 def _limits(machine: Machine) -> Table | None:
@@ -151,7 +141,7 @@ def _limits(machine: Machine) -> Table | None:
         (name, Cell(show(limit.value, limit.unit), limit.value), limit.basis.value, limit.derivation)
         for name, limit in _folded_limits(machine.limits)
     ]
-    return table_if_any("Limits of this machine", ["Limit", *right("Value"), "Basis", "Derivation"], rows)
+    return Table.if_any("Limits of this machine", ["Limit", *right("Value"), "Basis", "Derivation"], rows)
 
 
 def _folded_limits(limits: Sequence[NamedLimit]) -> Iterator[tuple[str, Limit]]:

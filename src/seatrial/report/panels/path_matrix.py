@@ -8,7 +8,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine, Path
 from seatrial.model.spelling import count, cpu_list, few_names
 from seatrial.report.intervals import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
-from seatrial.report.pages.templating import Cell, Cells, Column, Table, headings, table
+from seatrial.report.pages.templating import Cell, Cells, Column, Table, headings
 
 _MOST = 48
 """With more devices the matrix is too large to read."""
@@ -87,7 +87,7 @@ def _table(machine: Machine, names: Sequence[str], classes: Mapping[tuple[str, s
         cells = [classes.get((name, other), Cell(UNKNOWN, tone="path-unknown")) for other in names]
         details = [Cell(about[name][column] or UNKNOWN, tone="detail") for column in filled]
         rows.append([name + aliases, *cells, *details])
-    return table("Paths between GPUs and adapters", columns, rows)
+    return Table.of("Paths between GPUs and adapters", columns, rows)
 
 
 def _about(machine: Machine, name: str) -> tuple[str, str]:

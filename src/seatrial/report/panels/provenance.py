@@ -8,7 +8,7 @@ from typing import Any
 from seatrial.analysis.rules.case import finite_numbers
 from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
-from seatrial.report.pages.templating import Cells, Table, counted, headings, right, table_if_any
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
 
@@ -54,7 +54,7 @@ def _conditions(view: TrialView) -> Table | None:
             rows.append(
                 [
                     benchmark.labels[result.id],
-                    counted(len(seen)),
+                    Cell.number(len(seen)),
                     _span(finite_numbers(entry.get("load_1m") for entry in seen), "{:.1f}"),
                     show_percent(max(steal)) if steal else NO_VALUE,
                     _clocks(seen),
@@ -64,7 +64,7 @@ def _conditions(view: TrialView) -> Table | None:
             )
     numbers = right("Repeats", "Load", "Highest steal", "Clock")
     columns = headings("Experiment", *numbers, "CPUs of the threads", "Notes of the program")
-    return table_if_any("Conditions during the runs", columns, rows)
+    return Table.if_any("Conditions during the runs", columns, rows)
 
 
 def _notes(seen: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -130,7 +130,7 @@ def _disagreements(machine: Machine) -> Table | None:
         for disagreement in machine.disagreements()
         for fact in disagreement.facts
     ]
-    return table_if_any("Disagreements between sources", ["Fact", "Value", "Source"], rows)
+    return Table.if_any("Disagreements between sources", ["Fact", "Value", "Source"], rows)
 
 
 def _facts(machine: Machine) -> Table | None:
@@ -145,7 +145,7 @@ def _facts(machine: Machine) -> Table | None:
     caption = f"Every fact and its source ({len(rows)})"
     if len(rows) > _MOST_FACTS:
         caption = f"The first {_MOST_FACTS} of {len(rows)} facts; `seatrial discover --format json` prints all of them"
-    return table_if_any(caption, ["Device", "Fact", "Value", "Kind", "Source"], rows[:_MOST_FACTS])
+    return Table.if_any(caption, ["Device", "Fact", "Value", "Kind", "Source"], rows[:_MOST_FACTS])
 
 
 PROVENANCE_PANEL = Panel("provenance", "Provenance", _context)

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.diagnosis.cpu_words import (
-    NOT_KNOWN,
-    RANKS_WAIT,
-    cpus_words,
-    others_words,
-    quota_words,
-    ready_words,
-    steal_words,
-)
+from seatrial.diagnosis import cpu_words
 from seatrial.model.spelling import count, show, show_percent, show_range
 from seatrial.model.units import Unit
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
@@ -86,16 +78,16 @@ def _whole(one: Diagnosis, signal: Signal, what: str) -> str:
 def _waited(one: Diagnosis, why: str) -> str:
     ran = one.value(Signal.CPU_TIME)
     span = _span(one)
-    got = "" if ran is None else f" and had {cpus_words(round(ran, 2))}{'' if span else ' on average'}"
+    got = "" if ran is None else f" and had {cpu_words.cpus_words(round(ran, 2))}{'' if span else ' on average'}"
     of = "its time"
     if span:
         of = f"the time from {span} after the start ({show_percent(one.share)} of all its time)"
-    ready = ready_words(upper(rank_words(one)), f"{_percent(one, Signal.RUN_DELAY)} of {of}")
-    return f"{ready}{got}: {why}. {RANKS_WAIT}."
+    ready = cpu_words.ready_words(upper(rank_words(one)), f"{_percent(one, Signal.RUN_DELAY)} of {of}")
+    return f"{ready}{got}: {why}. {cpu_words.RANKS_WAIT}."
 
 
 def _crowd(one: Diagnosis) -> str:
-    ranks, cpus = _whole(one, Signal.RANKS_ON_NODE, "rank"), cpus_words(number_of(one, Signal.CPUS))
+    ranks, cpus = _whole(one, Signal.RANKS_ON_NODE, "rank"), cpu_words.cpus_words(number_of(one, Signal.CPUS))
     if number_of(one, Signal.RANKS_ON_NODE) > number_of(one, Signal.CPUS):
         return f"{ranks} share {cpus}"
     busy = number_of(one, Signal.BUSY_THREADS)
@@ -107,23 +99,23 @@ def _bound(one: Diagnosis) -> str:
 
 
 def _quota(one: Diagnosis) -> str:
-    return quota_words(number_of(one, Signal.QUOTA), _percent(one, Signal.THROTTLED))
+    return cpu_words.quota_words(number_of(one, Signal.QUOTA), _percent(one, Signal.THROTTLED))
 
 
 def _steal(one: Diagnosis) -> str:
-    of = cpus_words(number_of(one, Signal.CPUS))
-    return steal_words(f"{number_of(one, Signal.STEAL_SHARE):.2f} of {of}")
+    of = cpu_words.cpus_words(number_of(one, Signal.CPUS))
+    return cpu_words.steal_words(f"{number_of(one, Signal.STEAL_SHARE):.2f} of {of}")
 
 
 def _others(one: Diagnosis) -> str:
-    of = cpus_words(number_of(one, Signal.CPUS))
-    return others_words(f"{number_of(one, Signal.OTHERS_CPUS):.2f}", of)
+    of = cpu_words.cpus_words(number_of(one, Signal.CPUS))
+    return cpu_words.others_words(f"{number_of(one, Signal.OTHERS_CPUS):.2f}", of)
 
 
 def _not_known_cpu(one: Diagnosis) -> str:
     if one.value(Signal.OTHERS_CPUS) is None:
-        return NOT_KNOWN
-    return f"{NOT_KNOWN} ({_others(one)}, {_steal(one)})"
+        return cpu_words.NOT_KNOWN
+    return f"{cpu_words.NOT_KNOWN} ({_others(one)}, {_steal(one)})"
 
 
 def _slowest(one: Diagnosis) -> str:
@@ -356,7 +348,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.CPU_QUOTA: _quota,
     Cause.STEAL: _steal,
     Cause.OTHER_PROCESSES: _others,
-    Cause.NO_CPU: lambda _: NOT_KNOWN,
+    Cause.NO_CPU: lambda _: cpu_words.NOT_KNOWN,
     Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, which computes longest",
     Cause.SERIAL_IO: lambda one: f"waiting for {rank_words(one)}, which reads and writes",
     Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which is blocked outside MPI",

@@ -8,23 +8,14 @@ from pathlib import PurePosixPath
 from seatrial.model.spelling import NO_VALUE, count, show
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
-from seatrial.report.pages.templating import Cell, Cells, amount, counted, headings, right, table
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.profile import words
 from seatrial.report.profile.charts.calls import calls_chart, calls_table, sizes_charts, wall_time_chart
 from seatrial.report.profile.charts.over_time import io_charts, io_table, lanes_over_time, share_over_time
 from seatrial.report.profile.charts.ranks import matrix_chart, rank_charts
 from seatrial.report.profile.io_words import IO_RULE, io_lines
 from seatrial.report.profile.node_words import node_sections
 from seatrial.report.profile.place_words import path_words, share_words, site_module, site_words
-from seatrial.report.profile.words import (
-    BOUND_RULE,
-    WAITING_RULE,
-    balance_line,
-    cpu_line,
-    diagnosis_lines,
-    headline,
-    next_experiment,
-    trust_lines,
-)
 from seatrial.report.studies.article import Article, Head, Section, article, chart_section, tables_section, whole_page
 
 _TOP_CALLS = 5
@@ -42,7 +33,7 @@ def profile_page(profiles: Sequence[Profile]) -> str:
 def profile_article(profile: Profile, number: int, *, is_alone: bool) -> Article:
     """One program. `number` counts the profiles of the page from 1; `is_alone`: nothing else is on the page."""
     ident = f"p{number}"
-    head = Head("Profile", _name(profile), [headline(profile)], about=_about(profile))
+    head = Head("Profile", _name(profile), [words.headline(profile)], about=_about(profile))
     return article(ident, head, _sections(profile, ident), is_alone=is_alone)
 
 
@@ -67,24 +58,24 @@ def _sections(profile: Profile, ident: str) -> list[Section]:
     about = "How large the messages are: many small ones are latency-bound, few large ones bandwidth-bound."
     sections += chart_section("sizes", "Message sizes", about, sizes_charts(profile, ident))
     about = "Whether the ranks share the work evenly."
-    line = balance_line(profile)
+    line = words.balance_line(profile)
     sections += chart_section("ranks", "Ranks", about, rank_charts(profile, ident), [f"{line}."] if line else [])
     sections += node_sections(profile)
     about = "Which ranks send to each other, and how much leaves the node."
     sections += chart_section("matrix", "Traffic between ranks", about, [matrix_chart(profile, ident)])
     sections += [_sites(profile)] if profile.callsites else []
-    return [*sections, tables_section("next", "What to try next", next_experiment(profile).replace("`", ""))]
+    return [*sections, tables_section("next", "What to try next", words.next_experiment(profile).replace("`", ""))]
 
 
 def _why(profile: Profile) -> list[Section]:
-    lines = diagnosis_lines(profile)
-    if lines and cpu_line(profile):
-        lines = [*lines, f"{cpu_line(profile)}."]
+    lines = words.diagnosis_lines(profile)
+    if lines and words.cpu_line(profile):
+        lines = [*lines, f"{words.cpu_line(profile)}."]
     return [tables_section("why", "What takes the time", lines=lines)] if lines else []
 
 
 def _trust(profile: Profile) -> Section:
-    lines = trust_lines(profile)
+    lines = words.trust_lines(profile)
     weak = [line for line in lines if line.is_weak]
     text = "No known limitations" if not weak else count(len(weak), "limitation")
     context = {"headline": text, "lines": lines, "is_weak": bool(weak)}
@@ -96,7 +87,7 @@ def _wall(profile: Profile, ident: str) -> list[Section]:
         return []
     about = "How the ranks spent their time. Better balance could save the MPI time above the best."
     charts = [wall_time_chart(profile, ident), calls_chart(profile, ident)]
-    rule = f"{BOUND_RULE} {WAITING_RULE}" if profile.measured_calls[0] else BOUND_RULE
+    rule = f"{words.BOUND_RULE} {words.WAITING_RULE}" if profile.measured_calls[0] else words.BOUND_RULE
     calls, left_out = calls_table(profile, _TOP_CALLS), len(profile.calls) - _TOP_CALLS
     return [
         *chart_section("wall", "Where the wall time goes", about, charts),
@@ -124,10 +115,10 @@ def _sites(profile: Profile) -> Section:
                 site_words(one),
                 one.call,
                 Cell(share_words(share), share),
-                amount(one.time_s, "s"),
-                counted(one.count),
-                amount(one.bytes, "B"),
-                counted(one.ranks),
+                Cell.amount(one.time_s, "s"),
+                Cell.number(one.count),
+                Cell.amount(one.bytes, "B"),
+                Cell.number(one.ranks),
                 ", ".join(frame.function for frame in one.frames[1:]) or NO_VALUE,
                 f"{site_module(one)}+{one.offset:#x}" if one.module else NO_VALUE,
                 *[path_words(one) or NO_VALUE] * has_paths,
@@ -136,5 +127,5 @@ def _sites(profile: Profile) -> Section:
     numbers = right("Of wall", "Time", "Calls", "Bytes", "Ranks")
     columns = headings("Called at", "Call", *numbers, "Inlined in", "Program or library", *["Path"] * has_paths)
     about = "The places that call MPI, by time. Line numbers require debug information (-g) in the program."
-    made, left_out = table("Call sites by time", columns, rows), len(profile.callsites) - len(rows)
+    made, left_out = Table.of("Call sites by time", columns, rows), len(profile.callsites) - len(rows)
     return tables_section("sites", "Call sites", about, [made], left_out=left_out)

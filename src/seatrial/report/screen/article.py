@@ -11,23 +11,9 @@ from seatrial.model.spelling import NO_VALUE, count, few_names, show
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.model.units import duration
 from seatrial.report.charts.repeats import moment
-from seatrial.report.pages.templating import Cell, Cells, Table, amount, counted, headings, right, table
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.screen import words
 from seatrial.report.screen.pictures import distribution, node_map, pair_map
-from seatrial.report.screen.words import (
-    MOST_NAMED,
-    about,
-    also,
-    by_how_much,
-    classes_sentence,
-    figure_name,
-    grouped,
-    headline,
-    is_count,
-    not_seen_again_sentence,
-    off_by,
-    parameters_of,
-    value_of_fact,
-)
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
 from seatrial.report.studies.best_of_words import confidence_words
 
@@ -47,7 +33,7 @@ def job_table(jobs: Sequence[JobRow]) -> Table:
                 job.batch_id or NO_VALUE,
                 job.where,
                 job.host or NO_VALUE,
-                counted(job.nodes),
+                Cell.number(job.nodes),
                 moment(job.submitted_s) if job.submitted_s else NO_VALUE,
                 _time(job.wait_s),
                 _time(job.ran_s),
@@ -58,7 +44,7 @@ def job_table(jobs: Sequence[JobRow]) -> Table:
         )
     times = right("Waited", "Ran", "Node-hours")
     columns = headings("Job", "Where", "First node", *right("Nodes"), "Submitted (UTC)", *times, "State", "Measured")
-    return table("Jobs", columns, rows)
+    return Table.of("Jobs", columns, rows)
 
 
 def job_lines(jobs: Sequence[JobRow]) -> list[str]:
@@ -93,16 +79,16 @@ _IDENT = "cluster"
 
 def cluster_article(found: Screen, name: str, jobs: Sequence[JobRow]) -> Article:
     """The screen under a name. `jobs` are those that measured it."""
-    lines = [headline(found), *(classes_sentence(one) for one in found.classes[:4])]
-    lines += [not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
+    lines = [words.headline(found), *(words.classes_sentence(one) for one in found.classes[:4])]
+    lines += [words.not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
     lines += [_not_screened(found)] if found.not_screened else []
-    head = Head("Cluster", name, lines, about=about(found))
+    head = Head("Cluster", name, lines, about=words.about(found))
     return article(_IDENT, head, list(_sections(found, jobs)), is_alone=True)
 
 
 def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
     if found.odd:
-        groups = grouped(found.odd)
+        groups = words.grouped(found.odd)
         findings = [_finding(group) for group in groups[:_MOST_FINDINGS]]
         rest = [one for group in groups[_MOST_FINDINGS:] for one in group][:_MOST_LISTED]
         context: dict[str, Any] = {"findings": findings, "table": _odd_table(rest) if rest else None, "more": len(rest)}
@@ -144,12 +130,12 @@ def _finding(group: Sequence[Odd]) -> dict[str, Any]:
     one = group[0]
     return {
         "kind": one.kind.value,
-        "by": off_by(one),
-        "of": "errors" if is_count(one) else "from the others",
-        "title": f"{one.what}: {figure_name(one.benchmark, one.figure)}",
-        "settings": parameters_of(one),
-        "said": f"{by_how_much(one)}.",
-        "also": [f"{text}." for text in also(group)],
+        "by": words.off_by(one),
+        "of": "errors" if words.is_count(one) else "from the others",
+        "title": f"{one.what}: {words.figure_name(one.benchmark, one.figure)}",
+        "settings": words.parameters_of(one),
+        "said": f"{words.by_how_much(one)}.",
+        "also": [f"{text}." for text in words.also(group)],
         "remedy": one.remedy,
         "is_command": one.remedy.startswith("scontrol "),
     }
@@ -179,11 +165,15 @@ def _most_telling_first(found: Screen) -> list[tuple[FigureOverNodes, list[Odd]]
 def _odd_table(odd: Sequence[Odd]) -> Table:
     rows: list[Cells] = []
     for one in odd:
-        values = [amount(one.value, one.unit), amount(one.usual, one.unit), Cell(off_by(one), one.ratio)]
-        named = [one.kind.value, one.what, figure_name(one.benchmark, one.figure)]
+        values = [
+            Cell.amount(one.value, one.unit),
+            Cell.amount(one.usual, one.unit),
+            Cell(words.off_by(one), one.ratio),
+        ]
+        named = [one.kind.value, one.what, words.figure_name(one.benchmark, one.figure)]
         rows.append([*named, *values, confidence_words(one.sureness)])
     numbers = right("Value", "Others", "Difference", "Confidence")
-    return table("Further odd ones", ["Kind", "Which", "Figure", *numbers], rows)
+    return Table.of("Further odd ones", ["Kind", "Which", "Figure", *numbers], rows)
 
 
 def _facts(found: Screen) -> Table:
@@ -191,13 +181,13 @@ def _facts(found: Screen) -> Table:
     for fact in found.facts_that_differ[:_MOST_LISTED]:
         usual, *others = fact.values
         listed = "; ".join(
-            f"{value_of_fact(fact.fact, one.value)} on {len(one.nodes)}: {few_names(one.nodes, MOST_NAMED)}"
+            f"{words.value_of_fact(fact.fact, one.value)} on {len(one.nodes)}: {few_names(one.nodes, words.MOST_NAMED)}"
             for one in others[:6]
         )
         more = f"; {len(others) - 6} more values" if len(others) > 6 else ""
-        value = value_of_fact(fact.fact, usual.value)
-        rows.append([fact.fact, value, counted(len(usual.nodes)), listed + more])
-    return table("Facts on which nodes differ", ["Fact", "Most have", *right("Nodes"), "Others"], rows)
+        value = words.value_of_fact(fact.fact, usual.value)
+        rows.append([fact.fact, value, Cell.number(len(usual.nodes)), listed + more])
+    return Table.of("Facts on which nodes differ", ["Fact", "Most have", *right("Nodes"), "Others"], rows)
 
 
 def _counters(found: Screen) -> dict[str, Any]:
@@ -205,14 +195,14 @@ def _counters(found: Screen) -> dict[str, Any]:
     rows: list[Cells] = []
     for one in found.link_counts[:_MOST_LISTED]:
         counter = LINK_COUNTERS[one.counter]
-        rows.append([one.node, one.port, one.counter, counted(one.grew_by), counter.kind.value, counter.meaning])
+        rows.append([one.node, one.port, one.counter, Cell.number(one.grew_by), counter.kind.value, counter.meaning])
     left_out = len(found.link_counts) - len(rows)
     lines = [
         "Links that are in full use discard and wait; errors mean that data arrived damaged, or that a link failed."
     ]
     lines += [f"{count(left_out, 'counter')} more: `--format json` has all."] if left_out else []
     columns = headings("Node", "Port", "Counter", *right("Grew by"), "Kind", "Meaning")
-    return {"table": table("Counters that grew while the cluster was measured", columns, rows), "lines": lines}
+    return {"table": Table.of("Counters that grew while the cluster was measured", columns, rows), "lines": lines}
 
 
 def _nodes(found: Screen) -> dict[str, Any]:
@@ -231,10 +221,10 @@ def _nodes(found: Screen) -> dict[str, Any]:
             tone = "verdict-slower" if (node, figure.benchmark, figure.figure) in odd else ""
             row.append(NO_VALUE if value is None else Cell(show(value, figure.unit), value, tone=tone))
         rows.append(row)
-    columns = headings("Node", "Switch", *right(*(figure_name(one.benchmark, one.figure) for one in figures)))
+    columns = headings("Node", "Switch", *right(*(words.figure_name(one.benchmark, one.figure) for one in figures)))
     left_out = len(found.nodes) - len(nodes)
     lines = [f"{count(left_out, 'node')} with nothing odd: left out here; `--format json` has all."] if left_out else []
-    return {"table": table("Medians of each node", columns, rows), "lines": lines}
+    return {"table": Table.of("Medians of each node", columns, rows), "lines": lines}
 
 
 def cluster_page(found: Screen, jobs: Sequence[JobRow] = ()) -> str:

@@ -11,7 +11,7 @@ from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.units import budget_for, duration
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.templating import Table, headings, right, table
+from seatrial.report.pages.templating import Table, headings, right
 from seatrial.report.studies.effect import UNDECIDED, change_words, effect_of, signed, signed_words
 
 _MOST_NAMED = 4
@@ -246,4 +246,4 @@ def outlier_table(outliers: Sequence[Outlier]) -> Table:
     """A row per outlier."""
     rows = [[text or NO_VALUE for text in outlier_row(one)] for one in outliers]
     columns = headings(*OUTLIER_COLUMNS[:2], *right(*OUTLIER_COLUMNS[2:]))
-    return table(f"{count(len(outliers), 'value')} far from the median of their peers", columns, rows)
+    return Table.of(f"{count(len(outliers), 'value')} far from the median of their peers", columns, rows)

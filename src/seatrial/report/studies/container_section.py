@@ -18,16 +18,7 @@ from seatrial.model.study.comparison import (
 )
 from seatrial.model.study.result import Compared
 from seatrial.report.pages.bars import overhead_bar
-from seatrial.report.pages.templating import (
-    Cell,
-    Cells,
-    amount,
-    counted,
-    headings,
-    interval_text,
-    right,
-    table_if_any,
-)
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, interval_text, right
 from seatrial.report.studies.article import Section, tables_section
 from seatrial.report.studies.effect import effect_words, overheads
 from seatrial.report.studies.verdicts import in_order_of_sizes
@@ -159,7 +150,7 @@ def _part(one: Compared) -> Mapping[str, object]:
     found = overheads([comparison for comparison, _ in named], [subject for _, subject in named])
     return {
         "title": f"{one.candidate} against {one.baseline}",
-        "facts": table_if_any("What differs", columns, fact_rows(one.containers)),
+        "facts": Table.if_any("What differs", columns, fact_rows(one.containers)),
         "alike": alike_line(one.containers),
         "overheads": [{"one": each, "bar": overhead_bar(each)} for each in found[:_MOST_ROWS]],
         "left_out": max(0, len(found) - _MOST_ROWS),
@@ -178,7 +169,7 @@ def start_sections(results: Sequence[ExperimentResult]) -> list[Section]:
         "several start at once; a bare start is the same program without a container. Warm: the files of the image are "
         "in memory; cold: they were dropped from it before each start."
     )
-    made = table_if_any("Time until a program runs", columns, rows)
+    made = Table.if_any("Time until a program runs", columns, rows)
     return [tables_section("starts", "What a start costs", about, [made])] if made is not None else []
 
 
@@ -193,8 +184,8 @@ def _start_row(one: ExperimentResult) -> Cells | None:
         str(parameters.get("cache", "warm")),
         Cell(str(at_once), float(at_once) if isinstance(at_once, int) else None),
         one.container,
-        amount(start.median, start.unit),
+        Cell.amount(start.median, start.unit),
         NO_VALUE if start.ci95 is None else interval_text(start),
-        NO_VALUE if bare is None else amount(bare.median, bare.unit),
-        counted(start.n_repeats),
+        NO_VALUE if bare is None else Cell.amount(bare.median, bare.unit),
+        Cell.number(start.n_repeats),
     ]

@@ -20,18 +20,7 @@ from seatrial.references.words import (
     value_text,
 )
 from seatrial.report.charts.distributions import Recorded
-from seatrial.report.pages.templating import (
-    Cell,
-    Cells,
-    Table,
-    counted,
-    headings,
-    median_cells,
-    percentage,
-    right,
-    table,
-    table_if_any,
-)
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, median_cells, right
 from seatrial.report.pages.view import nearest
 from seatrial.report.studies.article import Section, tables_section
 from seatrial.report.studies.verdicts import shared
@@ -52,7 +41,7 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
     context = {
         "held": [_held(results, benchmark) for benchmark in dict.fromkeys(r.experiment.benchmark for r in results)],
         "lost": _lost([result for result in results if not result.shown], names),
-        "table": table_if_any(caption, columns, rows[:_MOST_ROWS]),
+        "table": Table.if_any(caption, columns, rows[:_MOST_ROWS]),
         "is_folded": len(rows) > _MOST_UNFOLDED,
         "left_out": max(0, len(rows) - _MOST_ROWS),
     }
@@ -91,7 +80,7 @@ def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table |
         state = result.outcome.state.value
         why = result.outcome.reason or ("no figures" if result.outcome.is_ok else "no reason was recorded")
         rows.append([names[result.id], Cell(state.replace("_", " "), tone=f"outcome {state}"), why])
-    return table_if_any("Without a result", ["Experiment", "Outcome", "Why"], rows)
+    return Table.if_any("Without a result", ["Experiment", "Outcome", "Why"], rows)
 
 
 def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> Cells:
@@ -101,8 +90,8 @@ def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Reco
         name,
         f"{figure.name}{f' · {point}' if point else ''} {arrow(figure.better)}",
         *median_cells(figure),
-        counted(figure.n_repeats),
-        percentage(figure.fraction_of_limit),
+        Cell.number(figure.n_repeats),
+        Cell.share(figure.fraction_of_limit),
         Cell("record", href=link) if link else NO_VALUE,
     ]
 
@@ -163,7 +152,7 @@ def _table(source: Source) -> Table:
         tone = "remark-cell" if reference.contradicts else ""
         what = f"{reference.benchmark} {reference.figure}"
         rows.append([what, value, _with(reference), Cell(remark, tone=tone), reference.id])
-    return table(source.name, ["What", *right("Published"), "With", "Remark", "Reference"], rows)
+    return Table.of(source.name, ["What", *right("Published"), "With", "Remark", "Reference"], rows)
 
 
 def _with(reference: Reference) -> str:

@@ -9,42 +9,17 @@ from seatrial.analysis.answer.reaches import reaches_of
 from seatrial.model.spelling import NO_VALUE, arrow, label, show
 from seatrial.model.study.comparison import Difference
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
-from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs
-from seatrial.report.charts.efficiency import efficiency_chart, fit_chart
+from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import comparison_table, forest
-from seatrial.report.charts.in_order import drift_words, in_order
-from seatrial.report.charts.scaling import scaling_chart, scaling_table
+from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
 from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.templating import Cell, Cells, Table, counted, headings, right, table
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.article import Section, chart_section
-from seatrial.report.studies.best_of_words import (
-    best_of_figure,
-    best_of_headline,
-    best_of_lines,
-    contender_interval,
-    contender_name,
-    place_words,
-)
-from seatrial.report.studies.change_words import (
-    BREAKDOWN_COLUMNS,
-    BREAKDOWN_RULE,
-    breakdown_lines,
-    breakdown_sentence,
-    breakdown_title,
-    breakdowns_of,
-    change_lines,
-    part_row,
-)
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
-from seatrial.report.studies.scaling_words import (
-    crossing_words,
-    fit_words,
-    no_fit_words,
-    scaling_design,
-)
 from seatrial.report.studies.verdicts import headline, in_order_of_sizes, shared
 
 _MOST_UNFOLDED = 12
@@ -103,16 +78,22 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
 
 def _where(compared: Sequence[Compared]) -> list[Section]:
     """The breakdowns of a difference; empty if no probe recorded them."""
-    found = breakdowns_of(compared)
+    found = change_words.breakdowns_of(compared)
     lines: list[str] = []
     tables = []
     for one in found:
-        title = breakdown_title(one)
-        lines += [f"{title}: {breakdown_sentence(one)}.", *change_lines(one), *breakdown_lines(one)]
+        title = change_words.breakdown_title(one)
+        lines += [
+            f"{title}: {change_words.breakdown_sentence(one)}.",
+            *change_words.change_lines(one),
+            *change_words.breakdown_lines(one),
+        ]
         if one.whole is not None:
-            first, *numbers, last = map(str.capitalize, BREAKDOWN_COLUMNS)
-            tables.append(table(title, [first, *right(*numbers), last], map(part_row, (one.whole, *one.parts))))
-    context = {"about": BREAKDOWN_RULE, "tables": tables, "lines": lines}
+            first, *numbers, last = map(str.capitalize, change_words.BREAKDOWN_COLUMNS)
+            tables.append(
+                Table.of(title, [first, *right(*numbers), last], map(change_words.part_row, (one.whole, *one.parts)))
+            )
+    context = {"about": change_words.BREAKDOWN_RULE, "tables": tables, "lines": lines}
     return [Section("where", "Where the difference comes from", "breakdown", context)] if found else []
 
 
@@ -146,7 +127,7 @@ def _differences(
         cells = [Cell(difference.what, tone=tone), _side(difference.baseline), _side(difference.candidate)]
         more = [one.candidate] * several + [difference.follows_from] * follows
         rows.append([*cells, *more])
-    return table(caption, ["What", *sides, *["Follows from"] * follows], rows)
+    return Table.of(caption, ["What", *sides, *["Follows from"] * follows], rows)
 
 
 def _side(text: str | None) -> Cell:
@@ -171,8 +152,12 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
         (reach,) = reaches_of([result])
         makers: tuple[Callable[[ScalingResult, str], Chart | None], ...] = (scaling_chart, efficiency_chart, fit_chart)
         drawn = [maker(result, own) for maker in makers] if number <= _MOST_SCALING_CHARTS else []
-        lines = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
-        lines += [no_fit_words(result), result.note if result.fits else ""]
+        lines = [
+            scaling_words.scaling_design(result),
+            scaling_words.crossing_words(result),
+            *(scaling_words.fit_words(result, fit) for fit in result.fits),
+        ]
+        lines += [scaling_words.no_fit_words(result), result.note if result.fits else ""]
         parts.append(
             {
                 "subject": f"{result.benchmark} {result.figure}",
@@ -190,9 +175,9 @@ def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
     said: set[str] = set()
     parts = [
         {
-            "subject": best_of_figure(result),
-            "headline": best_of_headline(result) if len(results) > 1 else "",
-            "lines": said_once(best_of_lines(result), said),
+            "subject": best_of_words.best_of_figure(result),
+            "headline": best_of_words.best_of_headline(result) if len(results) > 1 else "",
+            "lines": said_once(best_of_words.best_of_lines(result), said),
             "table": _contenders(result),
         }
         for result in results
@@ -204,7 +189,7 @@ def _contenders(result: BestOfResult) -> Table:
     best = next((one.median for one in result.contenders if one.median is not None), None)
     rows: list[Cells] = []
     for place, one in enumerate(result.contenders):
-        name, repeats = contender_name(one, result.over), counted(one.n_repeats)
+        name, repeats = best_of_words.contender_name(one, result.over), Cell.number(one.n_repeats)
         if one.median is None:
             reason = Cell(one.reason or "no reason given", tone="remark-cell")
             rows.append([NO_VALUE, name, *[NO_VALUE] * 3, repeats, reason])
@@ -212,8 +197,10 @@ def _contenders(result: BestOfResult) -> Table:
         share = one.median / best if best else None
         median = Cell(f"{show(one.median, result.unit, 4)} {arrow(result.better)}", one.median)
         lead = Cell(NO_VALUE if share is None else f"{share:.3f}", share)
-        interval = contender_interval(result, one)
-        rows.append([counted(place + 1), name, median, interval, lead, repeats, place_words(result, place)])
+        interval = best_of_words.contender_interval(result, one)
+        rows.append(
+            [Cell.number(place + 1), name, median, interval, lead, repeats, best_of_words.place_words(result, place)]
+        )
     numbers = right("Median", "95 % interval", "vs. leader", "Repeats")
     columns = headings(*right("Place"), "Contender", *numbers, "Remark")
-    return table("All contenders, best first", columns, rows)
+    return Table.of("All contenders, best first", columns, rows)

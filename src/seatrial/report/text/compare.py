@@ -10,42 +10,14 @@ from seatrial.model.spelling import arrow, settings, show, show_alike, show_rang
 from seatrial.model.study.answer import Answer
 from seatrial.model.study.comparison import Breakdown, Comparison, Difference, Verdict
 from seatrial.model.study.result import BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
+from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import answer_line
 from seatrial.report.studies.article import outcome_counts
-from seatrial.report.studies.best_of_words import (
-    OUTLIER_COLUMNS,
-    best_of_figure,
-    best_of_lines,
-    contender_interval,
-    contender_name,
-    outlier_headline,
-    outlier_lines,
-    outlier_row,
-    place_words,
-)
-from seatrial.report.studies.change_words import (
-    BREAKDOWN_COLUMNS,
-    breakdown_lines,
-    breakdown_sentence,
-    breakdown_title,
-    breakdowns_of,
-    change_lines,
-    part_row,
-)
 from seatrial.report.studies.container_section import alike_line, cost_lines, fact_rows, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
 from seatrial.report.studies.experiments import published_lines
-from seatrial.report.studies.scaling_words import (
-    crossing_words,
-    efficiency_words,
-    fit_words,
-    no_fit_words,
-    scaling_design,
-    winning_parameters,
-    workers,
-)
 from seatrial.report.studies.verdicts import Statement, headline, in_order_of_sizes
 from seatrial.report.text.results import few, not_run, results_text
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, joined, plain, sentences, side_text
@@ -71,7 +43,7 @@ def compare_text(
     is_brief = detail is Detail.BRIEF
     blocks = [] if is_brief else _compared(compared, style, detail)
     if screen is not None:
-        blocks.append(_title(outlier_headline(screen), style) if is_brief else _outliers(screen, style))
+        blocks.append(_title(best_of_words.outlier_headline(screen), style) if is_brief else _outliers(screen, style))
     if compared:
         blocks.append(_answer(answer or answer_of_comparisons(compared), style))
     return joined(blocks) or "nothing to compare"
@@ -108,7 +80,7 @@ def _compared(compared: Sequence[Compared], style: Style, detail: Detail = Detai
         return []
     title = _title(headline(compared), style)
     where = [_containers(one, style) for one in compared if one.containers is not None]
-    where += [_breakdown(one, style) for one in breakdowns_of(compared)]
+    where += [_breakdown(one, style) for one in change_words.breakdowns_of(compared)]
     lost = dict.fromkeys(f"not compared: {text}" for one in compared for text in one.lost)
     left_out = "\n".join(sentences(lost, style, ""))
     is_empty = not any(one.comparisons for one in compared)
@@ -204,41 +176,48 @@ def _containers(one: Compared, style: Style) -> str:
 
 def _breakdown(one: Breakdown, style: Style) -> str:
     """Where the difference comes from: the sentence, then the parts."""
-    lines = [_title(f"Where the difference comes from: {breakdown_title(one)}", style)]
-    lines += sentences((f"{breakdown_sentence(one)}.", *change_lines(one)), style)
+    lines = [_title(f"Where the difference comes from: {change_words.breakdown_title(one)}", style)]
+    lines += sentences((f"{change_words.breakdown_sentence(one)}.", *change_words.change_lines(one)), style)
     if one.whole is not None:
-        rows = [list(BREAKDOWN_COLUMNS), *(part_row(part) for part in (one.whole, *one.parts))]
+        rows = [
+            list(change_words.BREAKDOWN_COLUMNS),
+            *(change_words.part_row(part) for part in (one.whole, *one.parts)),
+        ]
         lines.append(style.table([[plain(cell) for cell in row] for row in rows], has_head=True))
-    return "\n".join([*lines, *sentences(breakdown_lines(one), style)])
+    return "\n".join([*lines, *sentences(change_words.breakdown_lines(one), style)])
 
 
 def _scaling(result: ScalingResult, style: Style, said: set[str]) -> str:
     subject = f"{result.benchmark} {result.figure} over {result.along} ({result.kind} scaling)"
-    winners = winning_parameters(result)
+    winners = scaling_words.winning_parameters(result)
     rows = [[result.along, "median", "95 % interval", "speedup", "efficiency", ""]]
     rows += [
         _point(result, point, winners.get(point.workers, ""))
         for point in sorted(result.points, key=lambda p: p.workers)
     ]
     lost = [
-        f"no result at {workers(result, point.workers)}: {point.reason or 'no reason given'}"
+        f"no result at {scaling_words.workers(result, point.workers)}: {point.reason or 'no reason given'}"
         for point in result.points
         if point.value is None
     ]
-    texts = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
-    shown = (*lost, *said_once((*texts, no_fit_words(result)), said))
+    texts = [
+        scaling_words.scaling_design(result),
+        scaling_words.crossing_words(result),
+        *(scaling_words.fit_words(result, fit) for fit in result.fits),
+    ]
+    shown = (*lost, *said_once((*texts, scaling_words.no_fit_words(result)), said))
     return "\n".join([_title(subject, style), style.table(rows, has_head=True), *sentences(shown, style)])
 
 
 def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]:
     if point.value is None:
-        return [workers(result, point.workers), "no result"]
+        return [scaling_words.workers(result, point.workers), "no result"]
     return [
-        workers(result, point.workers),
+        scaling_words.workers(result, point.workers),
         f"{show(point.value, result.unit, 4)} {arrow(result.better)}",
         show_range(*point.ci95, result.unit, beside=point.value) if point.ci95 is not None else "no interval",
         "" if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95),
-        efficiency_words(result, point),
+        scaling_words.efficiency_words(result, point),
         plain(winner),
     ]
 
@@ -246,20 +225,23 @@ def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]
 def _best_of(result: BestOfResult, style: Style, said: set[str]) -> str:
     rows = []
     for place, one in enumerate(result.contenders):
-        name = plain(contender_name(one, result.over))
+        name = plain(best_of_words.contender_name(one, result.over))
         if one.median is None:
             rows.append(["-", name, f"no result: {plain(one.reason or 'no reason given')}"])
             continue
         value = f"{show(one.median, result.unit, 4)} {arrow(result.better)}"
-        interval, repeats = contender_interval(result, one), f"n={one.n_repeats}"
-        rows.append([str(place + 1), name, value, interval, repeats, place_words(result, place)])
-    texts = sentences(said_once(best_of_lines(result), said), style)
-    return "\n".join([_title(best_of_figure(result), style), style.table(rows), *texts])
+        interval, repeats = best_of_words.contender_interval(result, one), f"n={one.n_repeats}"
+        rows.append([str(place + 1), name, value, interval, repeats, best_of_words.place_words(result, place)])
+    texts = sentences(said_once(best_of_words.best_of_lines(result), said), style)
+    return "\n".join([_title(best_of_words.best_of_figure(result), style), style.table(rows), *texts])
 
 
 def _outliers(screen: ScreenResult, style: Style) -> str:
-    lines = [_title(outlier_headline(screen), style)]
+    lines = [_title(best_of_words.outlier_headline(screen), style)]
     if screen.outliers:
-        rows = [list(OUTLIER_COLUMNS), *([plain(cell) for cell in outlier_row(one)] for one in screen.outliers)]
+        rows = [
+            list(best_of_words.OUTLIER_COLUMNS),
+            *([plain(cell) for cell in best_of_words.outlier_row(one)] for one in screen.outliers),
+        ]
         lines.append(style.table(rows, has_head=True))
-    return "\n".join([*lines, *sentences(outlier_lines(screen), style)])
+    return "\n".join([*lines, *sentences(best_of_words.outlier_lines(screen), style)])

@@ -29,7 +29,7 @@ from seatrial.model.spelling import (
     show_transfers,
     surrounding,
 )
-from seatrial.report.charts.pair_matrix import short
+from seatrial.report.charts.heat import short
 from seatrial.report.folded_tree import Fold, fold, walk
 from seatrial.report.text.path_matrix import matrix_text
 from seatrial.report.text.terminal import PLAIN, Detail, Style, block, clean, joined, sentences
@@ -44,7 +44,8 @@ def links_text(machine: Machine, style: Style = PLAIN) -> list[str]:
     """A line for each measured link; empty without any. Neighbours with equal rates (eight GPUs) share a line, and so
     do the links from one GPU to switches."""
     measured = _with_bundles(machine, [link for link in machine.links if link.measured_Bps is not None])
-    alike = groupby(measured, key=lambda link: replace(link, a="", b=_kind(machine, link.b), source=_source(link)))
+    kinds = {device.id: device.kind.value for device in machine.devices}
+    alike = groupby(measured, key=lambda link: replace(link, a="", b=kinds.get(link.b, ""), source=_source(link)))
     rows = [_HEADINGS, *(_row(list(group)) for _, group in alike)]
     if len(rows) == 1:
         return []
@@ -90,11 +91,6 @@ def _row(group: Sequence[Link]) -> tuple[str, ...]:
     return clean(f"{ends} ({kind})"), *rates, "unknown" if share is None else show_percent(share), _source(first)
 
 
-def _kind(machine: Machine, end: str) -> str:
-    device = machine.device(end)
-    return "" if device is None else device.kind.value
-
-
 def _ends(link: Link) -> str:
     """Both ends; of PCIe only the lower one, which identifies the link."""
     return link.b if link.kind == PCIE else f"{link.a} - {link.b}"
@@ -118,11 +114,9 @@ def peers_text(rates: PeerRates) -> list[str]:
     cells = {place: short(figure.median / scale) for place, figure in rates.values.items()}
     width = max(map(len, (*cells.values(), *labels)))
     lead = max(map(len, labels))
-    lines = [f"  {'':<{lead}}  " + "  ".join(f"{label:>{width}}" for label in labels)]
-    for row, label in enumerate(labels):
-        values = (cells.get((row, column), "-") for column in range(len(labels)))
-        lines.append(f"  {label:<{lead}}  " + "  ".join(f"{value:>{width}}" for value in values))
-    return lines
+    rows = [("", labels)]
+    rows += [(label, [cells.get((row, k), "-") for k in range(len(labels))]) for row, label in enumerate(labels)]
+    return [f"  {label:<{lead}}  {'  '.join(f'{text:>{width}}' for text in texts)}" for label, texts in rows]
 
 
 def _medians(rates: PeerRates) -> list[float]:
@@ -285,13 +279,18 @@ def _limits(machine: Machine, style: Style) -> list[str]:
             groups[-1] = (first, named.name, named.limit)
         else:
             groups.append((named.name, named.name, named.limit))
-    labels = [first if first == last else f"{first} .. {last.removeprefix('pcie.')}" for first, last, _ in groups]
-    width = max((len(label) for label in labels), default=0)
-    lines: list[str] = []
-    for label, (_, _, limit) in zip(labels, groups, strict=True):
-        lead = f"  {clean(label):<{width}}  {show(limit.value, limit.unit):<14} "
-        lines += style.wrapped(clean(limit.derivation), lead)
-    return lines
+    rows = []
+    for first, last, limit in groups:
+        name = first if first == last else f"{first} .. {last.removeprefix('pcie.')}"
+        rows.append((name, show(limit.value, limit.unit), limit.derivation))
+    return _labelled(rows, style)
+
+
+def _labelled(rows: Sequence[tuple[str, str, str]], style: Style) -> list[str]:
+    """A line for each label, its value and a text, which is wrapped."""
+    width = max((len(label) for label, _, _ in rows), default=0)
+    leads = [(f"  {clean(label):<{width}}  {value:<14} ", text) for label, value, text in rows]
+    return [line for lead, text in leads for line in style.wrapped(clean(text), lead)]
 
 
 def _measured(machine: Machine, style: Style) -> list[str]:
@@ -308,11 +307,7 @@ def _measured(machine: Machine, style: Style) -> list[str]:
         for fact in statements
         if fact.kind is FactKind.MEASURED and not isinstance(fact.value, str)
     ]
-    width = max((len(label) for label, _, _ in found), default=0)
-    lines: list[str] = []
-    for label, value, source in found:
-        lines += style.wrapped(clean(source), f"  {clean(label):<{width}}  {value:<14} ")
-    return lines
+    return _labelled(found, style)
 
 
 def _settings(machine: Machine, style: Style) -> list[str]:

@@ -7,18 +7,8 @@ from typing import Any
 
 from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, chart, layer, quantity
-from seatrial.report.pages.templating import (
-    Cell,
-    Cells,
-    Table,
-    amount,
-    counted,
-    headings,
-    percentage,
-    right,
-    table,
-)
+from seatrial.report.charts import vega
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.profile.place_words import share_words
 from seatrial.report.profile.words import BOUND_WORDS, size_words, spread_words, typical_size, waiting_words
 
@@ -29,7 +19,7 @@ _PIXELS_OF_A_CHARACTER = 7.8
 _BEST, _BEYOND = "best", "above the best: waiting or contention"
 
 
-def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
+def wall_time_chart(profile: Profile, ident: str) -> vega.Chart | None:
     """Computing and MPI as shares of wall time, each with a line from the minimum to the maximum over ranks."""
     ranks = [one for one in profile.per_rank if one.wall_s > 0]
     if not ranks or profile.wall_s <= 0:
@@ -53,12 +43,12 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
     )
     ranges = {kind: f"{show_percent(min(own))} to {show_percent(max(own))}" for kind, own in kinds.items()}
     shares = [("MPI above the best", means["MPI"] * waiting), *means.items()]
-    rows = [(kind, percentage(share), ranges.get(kind, NO_VALUE)) for kind, share in reversed(shares)]
-    numbers = table(title, ["Part", *right("Of wall", "Range over ranks")], rows)
-    return chart(_spec(bars, spans, list(kinds)), f"{ident}-wall", title, caption, numbers)
+    rows = [(kind, Cell.share(share), ranges.get(kind, NO_VALUE)) for kind, share in reversed(shares)]
+    numbers = Table.of(title, ["Part", *right("Of wall", "Range over ranks")], rows)
+    return vega.chart(_spec(bars, spans, list(kinds)), f"{ident}-wall", title, caption, numbers)
 
 
-def calls_chart(profile: Profile, ident: str) -> Chart | None:
+def calls_chart(profile: Profile, ident: str) -> vega.Chart | None:
     """The calls with the most time, as bars of shares of wall time. None if there are none."""
     shown = [one for one in profile.calls[:_MOST] if one.time_s > 0]
     if not shown or profile.wall_s <= 0:
@@ -75,7 +65,7 @@ def calls_chart(profile: Profile, ident: str) -> Chart | None:
     caption += " Where waiting was measured, it replaces the estimate." if profile.measured_calls[0] else ""
     caption += f" {left} more calls are in the table." if left else ""
     spec = _spec(bars, [], [one.call for one in shown])
-    return chart(spec, f"{ident}-calls", title, caption, calls_table(profile))
+    return vega.chart(spec, f"{ident}-calls", title, caption, calls_table(profile))
 
 
 def calls_table(profile: Profile, most: int | None = None) -> Table:
@@ -87,10 +77,10 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
             [
                 one.call,
                 *(_share(one.time_s, of) for of in (profile.wall_s, profile.mpi_s)),
-                amount(one.time_s, "s"),
-                counted(one.count),
-                amount(one.mean_s, "s"),
-                amount(one.bytes, "B"),
+                Cell.amount(one.time_s, "s"),
+                Cell.number(one.count),
+                Cell.amount(one.mean_s, "s"),
+                Cell.amount(one.bytes, "B"),
                 spread_words([one.least_rank_s, one.most_rank_s]),
                 *[waiting_words(one) or NO_VALUE] * measured,
                 typical_size(profile.sizes, one) or NO_VALUE,
@@ -99,7 +89,7 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
         )
     numbers = ["Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks"]
     columns = headings("Call", *right(*numbers, *["Waiting, measured"] * measured), "Size", "Bound by")
-    return table("Calls by time", columns, rows)
+    return Table.of("Calls by time", columns, rows)
 
 
 def _share(time_s: float, of_s: float) -> Cell:
@@ -111,23 +101,23 @@ def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[s
     # The renderer does not know the width of the browser's font: reserve space for the longest name.
     axis = {"labelLimit": 260, "minExtent": _PIXELS_OF_A_CHARACTER * max(map(len, order)) + 8}
     y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": axis}
-    x = quantity("x", "% of wall time", stack="zero")
+    x = vega.quantity("x", "% of wall time", stack="zero")
     parts = list(dict.fromkeys(bar["part"] for bar in bars))
-    colours = {"computing": SERIES_COLOURS[2], _BEST: SERIES_COLOURS[0], _BEYOND: SERIES_COLOURS[1]}
+    colours = {"computing": vega.SERIES_COLOURS[2], _BEST: vega.SERIES_COLOURS[0], _BEYOND: vega.SERIES_COLOURS[1]}
     rows = [{**bar, "place": parts.index(bar["part"])} for bar in bars]
     layers = [
-        layer("bar", {"x": x, "y": y, **_stacked("part", parts, [colours[part] for part in parts])}, rows, size=14)
+        vega.layer("bar", {"x": x, "y": y, **_stacked("part", parts, [colours[part] for part in parts])}, rows, size=14)
     ]
     if spans:
         across = {"x": {"field": "x", "type": "quantitative"}, "x2": {"field": "x2"}, "y": y}
-        layers.append(layer("rule", across, spans, color="var(--paper)", strokeWidth=4))
-        layers.append(layer("rule", across, spans, color="var(--ink)", strokeWidth=1.5))
+        layers.append(vega.layer("rule", across, spans, color="var(--paper)", strokeWidth=4))
+        layers.append(vega.layer("rule", across, spans, color="var(--ink)", strokeWidth=1.5))
     return {"width": _WIDTH, "height": _ROW * len(order), "layer": layers}
 
 
 def _stacked(field: str, names: list[str], colours: list[str]) -> dict[str, Any]:
     """The encodings of the parts of a bar, in the order of their `place`."""
-    legend = {**STROKE_LEGEND, "symbolType": "square", "symbolSize": 120, "columns": 3}
+    legend = {**vega.STROKE_LEGEND, "symbolType": "square", "symbolSize": 120, "columns": 3}
     scale = {"domain": names, "range": colours}
     colour = {"field": field, "type": "nominal", "title": None, "scale": scale, "legend": legend}
     return {"color": colour, "order": {"field": "place", "type": "quantitative"}}
@@ -139,7 +129,7 @@ _MOST_ROWS = 60
 _OTHERS = "other calls"
 
 
-def sizes_charts(profile: Profile, ident: str) -> list[Chart]:
+def sizes_charts(profile: Profile, ident: str) -> list[vega.Chart]:
     """Two charts over the size: share of MPI time, and number of calls. Empty where no call has a size."""
     sizes = [one for one in profile.sizes if one.largest_B and one.count]
     if not sizes or not profile.trust.has_sizes:
@@ -150,8 +140,8 @@ def sizes_charts(profile: Profile, ident: str) -> list[Chart]:
     times = _sizes_spec("% of MPI time", sizes, lambda one: one.time_s * share)
     counts = _sizes_spec("calls", sizes, lambda one: one.count)
     return [
-        chart(times, f"{ident}-t", "Time by size", caption, numbers),
-        chart(counts, f"{ident}-n", "Calls by size", caption, numbers),
+        vega.chart(times, f"{ident}-t", "Time by size", caption, numbers),
+        vega.chart(counts, f"{ident}-n", "Calls by size", caption, numbers),
     ]
 
 
@@ -170,8 +160,8 @@ def _sizes_spec(axis: str, sizes: list[SizeTotals], value: Callable[[SizeTotals]
     x: dict[str, Any] = {"field": "size", "type": "ordinal", "title": "size", "sort": None}
     x["scale"] = {"domain": [_name(power) for power in powers]}
     x["axis"] = {"labelAngle": -45, "labelOverlap": True}
-    y = quantity("y", axis, axis={"tickCount": 5, "format": "~s"})
-    colours = [*SERIES_COLOURS[: len(named)], "var(--faint)"][: len(calls)]
+    y = vega.quantity("y", axis, axis={"tickCount": 5, "format": "~s"})
+    colours = [*vega.SERIES_COLOURS[: len(named)], "var(--faint)"][: len(calls)]
     return {
         "width": _WIDTH,
         "height": _HEIGHT,
@@ -190,8 +180,10 @@ def _table(profile: Profile, sizes: list[SizeTotals]) -> Table:
     rows: list[Cells] = []
     for one in sizes[:_MOST_ROWS]:
         shown = [Cell(size_words(one), one.size_B), _share(one.time_s, profile.mpi_s)]
-        times = [amount(one.time_s / one.count, "s"), amount(one.best_s, "s")]
-        rows.append([one.call, *shown, counted(one.count), amount(one.bytes, "B"), *times, BOUND_WORDS[one.bound]])
+        times = [Cell.amount(one.time_s / one.count, "s"), Cell.amount(one.best_s, "s")]
+        rows.append(
+            [one.call, *shown, Cell.number(one.count), Cell.amount(one.bytes, "B"), *times, BOUND_WORDS[one.bound]]
+        )
     left = f", the first {len(rows)} of {len(sizes)}" if len(sizes) > len(rows) else ""
     columns = headings("Call", *right("Size", "Of MPI", "Calls", "Bytes", "Mean", "Best"), "Bound by")
-    return table(f"Sizes by time{left}", columns, rows)
+    return Table.of(f"Sizes by time{left}", columns, rows)

@@ -7,36 +7,8 @@ from typing import Any
 from seatrial.model.spelling import NO_VALUE, display_scale, show
 from seatrial.profiler.profile import OverTime
 from seatrial.profiler.profile_io import ProfileIo
-from seatrial.report.charts.pair_matrix import (
-    CLASSES,
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    HeatScale,
-    cells,
-    legend,
-    rectangle,
-    svg,
-    text,
-)
-from seatrial.report.charts.vega import (
-    SERIES_COLOURS,
-    STROKE_LEGEND,
-    Chart,
-    between,
-    chart,
-    layer,
-    quantity,
-    series,
-)
-from seatrial.report.pages.templating import (
-    Cells,
-    Table,
-    amount,
-    counted,
-    percentage,
-    right,
-    table,
-)
+from seatrial.report.charts import heat, vega
+from seatrial.report.pages.templating import Cell, Cells, Table, right
 
 _WIDTH, _HEIGHT = 620, 190
 _LEFT, _TOP = 90.0, 12.0
@@ -46,7 +18,7 @@ _LABEL = 14.0
 _TICKS = 5
 
 
-def share_over_time(time: OverTime, ident: str) -> Chart | None:
+def share_over_time(time: OverTime, ident: str) -> vega.Chart | None:
     """The share of MPI of all ranks as a line, least and most of a rank as a band. None with fewer than two bins."""
     if len(time.mpi_s) < 2:
         return None
@@ -62,42 +34,42 @@ def share_over_time(time: OverTime, ident: str) -> Chart | None:
     caption = "The line is the share over all ranks, the band the range over ranks; "
     caption += f"bins of {show(time.width_s, 's')}."
     x = _since_start(time.width_s * len(time.mpi_s) / scale, unit)
-    y = quantity("y", "% of wall time in MPI", scale={"domain": [0, 100]})
-    band = layer("area", between(x, y), color="var(--band)", opacity=1, interpolate="step")
+    y = vega.quantity("y", "% of wall time in MPI", scale={"domain": [0, 100]})
+    band = vega.layer("area", vega.between(x, y), color="var(--band)", opacity=1, interpolate="step")
     spec = {
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": rows},
         "layer": [
             {**band, "transform": [{"filter": "isValid(datum.low)"}]},
-            layer("line", {"x": x, "y": y}, color=SERIES_COLOURS[0], strokeWidth=2, interpolate="step"),
+            vega.layer("line", {"x": x, "y": y}, color=vega.SERIES_COLOURS[0], strokeWidth=2, interpolate="step"),
         ],
     }
-    return chart(spec, f"{ident}-over-time", title, caption, _numbers(time))
+    return vega.chart(spec, f"{ident}-over-time", title, caption, _numbers(time))
 
 
 def _since_start(until: float, unit: str) -> dict[str, Any]:
     """The axis of time."""
     scale = {"domain": [0, until], "nice": False}
-    return quantity("x", f"{unit} since the first rank was started", axis={"grid": False}, scale=scale)
+    return vega.quantity("x", f"{unit} since the first rank was started", axis={"grid": False}, scale=scale)
 
 
 def _numbers(time: OverTime) -> Table:
     rows: list[Cells] = []
     for k, share in enumerate(time.shares):
-        shares = [percentage(one) for one in (share, time.least[k], time.most[k])]
-        rows.append([amount(k * time.width_s, "s"), *shares])
-    return table("Share of wall time in MPI by bin", right("From", "All ranks", "Least", "Most"), rows)
+        shares = [Cell.share(one) for one in (share, time.least[k], time.most[k])]
+        rows.append([Cell.amount(k * time.width_s, "s"), *shares])
+    return Table.of("Share of wall time in MPI by bin", right("From", "All ranks", "Least", "Most"), rows)
 
 
-def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
+def lanes_over_time(time: OverTime, ident: str) -> vega.Chart | None:
     """Rank by rank (or neighbours together) over time, coloured by the share of MPI. None for one lane."""
     if len(time.lanes) < 2 or len(time.mpi_s) < 2:
         return None
     bins, lanes = len(time.mpi_s), len(time.lanes)
     width, height = _LANES_WIDTH / bins, min(_LANE_TALLEST, _LANES_HEIGHT / lanes)
     edge = height * lanes
-    scale = HeatScale("1", tuple(100 * k / CLASSES for k in range(CLASSES + 1)))
+    scale = heat.HeatScale("1", tuple(100 * k / heat.CLASSES for k in range(heat.CLASSES + 1)))
     values = {
         (row, k): share * 100
         for row, lane in enumerate(time.lanes)
@@ -109,22 +81,22 @@ def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
     caption = "Colour is the share of wall time in MPI: a rank that differs computes more or less than the others."
     caption += " Neighbouring ranks are drawn together." if grouped else ""
     parts = [
-        rectangle(0, 0, _LANES_WIDTH, edge, "ground"),
-        cells(values, scale, width, height),
-        rectangle(0, 0, _LANES_WIDTH, edge, "frame"),
+        heat.rectangle(0, 0, _LANES_WIDTH, edge, "ground"),
+        heat.cells(values, scale, width, height),
+        heat.rectangle(0, 0, _LANES_WIDTH, edge, "frame"),
         *_lane_names(time, height),
         *_moments(time, edge),
-        legend(scale, 0, edge + 32, "% of wall time in MPI", len(values) < bins * lanes),
+        heat.legend(scale, 0, edge + 32, "% of wall time in MPI", len(values) < bins * lanes),
     ]
-    size = (_LEFT + max(_LANES_WIDTH + 20, LEGEND_WIDTH), _TOP + edge + 36 + LEGEND_HEIGHT)
-    picture = svg(f"{ident}-lanes", size, title, caption, parts, (_LEFT, _TOP))
-    return Chart(title, caption, picture, _lane_table(time))
+    size = (_LEFT + max(_LANES_WIDTH + 20, heat.LEGEND_WIDTH), _TOP + edge + 36 + heat.LEGEND_HEIGHT)
+    picture = heat.svg(f"{ident}-lanes", size, title, caption, parts, (_LEFT, _TOP))
+    return vega.Chart(title, caption, picture, _lane_table(time))
 
 
 def _lane_names(time: OverTime, height: float) -> list[str]:
     step = max(1, -(-round(_LABEL) // max(1, round(height))))
     return [
-        text(-6, (row + 0.5) * height + 4, _lane_name(time, row), "tick", "end")
+        heat.text(-6, (row + 0.5) * height + 4, _lane_name(time, row), "tick", "end")
         for row in range(0, len(time.lanes), step)
     ]
 
@@ -137,16 +109,16 @@ def _lane_name(time: OverTime, row: int) -> str:
 def _moments(time: OverTime, edge: float) -> list[str]:
     whole = time.width_s * len(time.mpi_s)
     at = [whole * k / _TICKS for k in range(_TICKS + 1)]
-    return [text(moment / whole * _LANES_WIDTH, edge + 15, show(moment, "s"), "tick") for moment in at]
+    return [heat.text(moment / whole * _LANES_WIDTH, edge + 15, show(moment, "s"), "tick") for moment in at]
 
 
 def _lane_table(time: OverTime) -> Table:
     rows: list[Cells] = []
     for row, lane in enumerate(time.lanes):
         known = [share for share in lane.shares if share is not None]
-        rows.append([_lane_name(time, row), *(percentage(end(known, default=None)) for end in (min, max))])
+        rows.append([_lane_name(time, row), *(Cell.share(end(known, default=None)) for end in (min, max))])
     caption = "Share of MPI by rank, in the lowest and highest bin"
-    return table(caption, ["Ranks", *right("Lowest bin", "Highest bin")], rows)
+    return Table.of(caption, ["Ranks", *right("Lowest bin", "Highest bin")], rows)
 
 
 _FILES_HEIGHT = 170
@@ -160,7 +132,7 @@ _ASKED, _DEVICES, _DISKS, _NFS = (
 _KINDS = (("read", "Reads over time"), ("written", "Writes over time"))
 
 
-def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[Chart]:
+def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[vega.Chart]:
     """Reading and writing, each with the ranks' own lines and those of their nodes. `until_s` is where the time axis
     ends: that of MPI over time. Empty where nothing is known over time."""
     if io.bins < 2 or not any(one.series for one in io.ranks):
@@ -191,7 +163,7 @@ def _busiest(io: ProfileIo, name: str) -> tuple[int, tuple[float, ...]] | None:
     return (one.rank, tuple(getattr(one.series, name))) if total > 0 else None
 
 
-def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> Chart:
+def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> vega.Chart:
     lines = _lines(io, what)
     names = list(lines)
     scale, unit = display_scale([until_s], "s")
@@ -202,11 +174,11 @@ def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> 
         for name, values in lines.items()
         for k, value in enumerate(values)
     ]
-    colour, dash = ({**one, "legend": STROKE_LEGEND} for one in series("line", names))
+    colour, dash = ({**one, "legend": vega.STROKE_LEGEND} for one in vega.series("line", names))
     # The sum is drawn first and widest: a line that is all of it is seen upon it.
     width = {**colour, "scale": {"domain": names, "range": [4, *[2] * (len(names) - 1)]}}
     x = _since_start(until_s / scale, unit)
-    y = quantity("y", f"{rate_unit} {what}", scale={"domainMin": 0})
+    y = vega.quantity("y", f"{rate_unit} {what}", scale={"domainMin": 0})
     spec = {
         "width": _WIDTH,
         "height": _FILES_HEIGHT,
@@ -215,14 +187,15 @@ def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> 
         "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "strokeWidth": width},
     }
     caption = f"Rates in bins of {show(io.width_s, 's')}, on the time axis of MPI over time."
-    return chart(spec, ident, title, caption, _file_numbers(io, title, lines))
+    return vega.chart(spec, ident, title, caption, _file_numbers(io, title, lines))
 
 
 def _file_numbers(io: ProfileIo, title: str, lines: dict[str, tuple[float, ...]]) -> Table:
     rows = [
-        [amount(k * io.width_s, "s"), *(amount(values[k], "B") for values in lines.values())] for k in range(io.bins)
+        [Cell.amount(k * io.width_s, "s"), *(Cell.amount(values[k], "B") for values in lines.values())]
+        for k in range(io.bins)
     ]
-    return table(f"{title}, bytes per bin", right("From", *map(str.capitalize, lines)), rows)
+    return Table.of(f"{title}, bytes per bin", right("From", *map(str.capitalize, lines)), rows)
 
 
 def io_table(io: ProfileIo) -> Table | None:
@@ -236,8 +209,13 @@ def io_table(io: ProfileIo) -> Table | None:
         values: Cells = [NO_VALUE for _ in named]
         if one.totals is not None:
             t = one.totals
-            reads = [amount(t.read_B, "B"), counted(t.read_calls), amount(t.device_read_B, "B")]
-            values = [*reads, amount(t.written_B, "B"), counted(t.write_calls), amount(t.device_written_B, "B")]
-        rows.append([counted(one.rank), one.host, *values])
+            reads = [Cell.amount(t.read_B, "B"), Cell.number(t.read_calls), Cell.amount(t.device_read_B, "B")]
+            values = [
+                *reads,
+                Cell.amount(t.written_B, "B"),
+                Cell.number(t.write_calls),
+                Cell.amount(t.device_written_B, "B"),
+            ]
+        rows.append([Cell.number(one.rank), one.host, *values])
     more = f", the first {len(rows)} of {len(io.ranks)}" if len(io.ranks) > len(rows) else ""
-    return table(f"Ranks by input and output{more}", [*right("Rank"), "Host", *right(*named)], rows)
+    return Table.of(f"Ranks by input and output{more}", [*right("Rank"), "Host", *right(*named)], rows)

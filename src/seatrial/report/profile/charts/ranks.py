@@ -9,22 +9,9 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import count, display_scale, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.profile import PairTable, Profile, RankTotals
-from seatrial.report.charts.pair_matrix import (
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    Place,
-    borders,
-    cells,
-    heat_scale,
-    legend,
-    names_of_hosts,
-    rectangle,
-    step_of_labels,
-    svg,
-    text,
-)
+from seatrial.report.charts import heat
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, chart, quantity
-from seatrial.report.pages.templating import Cells, Svg, Table, amount, counted, right, table
+from seatrial.report.pages.templating import Cell, Cells, Svg, Table, right
 
 _WIDTH, _HEIGHT = 620, 170
 _MOST_BARS = 128
@@ -108,14 +95,14 @@ def _table(ranks: Sequence[RankTotals]) -> Table:
     shown = order if len(order) <= _MOST_ROWS else [*order[: _MOST_ROWS // 2], *order[-_MOST_ROWS // 2 :]]
     rows: list[Cells] = []
     for one in shown:
-        times = [amount(value, "s", 4) for value in (one.wall_s, one.compute_s, one.mpi_s)]
-        sizes = [amount(value, "B") for value in (one.sent_B, one.received_B, one.collective_B)]
-        rows.append([counted(one.rank), one.host, *times, counted(one.calls), *sizes, one.state.value])
+        times = [Cell.amount(value, "s", 4) for value in (one.wall_s, one.compute_s, one.mpi_s)]
+        sizes = [Cell.amount(value, "B") for value in (one.sent_B, one.received_B, one.collective_B)]
+        rows.append([Cell.number(one.rank), one.host, *times, Cell.number(one.calls), *sizes, one.state.value])
     caption = "Ranks by compute time"
     if len(shown) < len(order):
         caption += f": the first and the last {_MOST_ROWS // 2} of {len(order)}"
     numbers = right("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "Collectives")
-    return table(caption, [*right("Rank"), "Host", *numbers, "End"], rows)
+    return Table.of(caption, [*right("Rank"), "Host", *numbers, "End"], rows)
 
 
 if TYPE_CHECKING:
@@ -164,7 +151,7 @@ def _order(profile: Profile) -> _Order:
     return _Order(groups, [host.get(group[0], "") for group in groups])
 
 
-def _values(profile: Profile, order: _Order) -> dict[Place, float]:
+def _values(profile: Profile, order: _Order) -> dict[heat.Place, float]:
     """(row, column) of groups -> bytes."""
     import numpy as np
 
@@ -203,31 +190,31 @@ def _off_node(profile: Profile) -> str:
     return f"{show_percent(leaves / total if total else 0.0)} of {show(total, 'B')} leave their node."
 
 
-def _drawn(values: dict[Place, float], order: _Order, ident: str, title: str, said: str) -> Svg:
+def _drawn(values: dict[heat.Place, float], order: _Order, ident: str, title: str, said: str) -> Svg:
     groups = len(order.groups)
     side = min(_LARGEST_CELL, _SIDE / groups)
     edge = side * groups
-    scale = heat_scale(list(values.values()), "B")
+    scale = heat.heat_scale(list(values.values()), "B")
     parts = [
-        rectangle(0, 0, edge, edge, "ground"),
-        cells(values, scale, side, side),
-        *borders(order.hosts, side, edge),
-        rectangle(0, 0, edge, edge, "frame"),
+        heat.rectangle(0, 0, edge, edge, "ground"),
+        heat.cells(values, scale, side, side),
+        *heat.borders(order.hosts, side, edge),
+        heat.rectangle(0, 0, edge, edge, "frame"),
         *_labels(order, side),
-        legend(scale, 0, edge + 16, "sent", False),
+        heat.legend(scale, 0, edge + 16, "sent", False),
     ]
-    size = (_LEFT + max(edge + 2, LEGEND_WIDTH), _TOP + edge + 20 + LEGEND_HEIGHT)
-    return svg(ident, size, title, said, parts, (_LEFT, _TOP))
+    size = (_LEFT + max(edge + 2, heat.LEGEND_WIDTH), _TOP + edge + 20 + heat.LEGEND_HEIGHT)
+    return heat.svg(ident, size, title, said, parts, (_LEFT, _TOP))
 
 
 def _labels(order: _Order, side: float) -> Iterator[str]:
-    step = step_of_labels(side, _LABEL)
+    step = heat.step_of_labels(side, _LABEL)
     longest = max(len(_name(group)) for group in order.groups) * 6.5 + 4
     for k in range(0, len(order.groups), step):
-        yield text(-6, (k + 0.5) * side + 4, _name(order.groups[k]), "tick", "end")
-    for k in range(0, len(order.groups), max(step, step_of_labels(side, longest))):
-        yield text((k + 0.5) * side, -6, _name(order.groups[k]), "tick")
-    yield from names_of_hosts(order.hosts, len(order.hosts), side, -24)
+        yield heat.text(-6, (k + 0.5) * side + 4, _name(order.groups[k]), "tick", "end")
+    for k in range(0, len(order.groups), max(step, heat.step_of_labels(side, longest))):
+        yield heat.text((k + 0.5) * side, -6, _name(order.groups[k]), "tick")
+    yield from heat.names_of_hosts(order.hosts, len(order.hosts), side, -24)
 
 
 def _name(group: Sequence[int]) -> str:
@@ -243,6 +230,6 @@ def _pairs_table(profile: Profile) -> Table:
     most = min(_MOST_PAIRS, len(pairs))
     chosen = np.argpartition(sent, len(pairs) - most)[len(pairs) - most :]
     order = sorted((int(k) for k in chosen), key=lambda k: (-int(sent[k]), k))
-    rows = [(str(src[k]), str(dst[k]), counted(pairs.count[k]), amount(int(sent[k]), "B")) for k in order]
+    rows = [(str(src[k]), str(dst[k]), Cell.number(pairs.count[k]), Cell.amount(int(sent[k]), "B")) for k in order]
     more = f", the first {len(rows)} of {len(pairs)}" if len(pairs) > len(rows) else ""
-    return table(f"Pairs by bytes{more}", right("From", "To", "Messages", "Bytes"), rows)
+    return Table.of(f"Pairs by bytes{more}", right("From", "To", "Messages", "Bytes"), rows)
