@@ -154,17 +154,6 @@ class ContainersJson(TypedDict):
     costs: Annotated[list[ContainerCostJson], GIVEN, "empty: no figure is clearly slower"]
 
 
-def containers_document(compared: Compared, contrast: ContainerContrast) -> Json:
-    """The document of one comparison whose sides differ in their container."""
-    return filled(
-        ContainersJson,
-        contrast,
-        baseline_name=compared.baseline,
-        candidate_name=compared.candidate,
-        costs=[filled(ContainerCostJson, one, said=cost_sentence(one, compared)) for one in contrast.costs],
-    )
-
-
 @shape(Answer)
 class AnswerJson(TypedDict):
     """The answer to the question: the sentence that the terminal and the page show too, and how much is undecided."""
@@ -257,7 +246,17 @@ def _parts(compared: Sequence[Compared], best_of: Sequence[BestOfResult], scalin
             for each, one in unintended_first(compared)
         ],
         "where": breakdowns_of(compared),
-        "containers": [containers_document(one, one.containers) for one in compared if one.containers is not None],
+        "containers": [
+            filled(
+                ContainersJson,
+                contrast,
+                baseline_name=one.baseline,
+                candidate_name=one.candidate,
+                costs=[filled(ContainerCostJson, cost, said=cost_sentence(cost, one)) for cost in contrast.costs],
+            )
+            for one in compared
+            if (contrast := one.containers) is not None
+        ],
         "scope": scopes(compared),
         "not_compared": list(dict.fromkeys(text for one in compared for text in one.lost)),
         "best_of": best_of,

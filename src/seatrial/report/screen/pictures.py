@@ -255,7 +255,8 @@ def _dots(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float) 
         if value not in marked:
             place = round((value - low) / (high - low) * _WIDTH / (2.2 * _DOT))
             piles.setdefault(place, []).append(item.name)
-    parts, last_end = [], -1e9
+    parts: list[str] = []
+    last_end = -1e9
     for place, names in sorted(piles.items()):
         at = min(place * 2.2 * _DOT, _WIDTH)
         step = min(2.2 * _DOT, (_HEIGHT - 18) / len(names))

@@ -122,19 +122,23 @@ def headline(compared: Sequence[Compared]) -> str:
 
 def verdict_sentence(comparison: Comparison) -> str:
     """The verdict with its interval, without a full stop: "B is 16 % higher [14, 18] than A"."""
+    is_decided = comparison.verdict is not Verdict.AMBIGUOUS
+    apart = "" if is_decided or not is_apart(comparison) else _apart_words(comparison)
+    text = sentence_of(comparison, effect_words(comparison), apart)
+    if is_decided:
+        return f"{text}{_contradiction(comparison)}"
+    return text if apart or _is_open(comparison) else f"{text}{_reach(comparison)}"
+
+
+def sentence_of(comparison: Comparison, change: str, apart: str) -> str:
+    """The verdict, the change and the two sides; `apart` is why sides that were measured apart have none, else ""."""
     base, candidate = short(comparison.baseline.name), short(comparison.candidate.name)
-    effect = effect_words(comparison)
     match comparison.verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            return f"{candidate} is {effect} than {base}{_contradiction(comparison)}"
+            return f"{candidate} is {change} than {base}"
         case Verdict.SAME | Verdict.EQUIVALENT:
-            alike = alike_words(comparison.verdict, comparison.margin)
-            return f"{candidate} and {base} are {alike}: {effect}{_contradiction(comparison)}"
-    if is_apart(comparison):
-        return f"no verdict on {candidate} against {base}: {_apart_words(comparison)}"
-    if _is_open(comparison):
-        return f"{candidate} against {base}: {effect}"
-    return f"{candidate} against {base}: {effect}{_reach(comparison)}"
+            return f"{candidate} and {base} are {alike_words(comparison.verdict, comparison.margin)}: {change}"
+    return f"no verdict on {candidate} against {base}: {apart}" if apart else f"{candidate} against {base}: {change}"
 
 
 def more_repeats(comparison: Comparison) -> str:

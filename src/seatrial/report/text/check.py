@@ -10,6 +10,7 @@ from seatrial.analysis.rules.devices import spans
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.spelling import count, cpu_list
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean, joined
+from seatrial.report.trial_verdict import findings_counted
 
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
 _TONES: dict[Severity, Tone] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "near"}
@@ -39,9 +40,7 @@ def check_text(
 
 
 def _summary(findings: Sequence[Finding], style: Style) -> str:
-    numbers = [(word, sum(f.severity is severity for f in findings)) for severity, word in _GROUPS]
-    counted = [count(number, word) for word, number in numbers if number]
-    return style.paint(", ".join(counted) or "no findings", "heading")
+    return style.paint(findings_counted(findings) or "no findings", "heading")
 
 
 def _word(finding: Finding, style: Style) -> str:
