@@ -26,7 +26,7 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.model.study.screen import Item, ItemFigure, LinkCount, PairFigure, ScreenInput
-from seatrial.report.documents.screen import screen_document
+from seatrial.report.documents.history import screen_document
 from seatrial.report.screen.article import cluster_page
 
 FIGURES = (

@@ -23,8 +23,8 @@ from seatrial.model.study.comparison import Stopped, Verdict
 from seatrial.model.study.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 from seatrial.references.loader import all_references
 from seatrial.report.documents.compare import compare_document
+from seatrial.report.pages.page import compare_page
 from seatrial.report.studies.answer_words import answer_line
-from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.studies.verdicts import subjects
 from seatrial.report.text.compare import compare_text, study_text
 from seatrial.stats.sequential import LOOKS, end_alpha

@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.analysis.network_fit import EAGER_B, ENVELOPE_B, fit_network, network_tables
 from seatrial.errors import UsageError
-from seatrial.report.profile.simgrid import host_file, platform_xml
+from seatrial.report.profile.trace_export import host_file, platform_xml
 
 SIZES = [1 << k for k in range(23)]
 SMOOTH = {size: 4e-7 + size / 2e10 for size in SIZES}

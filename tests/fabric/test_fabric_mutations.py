@@ -16,7 +16,7 @@ from machine.mutations import damaged
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import read_fabric
 from seatrial.fabric.parts import Text
-from seatrial.report.documents.fabric import fabric_document
+from seatrial.report.documents.check import fabric_document
 from seatrial.report.fabric_drawing import fabric_svg
 from seatrial.report.text.fabric import fabric_text
 

@@ -19,8 +19,7 @@ from seatrial.report.documents.check import check_document
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.documents.results import results_document
 from seatrial.report.drawing import machine_svg
-from seatrial.report.pages.page import page
-from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.pages.page import compare_page, page
 from seatrial.report.text.check import check_text
 from seatrial.report.text.compare import compare_text
 from seatrial.report.text.machine import machine_text

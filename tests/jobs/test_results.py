@@ -23,7 +23,7 @@ from seatrial.model.environment.site import Partition, Place, System
 from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record import Experiment
 from seatrial.plan.points import Point
-from seatrial.report.documents.jobs import jobs_document
+from seatrial.report.documents.plan import jobs_document
 
 RATES = noisy(5e9, 12)
 

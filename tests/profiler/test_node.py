@@ -22,10 +22,9 @@ from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.extension import EXTENSION_B, CounterKind
 from seatrial.profiler.tables.header import HEADER, OLD_VERSION
 from seatrial.profiler.tables.process_table import parse_table
-from seatrial.report.profile.counter_words import counter_lines
 from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.document import profile_document
-from seatrial.report.profile.node_words import memory_lines, openmp_lines
+from seatrial.report.profile.node_words import counter_lines, memory_lines, openmp_lines
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.place_words import region_faults, region_lines
 from seatrial.report.profile.remedy_words import remedy

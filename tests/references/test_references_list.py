@@ -13,7 +13,7 @@ from seatrial.cli.list import _list, print_references
 from seatrial.cli.options import Format, Output
 from seatrial.references.loader import all_references, shipped_references
 from seatrial.report.documents.list import references_document
-from seatrial.report.text.references import references_text
+from seatrial.report.text.list import references_text
 
 JSON = Output(output_format=Format.JSON)
 LIST = {"schema": "seatrial.list/1", "benchmarks": []}

@@ -16,9 +16,8 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.study.comparison import Comparison, Design, Stopped
 from seatrial.model.study.result import Compared, StudyResult
 from seatrial.report.documents.compare import compare_document, study_document
-from seatrial.report.pages.page import page
+from seatrial.report.pages.page import compare_page, page
 from seatrial.report.studies.answer_words import answer_sentence
-from seatrial.report.studies.compare_page import compare_page
 from seatrial.report.text.compare import compare_text, study_text
 
 SIDES = ("environment.mpi openmpi", "environment.mpi mpich")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from report.page_samples import GB, experiment, figure
 from report.page_samples_node import latency, thread_scaling
@@ -39,6 +40,14 @@ def test_a_setting_that_depends_on_the_threads_does_not_split_the_line():
     assert "array grows with threads, from 1 MiB to 4 MiB" in chart.caption
     (line,) = lines_over(view.benchmarks[0].measured, "threads")
     assert [x for x, _ in line.points] == [1.0, 2.0, 4.0]
+
+
+def test_a_figure_whose_repeats_depend_on_each_other_does_not_need_more_of_them():
+    results = scaling({1: 10, 2: 20, 4: 36})
+    dependent = [replace(one, figures=[replace(each, ci95=None) for each in one.figures]) for one in results]
+    view = view_of(*dependent)
+    (chart,) = over_a_number(view, view.benchmarks[0])
+    assert {row[3].text for row in chart.table.rows} == {"none: repeats depend on each other"}
 
 
 def test_a_setting_that_differs_at_one_number_of_threads_splits_the_line():

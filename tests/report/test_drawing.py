@@ -33,9 +33,8 @@ from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing import machine_svg, machine_svg_fragment
 from seatrial.report.drawing.build import build_scene
-from seatrial.report.drawing.labels import model_name, several, text_width, wrap
-from seatrial.report.drawing.rates import rate_of
-from seatrial.report.drawing.scene import Card, Grade, Hub, Scene
+from seatrial.report.drawing.geometry import model_name, several, text_width, wrap
+from seatrial.report.drawing.scene import Card, Grade, Hub, Scene, rate_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 TIMES = "\N{MULTIPLICATION SIGN}"

@@ -60,7 +60,9 @@ def test_the_matrix_has_a_row_for_each_gpu_and_fits_the_screen() -> None:
 
 def test_the_map_is_next_to_the_drawing_with_its_names_and_numbers() -> None:
     machine, peers = measured(eight_with_adapters())
-    root = ET.fromstring(machine_svg(machine, peers))
+    drawing = machine_svg(machine, peers)
+    root = ET.fromstring(drawing)
+    assert "Svg(" not in drawing, "the map is its text, not its description as an object"
     _, inner = root.iter(f"{SVG}svg")
     texts = [text.text for text in inner.iter(f"{SVG}text")]
     assert texts.count("gpu-3") == 2 and texts.count("240") == 2 * 4 * 3 + 1 and texts.count("18.0") == 2 * 16 + 1

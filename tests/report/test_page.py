@@ -31,7 +31,7 @@ from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.outcome import NO_TIME, Outcome, Stage
 from seatrial.model.study.result import NotMeasured, Trial
-from seatrial.report.charts.pair_matrix import CLASSES, heat_scale, legend
+from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_devices import roofline
 from seatrial.report.pages.fingerprint import fact_lines
 from seatrial.report.pages.page import page

@@ -31,11 +31,10 @@ from report.test_page import Outline, page_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.figure_result import ExperimentResult, ScreenResult
 from seatrial.model.study.comparison import Verdict
+from seatrial.report.charts.distributions import blocks, drift, in_order
 from seatrial.report.charts.forest import forest
-from seatrial.report.charts.in_order import blocks, drift, in_order
 from seatrial.report.pages.bars import overhead_bar
-from seatrial.report.pages.page import page
-from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.pages.page import compare_page, page
 from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.effect import effect_of, overheads
 from seatrial.report.studies.verdicts import subjects
@@ -333,7 +332,7 @@ def test_a_start_is_told_for_each_container_cache_and_number() -> None:
 
     pairs = [(cache, number) for cache in ("warm", "cold") for number in (1, 16)]
     (section,) = start_sections([start(*pair) for pair in pairs])
-    rows = [[cell.text for cell in row] for row in section.context["table"].rows]
+    rows = [[cell.text for cell in row] for row in section.context["tables"][0].rows]
     assert [row[:3] for row in rows] == [[cache, str(number), "app (Charliecloud)"] for cache, number in pairs]
     assert (
         rows[1][3].endswith(" ms")

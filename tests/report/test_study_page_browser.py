@@ -11,8 +11,7 @@ from report.study_samples import COMPARED, STUDIES
 from report.test_page_browser import HARNESS, PAPER, SCHEMES
 from usual import usually
 
-from seatrial.report.pages.page import page
-from seatrial.report.studies.compare_page import compare_page
+from seatrial.report.pages.page import compare_page, page
 
 pytestmark = pytest.mark.real
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.report.units import (
+from seatrial.model.spelling import (
     arrow,
     arrow_meaning,
     digits_to_tell,

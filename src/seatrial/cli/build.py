@@ -26,11 +26,11 @@ from seatrial.machine.live import discover_live
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
+from seatrial.model.spelling import show
 from seatrial.plan.points import Point, parse_settings, plan_points
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import study_points
 from seatrial.plan.targets import only_study, with_declared
-from seatrial.report.units import show
 
 
 @command("build")

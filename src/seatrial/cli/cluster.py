@@ -82,7 +82,7 @@ def _exec(
 @command("cluster status")
 def _status(out: Output) -> None:
     """Show nodes, links and processes."""
-    from seatrial.report.documents.cluster import cluster_document
+    from seatrial.report.documents.places import cluster_document
     from seatrial.report.text.places import cluster_text
 
     document = cluster_document(read_status(home_path(os.environ)))

@@ -13,13 +13,13 @@ from seatrial.cli.options import EquivalenceOption, FailOn, MarginOption, Output
 from seatrial.cli.output import message, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.compare import compare
+from seatrial.model.spelling import count
 from seatrial.model.study.comparison import Verdict
 from seatrial.model.study.result import Compared
 from seatrial.model.units import parse_share
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.studies.verdicts import session_verdict
 from seatrial.report.text.compare import compare_text
-from seatrial.report.units import count
 
 
 @command("compare")
@@ -50,7 +50,7 @@ def _compare(
         *sides, along=along, margin=share_of("--margin", margin), equivalence=share_of("--equivalence", equivalence)
     )
     if output is not None:
-        from seatrial.report.studies.compare_page import compare_page
+        from seatrial.report.pages.page import compare_page
 
         write_file(output, compare_page(found.compared, found.screen))
     out.show(

@@ -17,7 +17,7 @@ from seatrial.machine.live import discover_live
 from seatrial.places.images.make import make_image
 from seatrial.places.images.programs import Wanted
 from seatrial.plan.image_file import read_image_path
-from seatrial.report.documents.image import image_document
+from seatrial.report.documents.places import image_document
 from seatrial.report.export.image_recipes import RECIPES
 from seatrial.report.text.places import image_text
 

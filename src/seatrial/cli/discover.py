@@ -76,7 +76,7 @@ def _shown(found: Discovered, form: PictureFormat, style: Style, detail: Detail)
 
 def _shown_fabric(fabric: Fabric, form: PictureFormat, style: Style, detail: Detail) -> str:
     if form is PictureFormat.JSON:
-        from seatrial.report.documents.fabric import fabric_document
+        from seatrial.report.documents.check import fabric_document
 
         return json.dumps(fabric_document(fabric), indent=1, allow_nan=False)
     if form is PictureFormat.SVG:

@@ -18,15 +18,14 @@ from seatrial.cli.options import RESULTS, Amount, OutputOption
 from seatrial.cli.output import hide_warnings, message, write_bytes, write_file
 from seatrial.errors import UsageError
 from seatrial.model.results.figure_result import Exported, ExportedVerdict
+from seatrial.model.spelling import count
 from seatrial.model.study.result import StudyResult
 from seatrial.report.export.anonymous import Anonymizer
-from seatrial.report.export.csv_table import csv_text
 from seatrial.report.export.junit import junit_text
 from seatrial.report.export.markdown import markdown_text
 from seatrial.report.export.openmetrics import openmetrics_text
-from seatrial.report.export.parquet_table import parquet_bytes
+from seatrial.report.export.tables import csv_text, parquet_bytes
 from seatrial.report.studies.verdicts import verdict_rows
-from seatrial.report.units import count
 from seatrial.store.folder import ResultsFolder
 
 

@@ -16,7 +16,7 @@ from seatrial.jobs.request import Submission
 from seatrial.jobs.study_systems import places_for
 from seatrial.jobs.submitted import Sent, run_in_jobs
 from seatrial.jobs.where import Where
-from seatrial.report.documents.jobs import jobs_document
+from seatrial.report.documents.plan import jobs_document
 
 
 class Jobs(Options):

@@ -32,8 +32,7 @@ from seatrial.plan.site_in_force import at_site, site_environments, site_in_forc
 from seatrial.plan.targets import with_declared
 from seatrial.references.loader import all_references, own_file
 from seatrial.report.documents.list import Tools, list_document, references_document
-from seatrial.report.text.list import details_text, list_text, names_text, tools_text
-from seatrial.report.text.references import references_text
+from seatrial.report.text.list import details_text, list_text, names_text, references_text, tools_text
 from seatrial.report.text.terminal import Detail
 
 

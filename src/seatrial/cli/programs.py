@@ -18,10 +18,10 @@ from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
 from seatrial.interface.versus import refuse_missing, words_of
 from seatrial.model.benchmark.parameter import Value
+from seatrial.model.spelling import written
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.text.compare import compare_text
 from seatrial.report.text.terminal import clean
-from seatrial.report.units import written
 
 COMMAND = "command"
 """The benchmark that runs programs of the user."""

@@ -14,9 +14,9 @@ from seatrial.engine.lock_file import Holder, holders_text
 from seatrial.engine.ready import Fit, Listener, Progress
 from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
+from seatrial.model.spelling import settings
 from seatrial.model.units import duration
 from seatrial.plan.points import Point
-from seatrial.report.text.results import parameters_text
 
 if TYPE_CHECKING:
     from seatrial.cli.progress_bar import ProgressBar
@@ -111,5 +111,5 @@ def _named(point: Point) -> str:
     """The benchmark with what is not at its default."""
     defaults = {parameter.name: parameter.default for parameter in point.benchmark.parameters}
     set_ones = {name: value for name, value in point.parameters.items() if defaults.get(name) != value}
-    words = (point.benchmark.name, parameters_text(masked_parameters(set_ones)), choice_text(point.environment))
+    words = (point.benchmark.name, settings(masked_parameters(set_ones)), choice_text(point.environment))
     return " ".join(word for word in words if word)

@@ -24,8 +24,8 @@ from seatrial.cli.command import command
 from seatrial.cli.options import Amount
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError, did_you_mean
+from seatrial.model.spelling import count
 from seatrial.report.text.terminal import clean
-from seatrial.report.units import count
 from seatrial.store.folder import ResultsFolder
 
 

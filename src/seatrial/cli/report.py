@@ -13,8 +13,8 @@ from seatrial.cli.command import command
 from seatrial.cli.options import RESULTS, Amount
 from seatrial.cli.output import message, write_file
 from seatrial.interface.results import Results, results_of_folders
+from seatrial.model.spelling import count
 from seatrial.report.pages.page import page
-from seatrial.report.units import count
 
 
 @command("report")

@@ -22,7 +22,7 @@ from seatrial.cli.command import command
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.spelling import count
-from seatrial.report.documents.folders import folders_document
+from seatrial.report.documents.history import folders_document
 from seatrial.report.text.terminal import clean
 from seatrial.store.merging import Merged
 

@@ -21,7 +21,7 @@ from seatrial.jobs.screening import screen_system
 from seatrial.jobs.where import where_jobs_go
 from seatrial.model.study.screen import MARGIN
 from seatrial.model.units import parse_seconds
-from seatrial.report.documents.screen import screen_document
+from seatrial.report.documents.history import screen_document
 from seatrial.report.text.history import screen_text
 
 

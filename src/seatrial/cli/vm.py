@@ -98,7 +98,7 @@ def _discover(out: Output) -> None:
 @command("vm status")
 def _status(out: Output) -> None:
     """Show the guest."""
-    from seatrial.report.documents.guest import guest_document
+    from seatrial.report.documents.places import guest_document
     from seatrial.report.text.places import guest_text
 
     document = guest_document(read_guest_status(guest_home_path(os.environ)))

@@ -11,6 +11,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.environment.container import CONTAINER, NO_CONTAINER
 from seatrial.model.machine.fact import Fact, Facts
@@ -241,6 +242,26 @@ def surrounding(facts: Facts, name: str) -> str | None:
     """The name of the `hypervisor` or `container` that the machine runs in; None if there is none or it is unknown."""
     text = facts.text(name)
     return None if text in (None, "", "none") else text
+
+
+NO_VALUE = "\N{EN DASH}"
+"""The text of an empty cell."""
+
+
+def arrow(better: Better) -> str:
+    """Whether higher or lower is better, as one character."""
+    return "↑" if better is Better.HIGHER else "↓"
+
+
+def arrow_meaning(better: Better) -> str:
+    """The same in words, for screen readers."""
+    return f"{better.value} is better"
+
+
+def few_names(names: Sequence[object], most: int) -> str:
+    """The first names, and how many more: "a, b and 9 more"."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(map(str, names[:most]))}{more}"
 
 
 def _scale(value: float, unit: Unit, digits: int, binary: bool) -> tuple[float, str, str]:

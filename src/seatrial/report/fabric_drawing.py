@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import AdapterKind, Fabric, FabricLink
 from seatrial.model.machine.host_list import by_number, host_spans
-from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, label, moved, set_text
-from seatrial.report.drawing.labels import clean
+from seatrial.model.spelling import count, show
+from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, clean, label, moved, set_text
 from seatrial.report.drawing.render import document
 from seatrial.report.drawing.scene import Grade, Line, Tone
-from seatrial.report.units import count, show
+from seatrial.report.text.fabric import counts_of
 
 _DEEPEST = 6
 """Levels below this one are not divided further: a chain of switches is not a tree."""
@@ -78,6 +78,7 @@ class _Folder:
         self._near: dict[str, list[tuple[str, FabricLink]]] = {switch: [] for switch in known}
         self._nodes: dict[str, dict[str, None]] = {}
         self._unnamed: Counter[str] = Counter()
+        self._down: dict[str, list[FabricLink]] = {}
         for link in fabric.links:
             a, b = link.a.device, link.b.device
             if a in known and b in known:
@@ -85,10 +86,7 @@ class _Folder:
                 self._near[b].append((a, link))
             elif a in known:
                 self._add_end(a, b)
-        self._down: dict[str, list[FabricLink]] = {}
-        for link in fabric.links:
-            if link.a.device in known and link.b.device not in known:
-                self._down.setdefault(link.a.device, []).append(link)
+                self._down.setdefault(a, []).append(link)
 
     def _add_end(self, switch: str, device: str) -> None:
         adapter = self._fabric.adapter_by_id.get(device)
@@ -144,7 +142,16 @@ class _Folder:
         groups: dict[tuple[object, ...], list[Block]] = {}
         for block in sorted(blocks, key=lambda block: block.switches):
             groups.setdefault(block.shape, []).append(block)
-        found = [_merged(group) for group in groups.values()]
+        found = [
+            replace(
+                group[0],
+                number=len(group),
+                alike=tuple(name for block in group for name in block.switches),
+                above=frozenset().union(*(block.above for block in group)),
+                slow_above=frozenset().union(*(block.slow_above for block in group)),
+            )
+            for group in groups.values()
+        ]
         return tuple(sorted(found, key=lambda block: (-block.number, block.switches)))
 
     def _bundles(self, links: Iterable[FabricLink]) -> tuple[Bundle, ...]:
@@ -155,16 +162,6 @@ class _Folder:
         return tuple(
             Bundle(number, kind, rate or None, is_low) for (kind, rate, is_low), number in sorted(counts.items())
         )
-
-
-def _merged(group: Sequence[Block]) -> Block:
-    return replace(
-        group[0],
-        number=len(group),
-        alike=tuple(name for block in group for name in block.switches),
-        above=frozenset().union(*(block.above for block in group)),
-        slow_above=frozenset().union(*(block.slow_above for block in group)),
-    )
 
 
 def totals(blocks: Iterable[Block]) -> Mapping[str, int]:
@@ -234,7 +231,7 @@ def _is_low(block: Block) -> bool:
 def _draw(picture: Picture, block: Block, x: float, top: float, depth: int, *, is_folded: bool = False) -> _Drawn:
     """Draw a block with its parts. `is_folded`: it is in a block that stands for several."""
     below = _switch_rows(block, is_folded)
-    heights = [_height(title, lines, _WIDTH) for title, lines in below]
+    heights = [set_text(title, lines, _WIDTH - 2 * PAD)[1] + 2 * PAD for title, lines in below]
     row = max(heights)
     is_folded = is_folded or block.number > 1
     shown = _shown(block.parts, depth + 1)
@@ -343,10 +340,6 @@ def _line(bundle: Bundle) -> Line:
     return Line(text + (" (below capability)" if bundle.is_low else ""), Tone.WARNING if bundle.is_low else Tone.MUTED)
 
 
-def _height(title: str, lines: tuple[Line, ...], width: float) -> float:
-    return set_text(title, lines, width - 2 * PAD)[1] + 2 * PAD
-
-
 def _box(title: str, lines: tuple[Line, ...], x: float, y: float, kind: str, hint: str) -> Box:
     texts, height = set_text(title, lines, _WIDTH - 2 * PAD)
     return Box(x, y, _WIDTH, height + 2 * PAD, kind, hint, moved(texts, x + PAD, y + PAD))
@@ -355,12 +348,5 @@ def _box(title: str, lines: tuple[Line, ...], x: float, y: float, kind: str, hin
 def fabric_svg(fabric: Fabric) -> str:
     """The drawing as a separate SVG file, light and dark; the same fabric always gives the same text."""
     title = f"Fabric from {', '.join(fabric.sources)}"
-    about = ", ".join(
-        [
-            count(len(fabric.switches), "switch", "switches"),
-            count(len(fabric.levels), "level"),
-            count(len(fabric.nodes), "node"),
-            count(len(fabric.links), "link"),
-        ]
-    )
+    about = counts_of(fabric)
     return document(lay_out(title, about, fold_fabric(fabric)), title, about)

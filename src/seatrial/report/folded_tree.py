@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.links import links_above
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
-from seatrial.report.units import count, cpu_list, show
+from seatrial.model.spelling import count, cpu_list, show
 
 CPU_SIDE = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU})
 _FOLDED = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE})

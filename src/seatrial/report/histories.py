@@ -9,11 +9,11 @@ from typing import Any
 
 from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.results.history import Change, FigureHistory
+from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
 from seatrial.report.charts.distributions import padded_domain
-from seatrial.report.charts.vega import Chart, layer, render, text_layers
-from seatrial.report.pages.templating import Cell, Column, Table, headings, right
+from seatrial.report.charts.vega import Chart, chart, layer, quantity, text_layers
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
-from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
 
 FALSE_ALARMS = f"In a history without a change, one is named in at most {FALSE_ALARM_RATE:.0%} of cases."
 NOT_TESTED = "recorded to differ between the sessions before and after (whether it is the reason is not tested)"
@@ -57,12 +57,10 @@ _LEAST_HEIGHT = 0.02
 _MOST_SESSIONS = 300
 _MOST_NUMBERED = 20
 _NUMBER = {"baseline": "top", "align": "right", "dx": -3, "color": "var(--ink)"}
-_MS = 1e3
 
 
 def history_chart(one: FigureHistory, ident: str) -> Chart:
     """The medians of the sessions over time, the level between changes, and a band where each change happened."""
-    title = f"{one.figure} over time"
     caption = f"A dot is the median of a session; {arrow_meaning(one.better)} {arrow(one.better)}."
     if one.changes:
         caption += (
@@ -76,8 +74,9 @@ def history_chart(one: FigureHistory, ident: str) -> Chart:
             "the largest, and those at a change."
         )
     words = ". ".join([span_words(one), *(change_words(change, one) for change in one.changes)])
-    described = f"{caption} {words}. {'' if one.changes else no_change_words(one)}".strip()
-    return Chart(title, caption, render(_spec(one, drawn), f"{ident}-history", title, described), _table(one, drawn))
+    said = f"{words}. {'' if one.changes else no_change_words(one)}"
+    title = f"{one.figure} over time"
+    return chart(_spec(one, drawn), f"{ident}-history", title, caption, _table(one, drawn), said)
 
 
 def drawn_sessions(one: FigureHistory) -> list[int]:
@@ -93,34 +92,26 @@ def drawn_sessions(one: FigureHistory) -> list[int]:
 
 def _spec(one: FigureHistory, drawn: list[int]) -> dict[str, Any]:
     scale, unit = display_scale([session.median for session in one.sessions], one.unit)
-    points = [{"x": one.sessions[n].at * _MS, "y": one.sessions[n].median / scale} for n in drawn]
+    points = [{"x": one.sessions[n].at * 1e3, "y": one.sessions[n].median / scale} for n in drawn]
     values = [point["y"] for point in points]
     x: dict[str, Any] = {"field": "x", "type": "temporal", "title": None, "scale": {"type": "utc"}}
     x["axis"] = {"grid": False, "labelOverlap": True, "tickCount": 8}
-    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": f"{unit or 'ratio'} {arrow(one.better)}"}
-    y["scale"] = {"domain": padded_domain(min(values), max(values), _LEAST_HEIGHT), "nice": False, "zero": False}
-    y["axis"] = {"tickCount": 4, "format": "~g", "minExtent": 46}
+    domain = padded_domain(min(values), max(values), _LEAST_HEIGHT)
+    axis = {"tickCount": 4, "format": "~g", "minExtent": 46}
+    title = f"{unit or 'ratio'} {arrow(one.better)}"
+    y = quantity("y", title, scale={"domain": domain, "nice": False, "zero": False}, axis=axis)
+    across = {"x": x, "x2": {"field": "x2"}}
     changes = [
-        {"x": change.last_before * _MS, "x2": change.first_after * _MS, "text": str(number)}
+        {"x": change.last_before * 1e3, "x2": change.first_after * 1e3, "text": str(number)}
         for number, change in enumerate(one.changes, start=1)
     ]
     return {
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
-            {
-                "data": {"values": changes},
-                # The rim keeps a change visible whose sessions are minutes apart in a history of months.
-                "mark": {"type": "rect", "color": "var(--band)", "stroke": "var(--band)", "strokeWidth": 3},
-                "encoding": {"x": x, "x2": {"field": "x2"}},
-            },
-            layer(
-                "rule",
-                {"x": x, "x2": {"field": "x2"}, "y": y},
-                _levels(one, scale),
-                color="var(--ink)",
-                strokeWidth=1.2,
-            ),
+            # The rim keeps a change visible whose sessions are minutes apart in a history of months.
+            layer("rect", across, changes, color="var(--band)", stroke="var(--band)", strokeWidth=3),
+            layer("rule", {**across, "y": y}, _levels(one, scale), color="var(--ink)", strokeWidth=1.2),
             layer("point", {"x": x, "y": y}, points, filled=True, size=26, opacity=1, color="var(--accent)"),
             *text_layers(changes[:_MOST_NUMBERED], _NUMBER, x, {"value": 2}),
         ],
@@ -135,26 +126,20 @@ def _levels(one: FigureHistory, scale: float) -> list[dict[str, float]]:
     ends = [*(change.last_before for change in one.changes), one.sessions[-1].at]
     heights = [one.changes[0].before, *(change.after for change in one.changes)]
     return [
-        {"x": start * _MS, "x2": end * _MS, "y": height / scale}
+        {"x": start * 1e3, "x2": end * 1e3, "y": height / scale}
         for start, end, height in zip(starts, ends, heights, strict=True)
     ]
 
 
 def _table(one: FigureHistory, drawn: list[int]) -> Table:
     after = {change.index: number for number, change in enumerate(one.changes, start=1)}
-    columns = headings("Started (UTC)", right("Median"), right("Repeats"))
-    columns += [Column("First after change", numeric=True)] if after else []
-    rows = []
+    rows: list[Cells] = []
     for n in drawn:
         session = one.sessions[n]
-        cells = [
-            Cell(day(session.at)),
-            Cell(show(session.median, one.unit, 4), session.median),
-            Cell(str(session.n_repeats), session.n_repeats),
-        ]
-        cells += [Cell(str(after.get(n, NO_VALUE)))] if after else []
-        rows.append(cells)
-    return Table(f"Sessions of {one.figure}", columns, rows)
+        place = [str(after.get(n, NO_VALUE))] * bool(after)
+        rows.append([day(session.at), Cell.amount(session.median, one.unit, 4), Cell.number(session.n_repeats), *place])
+    columns = headings("Started (UTC)", *right("Median", "Repeats", *["First after change"] * bool(after)))
+    return Table.of(f"Sessions of {one.figure}", columns, rows)
 
 
 _MOST_UNFOLDED = 12
@@ -167,14 +152,8 @@ def history_article(found: Sequence[FigureHistory], name: str, *, is_alone: bool
     """The histories under a name. `is_alone`: nothing else is on the page."""
     ordered = sorted(found, key=lambda one: -max((change.first_after for change in one.changes), default=float("-inf")))
     parts = [_part(one, f"h{n}") for n, one in enumerate(ordered[:_MOST_DRAWN], start=1)]
-    sections = [
-        Section(
-            "history",
-            "Over time",
-            "history",
-            {"shown": parts[:_MOST_UNFOLDED], "folded": parts[_MOST_UNFOLDED:]},
-        )
-    ]
+    context: dict[str, Any] = {"shown": parts[:_MOST_UNFOLDED], "folded": parts[_MOST_UNFOLDED:]}
+    sections = [Section("history", "Over time", "history", context)]
     if len(ordered) > 1:
         left_out = len(ordered) - _MOST_LISTED
         lines = [f"{left_out} more are left out; `seatrial history FIGURE` shows one of them."] if left_out > 0 else []
@@ -190,22 +169,19 @@ def headline(found: Sequence[FigureHistory]) -> str:
         changes = found[0].changes
         if not changes:
             return _sentence(no_change_words(found[0]))
-        return f"{count(len(changes), 'change')}{', the latest' if len(changes) > 1 else ''}: {_latest(changes[-1])}"
+        last = changes[-1]
+        latest = f"{last.ratio - 1.0:+.1%} between {day(last.last_before)} and {day(last.first_after)}"
+        return f"{count(len(changes), 'change')}{', the latest' if len(changes) > 1 else ''}: {latest}"
     changed = sum(bool(one.changes) for one in found)
     return f"{changed} of {len(found)} figures changed" if changed else f"No change found in {len(found)} figures"
 
 
-def _latest(change: Change) -> str:
-    return f"{change.ratio - 1.0:+.1%} between {day(change.last_before)} and {day(change.first_after)}"
-
-
 def _about(found: Sequence[FigureHistory]) -> str:
     text = "A figure with its settings on one host; a new kernel, compiler or library continues its history. "
-    return f"{text}{FALSE_ALARMS}" + (
-        f" Of {len(found)} histories without a change, about {len(found) / 100:.0f} would have one."
-        if len(found) >= 100
-        else ""
-    )
+    text += FALSE_ALARMS
+    if len(found) >= 100:
+        text += f" Of {len(found)} histories without a change, about {len(found) / 100:.0f} would have one."
+    return text
 
 
 def _part(one: FigureHistory, ident: str) -> dict[str, Any]:
@@ -225,13 +201,12 @@ def subject(one: FigureHistory) -> str:
 
 def _change(change: Change, number: int, one: FigureHistory) -> dict[str, Any]:
     shown = change.differences[:_MOST_DIFFERENCES]
-    rows = [[Cell(each.what), _side(each.baseline), _side(each.candidate)] for each in shown]
+    rows = [(each.what, _side(each.baseline), _side(each.candidate)) for each in shown]
     left_out = len(change.differences) - len(shown)
-    note = f"{_sentence(NOT_TESTED)}:" if rows else f"{_sentence(NOTHING_ELSE)}."
     return {
         "line": f"{number}: {change_words(change, one)}.",
-        "note": note,
-        "table": Table("", headings("What", "Before", "After"), rows) if rows else None,
+        "note": f"{_sentence(NOT_TESTED)}:" if rows else f"{_sentence(NOTHING_ELSE)}.",
+        "table": Table.if_any("", ["What", "Before", "After"], rows),
         "more": f"And {left_out} more; `seatrial history --format json` lists all." if left_out > 0 else "",
     }
 
@@ -245,26 +220,18 @@ def _side(text: str | None) -> Cell:
 
 
 def _all(found: Sequence[FigureHistory]) -> Table:
-    columns = headings("Benchmark", "Figure", "Settings", "Host")
-    columns += [Column(name, numeric=True) for name in ("Sessions", "First", "Last")]
-    columns += [Column("Latest change (UTC)")]
-    rows = []
+    rows: list[Cells] = []
     for one in found:
-        first, last = one.sessions[0], one.sessions[-1]
-        latest = one.changes[-1] if one.changes else None
-        rows.append(
-            [
-                Cell(one.benchmark),
-                Cell(one.figure),
-                Cell(settings(one.parameters)),
-                Cell(one.host),
-                Cell(str(len(one.sessions)), len(one.sessions)),
-                Cell(show(first.median, one.unit), first.median),
-                Cell(show(last.median, one.unit), last.median),
-                Cell(f"{day(latest.first_after)} ({latest.ratio - 1.0:+.1%})" if latest else no_change_words(one)),
-            ]
-        )
-    return Table("All figures, the latest change first", columns, rows)
+        change = no_change_words(one)
+        if one.changes:
+            change = f"{day(one.changes[-1].first_after)} ({one.changes[-1].ratio - 1.0:+.1%})"
+        ends = [Cell.amount(session.median, one.unit) for session in (one.sessions[0], one.sessions[-1])]
+        named = [one.benchmark, one.figure, settings(one.parameters), one.host]
+        rows.append([*named, Cell.number(len(one.sessions)), *ends, change])
+    columns = headings(
+        "Benchmark", "Figure", "Settings", "Host", *right("Sessions", "First", "Last"), "Latest change (UTC)"
+    )
+    return Table.of("All figures, the latest change first", columns, rows)
 
 
 def history_page(found: Sequence[FigureHistory], figure: str) -> str:

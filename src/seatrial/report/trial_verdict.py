@@ -13,8 +13,8 @@ from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.results.outcome import NO_TIME
+from seatrial.model.spelling import count, show_percent
 from seatrial.model.study.result import Trial
-from seatrial.report.units import count, show_percent
 
 
 class Verdict(Frozen):
@@ -87,13 +87,8 @@ def _bare(text: str) -> str:
 
 
 def _explanation(findings: Sequence[Finding], tried: int, unjudged: int, not_measured: int) -> str:
-    severities = Counter(finding.severity for finding in findings)
-    counted = [
-        count(severities[severity], noun)
-        for severity, noun in ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
-        if severities[severity]
-    ]
-    text = f"Findings about the machine and the figures: {', '.join(counted)}." if counted else "No findings."
+    counted = findings_counted(findings)
+    text = f"Findings about the machine and the figures: {counted}." if counted else "No findings."
     if tried:
         text += (
             " An experiment is as expected if its checks hold, its repeats agree, and the best figure under the same "
@@ -104,3 +99,10 @@ def _explanation(findings: Sequence[Finding], tried: int, unjudged: int, not_mea
     if not_measured:
         text += " What cannot be measured here, or was not requested, is listed below and not counted."
     return text
+
+
+def findings_counted(findings: Sequence[Finding]) -> str:
+    """The number of findings of each severity: "1 error, 2 notes"; "" without findings."""
+    counts = Counter(finding.severity for finding in findings)
+    nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+    return ", ".join(count(counts[severity], noun) for severity, noun in nouns.items() if counts[severity])

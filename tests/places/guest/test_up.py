@@ -18,7 +18,7 @@ from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.up import GuestStatus, read_guest_status
 from seatrial.places.guest.words import CONSOLE
 from seatrial.places.owned_folder import STATE, write_state
-from seatrial.report.documents.guest import guest_document
+from seatrial.report.documents.places import guest_document
 from seatrial.report.text.places import guest_text
 from seatrial.report.text.terminal import PLAIN
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.report.profile.simgrid import host_file, platform_xml
-from seatrial.report.profile.trace_export import HOST_FILE, PLATFORM_FILE, replay_command
+from seatrial.report.profile.trace_export import HOST_FILE, PLATFORM_FILE, host_file, platform_xml, replay_command
 
 pytestmark = pytest.mark.real
 

@@ -18,9 +18,7 @@ from seatrial.profiler.profile import Profile, RankCpu, RankState, RankTotals
 from seatrial.profiler.trace.actions import Receive, Send, WorldCollective
 from seatrial.profiler.trace.trace_file import COMMUNICATOR, MESSAGES, Flag, Kind
 from seatrial.report.profile.document import TraceJson
-from seatrial.report.profile.simgrid import TiExport, export_ti, lines_of
-from seatrial.report.profile.trace_export import write_trace
-from seatrial.report.profile.trace_load import trace_load
+from seatrial.report.profile.trace_export import TiExport, export_ti, lines_of, trace_load, write_trace
 
 FIRST_OF_OWN = 2
 """The place of a trace's first record behind those of world and self."""

@@ -10,12 +10,12 @@ from statistics import median
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import cpu_list, show, show_range
 from seatrial.model.units import Unit
-from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, HeatScale, Matrix, Place, number, text
+from seatrial.report.charts import heat
 from seatrial.report.charts.vega import cpu_pair
-from seatrial.report.pages.templating import Cell, Svg, Table, headings, right
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Svg, Table, headings, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import cpu_list, show, show_range
 
 Pair = tuple[int, int]
 
@@ -179,7 +179,7 @@ def core_to_core(view: TrialView, benchmark: BenchmarkView) -> Iterator[CoreToCo
             said = in_words(pairs, unit)
             ident = view.anchor(f"pairs-{result.id}-{name}")
             picture = _picture(pairs, unit, ident, title, said) if len(pairs.cpus) > 2 else None
-            yield CoreToCore(title, said, picture, _by_distance(pairs, unit), _numbers(pairs, unit))
+            yield CoreToCore(title, said, picture, _by_distance(pairs, unit), _numbers(pairs))
 
 
 def in_words(pairs: CorePairs, unit: Unit) -> str:
@@ -198,12 +198,12 @@ def in_words(pairs: CorePairs, unit: Unit) -> str:
 
 
 def _picture(pairs: CorePairs, unit: Unit, ident: str, title: str, said: str) -> Svg:
-    matrix = Matrix(_values(pairs), len(pairs.cpus), unit, "lower is better", _LEAST_MARK)
+    matrix = heat.Matrix(_values(pairs), len(pairs.cpus), unit, "lower is better", _LEAST_MARK)
     marks = [*_borders(pairs, matrix.side, matrix.edge), *_labels(pairs, matrix.side)]
     return matrix.drawn(ident, title, f"{said} {_distances_in_words(pairs, unit, matrix.scale)}", marks)
 
 
-def _values(pairs: CorePairs) -> dict[Place, float]:
+def _values(pairs: CorePairs) -> dict[heat.Place, float]:
     """(row, column) -> seconds; a pair that was measured in one direction is on both sides of the diagonal."""
     position = {cpu: n for n, cpu in enumerate(pairs.cpus)}
     medians = {(position[a], position[b]): figure.median for (a, b), figure in pairs.figures.items()}
@@ -212,9 +212,8 @@ def _values(pairs: CorePairs) -> dict[Place, float]:
 
 def _borders(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
     for position, distance in sorted(pairs.boundaries.items(), key=lambda edge: edge[1].rank):
-        at, end = number(position * side), number(whole)
         kind = _BORDER.get(distance.rank, "border-cache")
-        line = f'd="M{at} 0V{end}M0 {at}H{end}"'
+        line = heat.across(position * side, whole)
         if kind == "border-package":  # a light rim keeps it visible between dark cells
             yield f'<path class="border-rim" {line}/>'
         yield f'<path class="{kind}" {line}/>'
@@ -222,69 +221,41 @@ def _borders(pairs: CorePairs, side: float, whole: float) -> Iterator[str]:
 
 def _labels(pairs: CorePairs, side: float) -> Iterator[str]:
     """The CPU number at each row and column if it fits, else CPU ranges at each group; packages on top."""
-    ends = sorted({0, *pairs.boundaries, len(pairs.cpus)})
-    if side >= CELL_WITH_LABEL:
+    if side >= heat.CELL_WITH_LABEL:
         for n, cpu in enumerate(pairs.cpus):
-            yield text(-6, (n + 0.5) * side + 4, str(cpu), "tick", "end")
-            if side >= CELL_WITH_LABEL + 6:
-                yield text((n + 0.5) * side, -6, str(cpu), "tick")
+            yield heat.text(-6, (n + 0.5) * side + 4, str(cpu), "tick", "end")
+            if side >= heat.CELL_WITH_LABEL + 6:
+                yield heat.text((n + 0.5) * side, -6, str(cpu), "tick")
     else:
-        for start, end in pairwise(ends):
-            if (end - start) * side >= CELL_WITH_LABEL:
+        for start, end in pairwise(sorted({0, *pairs.boundaries, len(pairs.cpus)})):
+            if (end - start) * side >= heat.CELL_WITH_LABEL:
                 run = cpu_list(sorted(pairs.cpus[start:end]))
-                yield text(
-                    -6,
-                    (start + end) / 2 * side + 4,
-                    run if len(run) < _LONGEST_LABEL else f"{pairs.cpus[start]} .. {pairs.cpus[end - 1]}",
-                    "tick",
-                    "end",
-                )
+                shown = run if len(run) < _LONGEST_LABEL else f"{pairs.cpus[start]} .. {pairs.cpus[end - 1]}"
+                yield heat.text(-6, (start + end) / 2 * side + 4, shown, "tick", "end")
     for start, end in pairwise([*sorted(pairs.package_starts), len(pairs.cpus)]):
         if (end - start) * side > 70:
-            yield text((start + end) / 2 * side, -22, pairs.package_starts[start], "tick")
-    yield text(-6, -6, "CPU", "tick", "end")
+            yield heat.text((start + end) / 2 * side, -22, pairs.package_starts[start], "tick")
+    yield heat.text(-6, -6, "CPU", "tick", "end")
 
 
-def _distances_in_words(pairs: CorePairs, unit: Unit, scale: HeatScale) -> str:
+def _distances_in_words(pairs: CorePairs, unit: Unit, scale: heat.HeatScale) -> str:
     medians = ", ".join(f"{at.distance.name} {show(at.median_s, unit)}" for at in pairs.by_distance)
-    return f"Medians by distance: {medians}. Colours from {scale.spelled(scale.bounds[0])} to " + show(
-        scale.bounds[-1], unit
-    )
+    colours = f"{scale.spelled(scale.bounds[0])} to {show(scale.bounds[-1], unit)}"
+    return f"Medians by distance: {medians}. Colours from {colours}"
 
 
 def _by_distance(pairs: CorePairs, unit: Unit) -> Table:
-    columns = headings("What the two CPUs share", right("Pairs measured"), right("Median"), right("Range over pairs"))
-    rows: list[Sequence[Cell]] = []
+    rows: list[Cells] = []
     for at in pairs.by_distance:
-        number_measured = len({frozenset(pair) for pair, far in pairs.distances.items() if far == at.distance})
-        several = len(at.times_s) > 1
-        rows.append(
-            [
-                Cell(at.distance.name),
-                Cell(f"{number_measured} of {at.possible}"),
-                Cell(show(at.median_s, unit), at.median_s),
-                Cell(show_range(at.times_s[0], at.times_s[-1], unit) if several else "one pair"),
-            ]
-        )
-    return Table("By distance", columns, rows)
+        pairs_here = len({frozenset(pair) for pair, far in pairs.distances.items() if far == at.distance})
+        times = show_range(at.times_s[0], at.times_s[-1], unit) if len(at.times_s) > 1 else "one pair"
+        rows.append([at.distance.name, f"{pairs_here} of {at.possible}", Cell.amount(at.median_s, unit), times])
+    columns = headings("What the two CPUs share", *right("Pairs measured", "Median", "Range over pairs"))
+    return Table.of("By distance", columns, rows)
 
 
-def _numbers(pairs: CorePairs, unit: Unit) -> Table:
-    columns = headings(right("CPU"), right("CPU"), "What they share", right("Median"), right("95 % interval"))
+def _numbers(pairs: CorePairs) -> Table:
     position = {cpu: n for n, cpu in enumerate(pairs.cpus)}
     in_order = sorted(pairs.figures, key=lambda pair: (position[pair[0]], position[pair[1]]))
-    rows = [
-        [
-            Cell(str(a)),
-            Cell(str(b)),
-            Cell(pairs.distances[a, b].name),
-            Cell(show(pairs.figures[a, b].median, unit, 4), pairs.figures[a, b].median),
-            _interval(pairs.figures[a, b], unit),
-        ]
-        for a, b in in_order
-    ]
-    return Table("All measured pairs", columns, rows)
-
-
-def _interval(figure: FigureResult, unit: Unit) -> Cell:
-    return Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats")
+    rows = [(str(a), str(b), pairs.distances[a, b].name, *median_cells(pairs.figures[a, b])) for a, b in in_order]
+    return Table.of("All measured pairs", [*right("CPU", "CPU"), "What they share", *MEDIAN_COLUMNS], rows)

@@ -11,11 +11,11 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import point_key
+from seatrial.model.spelling import arrow, display_scale, label, show, show_percent, show_range
 from seatrial.model.units import Unit
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, layer, render
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.report.charts import vega
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, headings, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import arrow, display_scale, label, show, show_percent, show_range
 
 _WIDTH, _ROW_HEIGHT = 720, 26
 _TOGETHER = "_together"
@@ -32,35 +32,33 @@ class _Family(Frozen):
     figures: Mapping[int, FigureResult]
 
 
-def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
     """One chart for each experiment and unit with figures of two devices or more."""
     for result in _of_most_devices(benchmark.results):
         by_unit = _by_unit(result)
         names = devices_of(view.trial.machine, result, view.trial.seen) if by_unit else {}
         for unit, families in by_unit.items():
             title = f"{benchmark.labels[result.id]}: by device"
-            shown = families[: len(SERIES_COLOURS)]
-            caption = _in_words(shown, names, unit)
+            shown = families[: len(vega.SERIES_COLOURS)]
             ident = view.anchor(f"each-device-{result.id}-{unit}")
-            svg = render(_spec(shown, names, unit), ident, title, caption)
-            yield Chart(title, caption, svg, _table(families, names, unit))
+            caption = _in_words(shown, names, unit)
+            yield vega.chart(_spec(shown, names, unit), ident, title, caption, _table(families, names))
 
 
 def _of_most_devices(results: Sequence[ExperimentResult]) -> list[ExperimentResult]:
     """Of experiments that differ in the number of devices only, the one with the most."""
+
+    def devices(result: ExperimentResult) -> int:
+        number = result.experiment.parameters.get("devices", 0)
+        return number if isinstance(number, int) else 0
+
     most: dict[tuple[object, ...], ExperimentResult] = {}
     for result in results:
-        parameters = dict(result.experiment.parameters)
-        number = parameters.pop("devices", 0)
+        parameters = {name: value for name, value in result.experiment.parameters.items() if name != "devices"}
         key = (*point_key(parameters), result.experiment.environment)
-        other = most.get(key)
-        if other is None or _whole(number) > _whole(other.experiment.parameters.get("devices", 0)):
+        if key not in most or devices(result) > devices(most[key]):
             most[key] = result
     return list(most.values())
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _by_unit(result: ExperimentResult) -> dict[Unit, list[_Family]]:
@@ -152,71 +150,47 @@ def _spec(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Un
             "device": _label(names, number),
             "figure": _alone(family) or family.name,
             "value": figure.median / scale,
-            "low": (figure.ci95 or (figure.median, figure.median))[0] / scale,
-            "high": (figure.ci95 or (figure.median, figure.median))[1] / scale,
+            **vega.ends_of(figure, scale),
             "hollow": bool(_alone(family)),
         }
         for family in families
         for number, figure in family.figures.items()
     ]
-    numbers = sorted({number for family in families for number in family.figures})
-    labels = [_label(names, number) for number in numbers]
-    y = {
-        "field": "device",
-        "type": "nominal",
-        "sort": labels,
-        "title": None,
-        "axis": {"grid": True, "labelLimit": 220, "tickSize": 0, "domain": False, "minExtent": _room(labels)},
-    }
-    x = {
-        "field": "value",
-        "type": "quantitative",
-        "title": f"{scaled_unit or 'ratio'} {arrow(next(iter(families[0].figures.values())).better)}",
-        "scale": {"domain": [0, max(ends) * 1.04 / scale], "nice": False},
-        "axis": {"grid": False},
-    }
-    legend = {**STROKE_LEGEND, "symbolType": "circle", "symbolSize": 80, "columns": 3} if len(stems) > 1 else None
-    colours = {"domain": stems, "range": list(SERIES_COLOURS[: len(stems)])}
-    colour = {"field": "figure", "type": "nominal", "sort": None, "title": None, "scale": colours, "legend": legend}
-    offset = {"field": "figure", "type": "nominal", "sort": stems}
+    labels = [_label(names, number) for number in sorted({number for one in families for number in one.figures})]
+    # The width of the names at the axis in the page's font, which is wider than the renderer's.
+    room = max(map(len, labels)) * 7.0 + 12.0
+    axis = {"grid": True, "labelLimit": 220, "tickSize": 0, "domain": False, "minExtent": room}
+    y = {"field": "device", "type": "nominal", "sort": labels, "title": None, "axis": axis}
+    direction = arrow(next(iter(families[0].figures.values())).better)
+    domain = {"domain": [0, max(ends) * 1.04 / scale], "nice": False}
+    x = vega.quantity("value", f"{scaled_unit or 'ratio'} {direction}", scale=domain, axis={"grid": False})
+    colour, _ = vega.series("figure", stems)
+    if len(stems) > 1:
+        colour["legend"] = {**vega.STROKE_LEGEND, "symbolType": "circle", "symbolSize": 80, "columns": 3}
+    at = {"y": y, "yOffset": {"field": "figure", "type": "nominal", "sort": stems}}
     mark = {"type": "point", "size": 64, "opacity": 1, "strokeWidth": 1.8}
     filled = {"condition": {"test": "datum.hollow", "value": "var(--paper)"}, **colour}
+    line = {**at, "x": {**x, "field": "low"}, "x2": {"field": "high"}, "color": colour}
     return {
         "data": {"values": rows},
         "width": _WIDTH,
         "height": {"step": max(_ROW_HEIGHT, 12 * len(stems)), "for": "position"},
         "layer": [
-            layer("rule", {"y": y, "yOffset": offset, "x": {**x, "field": "low"}, "x2": {"field": "high"},
-                             "color": colour}, strokeWidth=1.5),
-            {"mark": mark, "encoding": {"y": y, "yOffset": offset, "x": x, "stroke": colour, "fill": filled}},
+            vega.layer("rule", line, strokeWidth=1.5),
+            {"mark": mark, "encoding": {**at, "x": x, "stroke": colour, "fill": filled}},
         ],
-    }  # fmt: skip
+    }
 
 
-def _room(labels: Sequence[str]) -> float:
-    """The width of the names at the axis in the page's font, which is wider than the renderer's."""
-    return max(map(len, labels)) * 7.0 + 12.0
-
-
-def _table(families: Sequence[_Family], names: Mapping[int, DeviceName], unit: Unit) -> Table:
-    columns = headings(
-        right("Device"), "Name", "Figure", right("Median"), right("95 % interval"), right("Relative to the median")
-    )
-    rows: list[Sequence[Cell]] = []
+def _table(families: Sequence[_Family], names: Mapping[int, DeviceName]) -> Table:
+    rows: list[Cells] = []
     for family in families:
         middle = median(figure.median for figure in family.figures.values())
+        name = f"{family.name}{f' ({family.where})' if family.where else ''}"
         for number, figure in family.figures.items():
             device = names.get(number)
             about = ", ".join(filter(None, (device.id, device.name))) if device is not None else ""
             share = figure.median / middle if middle else None
-            rows.append(
-                [
-                    Cell(str(number)),
-                    Cell(about),
-                    Cell(f"{family.name}{f' ({family.where})' if family.where else ''}"),
-                    Cell(show(figure.median, unit, 4), figure.median),
-                    Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
-                    Cell(show_percent(share), share),
-                ]
-            )
-    return Table("Figures by device", columns, rows)
+            rows.append([str(number), about, name, *median_cells(figure), Cell(show_percent(share), share)])
+    columns = headings(*right("Device"), "Name", "Figure", *MEDIAN_COLUMNS, *right("Relative to the median"))
+    return Table.of("Figures by device", columns, rows)

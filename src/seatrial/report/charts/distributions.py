@@ -1,18 +1,22 @@
-"""The comparisons that are drawn with both sides, and the distributions of their repeats."""
+"""The comparisons that are drawn with both sides: the distributions of their repeats, and the repeats over time, which
+show drift, steps and warm-up, and whether both sides have them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import median
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.study.comparison import Comparison, Side, Verdict
-from seatrial.report.charts.vega import Chart, layer, render
-from seatrial.report.pages.templating import Cell, Column, Table, headings, right
-from seatrial.report.studies.effect import effect_of
-from seatrial.report.studies.verdicts import short
-from seatrial.report.units import NO_VALUE, arrow, display_scale, show
+from seatrial.model.results.figure_result import RepeatValue
+from seatrial.model.spelling import NO_VALUE, arrow, display_scale, show
+from seatrial.model.study.comparison import Comparison, Side
+from seatrial.report.charts.repeats import moment
+from seatrial.report.charts.vega import Chart, between, chart, layer, quantity
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.studies.effect import effect_of, signed, size_of
+from seatrial.report.studies.verdicts import ORDER, short
 
 Recorded = Callable[[str, int], str | None]
 """(experiment, repeat) -> the address of its raw record, or None."""
@@ -23,7 +27,6 @@ SIDES = ("baseline", "candidate")
 COLOURS = ("var(--series-2)", "var(--series-1)")
 SHAPES = ("circle", "diamond")
 _TITLE_CHARACTERS = 58
-_ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.AMBIGUOUS, Verdict.SAME, Verdict.EQUIVALENT)
 
 
 class Drawn(Frozen):
@@ -56,13 +59,11 @@ def drawn_pairs(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> l
         for one, name in zip(comparisons, subjects, strict=True)
         if (finite(one.baseline) or finite(one.candidate)) and effect_of(one) is not None
     ]
-    ranked = sorted(range(len(drawable)), key=lambda n: (_ORDER.index(drawable[n][0].verdict), -_size(drawable[n][0])))
+    ranked = sorted(range(len(drawable)), key=lambda n: (ORDER.index(drawable[n][0].verdict), -size_of(drawable[n][0])))
     drawn = []
-    for place in sorted(ranked[:PANELS]):
-        one, name = drawable[place]
+    for one, name in (drawable[n] for n in sorted(ranked[:PANELS])):
         values = [value for side in (one.baseline, one.candidate) for value in (finite(side) or [side.median])]
-        scale, unit = display_scale(values, one.unit)
-        drawn.append(Drawn(name, one, scale, unit))
+        drawn.append(Drawn(name, one, *display_scale(values, one.unit)))
     return drawn
 
 
@@ -113,11 +114,6 @@ def padded_domain(low: float, high: float, least: float) -> list[float]:
     return [middle - 0.56 * span, middle + 0.56 * span]
 
 
-def _size(comparison: Comparison) -> float:
-    effect = effect_of(comparison)
-    return abs(math.log(effect.advantage)) if effect is not None else 0.0
-
-
 _HEIGHT = 92
 _BINS = 66
 _LEAST_WIDTH = 0.01
@@ -131,21 +127,16 @@ def distributions(comparisons: Sequence[Comparison], subjects: Sequence[str], id
     drawn = drawn_pairs(comparisons, subjects)
     if not drawn:
         return None
-    panels, several = [], False
-    for one in drawn:
-        spec, dot = _panel(one)
-        panels.append(spec)
-        several = several or dot > 1
-    title = "Distributions of the two sides"
+    panels = [_panel(one) for one in drawn]
     caption = f"{side_legend(drawn)}; each dot is a repeat, the bar is the median of its side."
-    if several:
+    if any(repeats_of_a_dot > 1 for _, repeats_of_a_dot in panels):
         caption += " If there are many repeats, a dot represents several."
     caption += left_out(drawn, len(comparisons))
     words = " ".join(
         f"{one.subject}: {'; '.join(_in_words(one, word, side) for word, side in one.sides)}." for one in drawn
     )
-    svg = render(concat(panels, [one.subject for one in drawn]), f"{ident}-distributions", title, f"{caption} {words}")
-    return Chart(title, caption, svg, _table(drawn))
+    spec = concat([panel for panel, _ in panels], [one.subject for one in drawn])
+    return chart(spec, f"{ident}-distributions", "Distributions of the two sides", caption, _table(drawn), words)
 
 
 def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
@@ -171,8 +162,7 @@ def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
         for word, side in one.sides
     ]
     axis = {"tickCount": 5, "format": "~f", "grid": False}
-    x: dict[str, Any] = {"field": "x", "type": "quantitative", "title": one.axis_title, "axis": axis}
-    x["scale"] = {"domain": domain, "nice": False, "zero": False}
+    x = quantity("x", one.axis_title, axis=axis, scale={"domain": domain, "nice": False, "zero": False})
     y = {"type": "quantitative", "axis": None, "scale": {"domain": [-_TALLEST - 0.5, _TALLEST + 0.5], "nice": False}}
     sides = by_side()
     spec = {
@@ -181,12 +171,7 @@ def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
         "layer": [
             layer("rule", {"y": {**y, "datum": 0}}, [{}], color="var(--rule)"),
             layer("point", {"x": x, "y": {**y, "field": "y"}, **sides}, rows, filled=True, size=32, opacity=0.9),
-            layer(
-                "rule",
-                {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": sides["color"]},
-                medians,
-                strokeWidth=2,
-            ),
+            layer("rule", {**between(x, y), "color": sides["color"]}, medians, strokeWidth=2),
         ],
     }
     return spec, dot
@@ -207,23 +192,17 @@ def _in_words(one: Drawn, word: str, side: Side) -> str:
 
 
 def _table(drawn: Sequence[Drawn]) -> Table:
-    columns = headings("Figure", "Side", right("Repeats"))
-    columns += [
-        Column(name, numeric=True) for name in ("Minimum", "First quartile", "Median", "Third quartile", "Maximum")
-    ]
-    rows = []
+    rows: list[Cells] = []
     for one in drawn:
         for word, side in one.sides:
             values = sorted(finite(side))
-            unit = one.comparison.unit
-            numbers = (
-                [values[0], _quantile(values, 0.25), side.median, _quantile(values, 0.75), values[-1]]
-                if values
-                else [None, None, side.median, None, None]
-            )
-            cells = [Cell(NO_VALUE if number is None else show(number, unit, 4), number) for number in numbers]
-            rows.append([Cell(one.subject), Cell(f"{word}: {side.name}"), Cell(str(len(values)), len(values)), *cells])
-    return Table("The repeats of each side", columns, rows)
+            numbers: list[float | None] = [None, None, side.median, None, None]
+            if values:
+                numbers = [values[0], _quantile(values, 0.25), side.median, _quantile(values, 0.75), values[-1]]
+            amounts = [Cell.amount(number, one.comparison.unit, 4) for number in numbers]
+            rows.append([one.subject, f"{word}: {side.name}", Cell.number(len(values)), *amounts])
+    numeric = right("Repeats", "Minimum", "First quartile", "Median", "Third quartile", "Maximum")
+    return Table.of("The repeats of each side", ["Figure", "Side", *numeric], rows)
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
@@ -232,3 +211,148 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+_HEIGHT_OVER_TIME = 118
+_LEAST_HEIGHT = 0.02
+"""The axis spans at least 2 %: a smaller drift does not matter."""
+_MOST_POINTS = 240
+"""Of a side in a panel; of more repeats, every k-th is drawn."""
+_FEWEST_FOR_DRIFT = 9
+
+
+def in_order(
+    comparisons: Sequence[Comparison], subjects: Sequence[str], ident: str, record: Recorded = lambda *of: None
+) -> Chart | None:
+    """One small panel for each comparison; a thin line joins the two repeats of a block. None if nothing has repeats.
+
+    `record` returns the addresses that the table links to.
+    """
+    drawn = drawn_pairs(comparisons, subjects)
+    if not drawn:
+        return None
+
+    caption = f"{side_legend(drawn)}; the horizontal axis numbers the repeats of both sides by start time."
+    if any(blocks(one.comparison) for one in drawn):
+        caption += " A thin line joins the repeats of one block."
+    if any(not one.comparison.design.is_interleaved for one in drawn):
+        caption += " Without blocks, the sides may have run at different times, and drift looks like a difference."
+    if any(len(side.values) > _MOST_POINTS for one in drawn for _, side in one.sides):
+        caption += f" If a side has more than {_MOST_POINTS} repeats, an evenly spaced selection is drawn."
+    caption += left_out(drawn, len(comparisons))
+    spec = concat([_panel_over_time(one) for one in drawn], [one.subject for one in drawn])
+    words = " ".join(f"{one.subject}: {drift_words(one.comparison)}." for one in drawn)
+    numbers = _table_over_time(drawn, record)
+    return chart(spec, f"{ident}-order", "Repeats of both sides over time", caption, numbers, words)
+
+
+def blocks(comparison: Comparison) -> list[tuple[RepeatValue, RepeatValue]]:
+    """(baseline, candidate) of each block, if the pairs and the repeats of the sides match."""
+    base, candidate = comparison.baseline.values, comparison.candidate.values
+    if not comparison.design.is_interleaved or not len(comparison.pairs) == len(base) == len(candidate):
+        return []
+    paired = list(zip(base, candidate, strict=True))
+    in_turns = any(repeat.turns for pair in paired for repeat in pair)  # their ratio is computed turn by turn
+    same = in_turns or all((a.value, b.value) == pair for (a, b), pair in zip(paired, comparison.pairs, strict=True))
+    return paired if same else []
+
+
+def drift(side: Side) -> float | None:
+    """The median of the last third of the repeats over that of the first, minus one; None below nine repeats."""
+    values = finite(side)
+    third = len(values) // 3
+    if len(values) < _FEWEST_FOR_DRIFT or not median(values[:third]):
+        return None
+    return median(values[-third:]) / median(values[:third]) - 1
+
+
+def drift_words(comparison: Comparison) -> str:
+    """The drift of each side: "baseline +0.4 %, candidate -0.1 % from the first to the last third of its repeats"."""
+    drifts = [
+        (name, drift(side)) for name, side in zip(SIDES, (comparison.baseline, comparison.candidate), strict=True)
+    ]
+    known = [f"{name} {signed(change * 100, 1)} %" for name, change in drifts if change is not None]
+    if not known:
+        return "too few repeats to detect drift"
+    return f"{', '.join(known)} from the first to the last third of its repeats"
+
+
+def _positions(one: Drawn) -> dict[tuple[str, int], int]:
+    """(side, position in it) -> position among the repeats of both sides, by start time."""
+    starts = [
+        ((repeat.t0, repeat.order), (word, place))
+        for word, side in one.sides
+        for place, repeat in enumerate(side.values)
+    ]
+    return {key: number for number, (_, key) in enumerate(sorted(starts), start=1)}
+
+
+def _panel_over_time(one: Drawn) -> dict[str, Any]:
+    places = _positions(one)
+    rows = [
+        {"side": word, "x": places[word, place], "y": side.values[place].value / one.scale}
+        for word, side in one.sides
+        for place in _chosen(side)
+    ]
+    joined = []
+    pairs = blocks(one.comparison)
+    for place in _chosen(one.comparison.baseline) if pairs else []:
+        a, b = pairs[place]
+        at = [places[word, place] for word in SIDES]
+        joined.append({"x": at[0], "x2": at[1], "y": a.value / one.scale, "y2": b.value / one.scale})
+    values = [value / one.scale for value in one.values()]
+    across = {"tickMinStep": 1, "tickCount": 6, "grid": False}
+    upwards = {"tickCount": 4, "format": "~f", "minExtent": 40}
+    x = quantity("x", None, axis=across, scale={"domain": [0, len(places) + 1], "nice": False})
+    domain = padded_domain(min(values), max(values), _LEAST_HEIGHT)
+    y = quantity("y", one.axis_title, axis=upwards, scale={"domain": domain, "nice": False, "zero": False})
+    lines = [
+        layer("rule", {"y": y}, [{"y": side.median / one.scale}], color=colour, strokeWidth=1, opacity=0.6)
+        for colour, (_, side) in zip(COLOURS, one.sides, strict=True)
+    ]
+    of_block = {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}}
+    return {
+        "width": PANEL_WIDTH - 20,
+        "height": _HEIGHT_OVER_TIME,
+        "layer": [
+            *lines,
+            layer("rule", of_block, joined, color="var(--axis)", strokeWidth=0.9),
+            layer("point", {"x": x, "y": y, **by_side()}, rows, filled=True, size=30, opacity=1),
+        ],
+    }
+
+
+def _chosen(side: Side) -> list[int]:
+    """The positions of the repeats that are drawn: all, or every k-th."""
+    drawable = [place for place, value in enumerate(side.numbers) if math.isfinite(value)]
+    return drawable[:: -(-len(drawable) // _MOST_POINTS) or 1]
+
+
+def _table_over_time(drawn: Sequence[Drawn], record: Recorded) -> Table:
+    rows: list[Cells] = []
+    for one in drawn:
+        in_block = len(blocks(one.comparison))
+        sides = dict(one.sides)
+        drawn_places = {(word, place) for word, side in one.sides for place in _chosen(side)}
+        for (word, place), number in sorted(_positions(one).items(), key=lambda item: item[1]):
+            if (word, place) not in drawn_places:
+                continue
+            side = sides[word]
+            repeat = side.values[place]
+            # If a side pools several experiments, a repeat's number does not identify the experiment.
+            link = record(side.experiments[0], repeat.repeat) if len(side.experiments) == 1 else None
+            rows.append(
+                [
+                    Cell.number(number),
+                    one.subject,
+                    f"{word}: {side.name}",
+                    str(place + 1) if in_block else NO_VALUE,
+                    moment(repeat.t0),
+                    Cell.amount(repeat.value, one.comparison.unit, 5),
+                    Cell("record", href=link) if link else NO_VALUE,
+                ]
+            )
+    columns = headings(
+        *right("Position"), "Figure", "Side", *right("Block"), "Started (UTC)", *right("Value"), "Record"
+    )
+    return Table.of("All drawn repeats by start time", columns, rows)

@@ -12,9 +12,10 @@ from typing import Any
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import NO_VALUE, arrow, count, show_alike
 from seatrial.model.study.comparison import Comparison, Verdict
-from seatrial.report.charts.vega import Chart, layer, render
-from seatrial.report.pages.templating import Cell, Column, Table
+from seatrial.report.charts.vega import Chart, chart, layer, named_ticks
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import (
     TIMES,
     Effect,
@@ -29,7 +30,6 @@ from seatrial.report.studies.effect import (
     verdict_word,
     word_of,
 )
-from seatrial.report.units import NO_VALUE, arrow, count, show_alike
 
 _ROWS_OF_A_CHART = 36
 """More do not fit on a sheet of paper."""
@@ -100,54 +100,36 @@ def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: st
                 caption = _direction(better, is_first=not charts)
                 caption += "" if charts else f" {_caption(drawn, len(comparisons))}"
             words = " ".join(f"{row.subject}: {effect_words(row.comparison)}." for row in part)
-            svg = render(_spec(part, domain), f"{ident}-forest-{len(charts) + 1}", title, f"{caption} {words}")
-            charts.append(Chart(title, caption, svg, comparison_table(part_of(part))))
+            numbers = comparison_table([(row.subject, row.comparison) for row in part])
+            own_ident = f"{ident}-forest-{len(charts) + 1}"
+            charts.append(chart(_spec(part, domain), own_ident, title, caption, numbers, words))
     return charts
-
-
-def part_of(rows: Sequence[_Row]) -> list[tuple[str, Comparison]]:
-    """Names and comparisons of drawn rows."""
-    return [(row.subject, row.comparison) for row in rows]
 
 
 def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "All comparisons") -> Table:
     """The numbers as the model has them: medians, ratio of the raw figure, both intervals, verdict, p, repeats."""
     is_asked = asks_equivalence(one for _, one in named)
-    columns = [
-        Column("Figure"),
-        Column("Baseline", numeric=True),
-        Column("Candidate", numeric=True),
-        Column("Ratio", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("95 % simultaneous", numeric=True),
-        *([Column("90 % simultaneous", numeric=True)] if is_asked else []),
-        Column("Verdict"),
-        Column("Effect"),
-        Column("p", numeric=True),
-        Column("Repeats", numeric=True),
-    ]
-    return Table(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
+    numbers = right("Baseline", "Candidate", "Ratio", "95 % interval", "95 % simultaneous")
+    numbers += right(*["90 % simultaneous"] * is_asked)
+    columns = headings("Figure", *numbers, "Verdict", "Effect", *right("p", "Repeats"))
+    return Table.of(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
 
 
-def _cells(subject: str, one: Comparison, is_asked: bool) -> list[Cell]:
-    baseline, candidate = show_alike((one.baseline.median, one.candidate.median), one.unit, 4)
+def _cells(subject: str, one: Comparison, is_asked: bool) -> Cells:
+    medians = (one.baseline.median, one.candidate.median)
+    p = one.p_family
     return [
-        Cell(f"{subject}\N{NO-BREAK SPACE}{arrow(one.better)}"),
-        Cell(baseline, one.baseline.median),
-        Cell(candidate, one.candidate.median),
+        f"{subject}\N{NO-BREAK SPACE}{arrow(one.better)}",
+        *(Cell(text, median) for text, median in zip(show_alike(medians, one.unit, 4), medians, strict=True)),
         Cell(ratio_words(one.ratio, one.ci95), one.ratio if math.isfinite(one.ratio) else None),
-        Cell(interval_words(one.ci95)),
-        Cell(interval_words(one.ci95_family)),
-        *([Cell(interval_words(one.ci90_family))] if is_asked else []),
+        interval_words(one.ci95),
+        interval_words(one.ci95_family),
+        *([interval_words(one.ci90_family)] if is_asked else []),
         Cell(word_of(one), tone=f"verdict-{one.verdict.value}"),
-        Cell(effect_words(one)),
-        Cell(NO_VALUE if one.p_family is None else _p(one.p_family), one.p_family),
-        Cell(str(one.n_repeats), one.n_repeats),
+        effect_words(one),
+        Cell(NO_VALUE if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}", p),
+        Cell.number(one.n_repeats),
     ]
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _largest_effects(rows: Sequence[_Row]) -> list[_Row]:
@@ -215,14 +197,6 @@ def _ticks(domain: tuple[float, float]) -> list[float]:
     return sorted(chosen)
 
 
-def _tick_name(value: float) -> str:
-    return f"{value:g}{TIMES}"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LABEL_CHARACTERS else f"{text[: _LABEL_CHARACTERS - 1]}…"
-
-
 def _ends(comparisons: Sequence[Comparison]) -> str:
     """What both ends of the axis mean: "<- slower    ratio    faster ->", with arrows."""
     left, right = (verdict_word(verdict, comparisons) for verdict in (Verdict.SLOWER, Verdict.FASTER))
@@ -233,18 +207,12 @@ def _ends(comparisons: Sequence[Comparison]) -> str:
 def _spec(rows: Sequence[_Row], domain: tuple[float, float]) -> dict[str, Any]:
     values = [_values(position, row) for position, row in enumerate(rows)]
     paddings = [2 + _PIXELS_OF_A_CHARACTER * max(len(row[name]) for row in values) for name in ("subject", "effect")]
-    ticks = _ticks(domain)
-    names = " : ".join([f"datum.value == {tick!r} ? '{_tick_name(tick)}'" for tick in ticks] + ["''"])
-    axis = {"values": ticks, "labelExpr": names, "grid": True, "labelOverlap": True}
+    axis = {**named_ticks(_ticks(domain), lambda tick: f"{tick:g}{TIMES}"), "grid": True, "labelOverlap": True}
     x: dict[str, Any] = {"type": "quantitative", "title": _ends([row.comparison for row in rows]), "axis": axis}
     is_reversed = rows[0].comparison.better is Better.LOWER
     x["scale"] = {"type": "log", "domain": list(domain), "nice": False, "reverse": is_reversed}
-    y = {
-        "field": "row",
-        "type": "quantitative",
-        "axis": None,
-        "scale": {"domain": [-0.5, len(rows) - 0.5], "reverse": True, "nice": False, "zero": False},
-    }
+    scale = {"domain": [-0.5, len(rows) - 0.5], "reverse": True, "nice": False, "zero": False}
+    y = {"field": "row", "type": "quantitative", "axis": None, "scale": scale}
 
     def at(field: str) -> dict[str, Any]:
         return {**x, "field": field}
@@ -292,11 +260,13 @@ def _values(position: int, row: _Row) -> dict[str, Any]:
     one = row.comparison
     plain, family = row.plain or (None, None), row.family or (None, None)
     low, high = margin_edges(one.margin)
+    is_short = len(row.subject) <= _LABEL_CHARACTERS
+    subject = row.subject if is_short else f"{row.subject[: _LABEL_CHARACTERS - 1]}…"
     return {
         "row": position,
         "top": position - 0.5,
         "bottom": position + 0.5,
-        "subject": f"{_short(row.subject)} {arrow(one.better)}",
+        "subject": f"{subject} {arrow(one.better)}",
         "effect": effect_words(one),
         "verdict": one.verdict.value,
         "ratio": one.ratio,

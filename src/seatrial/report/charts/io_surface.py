@@ -8,25 +8,12 @@ from itertools import groupby
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.spelling import arrow_meaning, label, setting_number, show
 from seatrial.model.units import Unit
-from seatrial.report.charts.pair_matrix import (
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    HeatScale,
-    Place,
-    cells,
-    heat_scale,
-    legend,
-    number,
-    rectangle,
-    svg,
-    text,
-    values_in_cells,
-)
+from seatrial.report.charts import heat
 from seatrial.report.charts.vega import Chart, file_and_record
-from seatrial.report.pages.templating import Cell, Svg, Table, headings, right
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Svg, Table, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import arrow_meaning, label, setting_number, show, show_range
 
 _CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
 _LEFT, _TOP, _GAP = 70.0, 44.0, 34.0
@@ -67,11 +54,11 @@ def io_surfaces(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         labels = [label(name, value) for name, value in settings if name in varying]
         words = " · ".join([*labels, f"environment {environment}"] if several else labels)
         title = f"{benchmark.name}{f' ({words})' if words else ''}"
-        unit, better = _unit_of(side_by_side), _first(side_by_side).better
-        caption = _in_words(side_by_side, unit)
+        first = next(iter(side_by_side[0].figures.values()))
+        caption = _in_words(side_by_side, first.unit)
         ident = view.anchor(f"{benchmark.name}-surface-{count}")
-        picture = _picture(side_by_side, unit, arrow_meaning(better), ident, title, caption)
-        yield Chart(title, caption, picture, _numbers(side_by_side, unit))
+        picture = _picture(side_by_side, first.unit, arrow_meaning(first.better), ident, title, caption)
+        yield Chart(title, caption, picture, _numbers(side_by_side))
 
 
 def surfaces(benchmark: BenchmarkView) -> list[Surface]:
@@ -112,14 +99,6 @@ def _varying(found: Sequence[Surface]) -> set[str]:
     return {name for name, different in values.items() if len(different) > 1}
 
 
-def _first(found: Sequence[Surface]) -> FigureResult:
-    return next(iter(found[0].figures.values()))
-
-
-def _unit_of(found: Sequence[Surface]) -> Unit:
-    return _first(found).unit
-
-
 def _in_words(found: Sequence[Surface], unit: Unit) -> str:
     sentences = []
     for surface in found:
@@ -137,54 +116,47 @@ def _at(point: Point) -> str:
 
 
 def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, title: str, caption: str) -> Svg:
-    scale = heat_scale([figure.median for surface in found for figure in surface.figures.values()], unit)
+    scale = heat.heat_scale([figure.median for surface in found for figure in surface.figures.values()], unit)
     drawn: list[str] = []
     x, tallest, is_blank = 0.0, 0.0, False
     for surface in found:
         content, width, height = _multiple(surface, scale)
-        drawn.append(f'<g transform="translate({number(x)} 0)">{content}</g>')
+        drawn.append(f'<g transform="translate({heat.number(x)} 0)">{content}</g>')
         x += width + _GAP
         tallest = max(tallest, height)
         is_blank = is_blank or len(surface.figures) < len(surface.files) * len(surface.records)
-    drawn.append(legend(scale, _LEFT, tallest + 14, better, is_blank))
-    width, height = max(x - _GAP + 2, _LEFT + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
-    return Svg(svg(ident, width, height, title, caption, "".join(drawn)))
+    drawn.append(heat.legend(scale, _LEFT, tallest + 14, better, is_blank))
+    size = max(x - _GAP + 2, _LEFT + heat.LEGEND_WIDTH), tallest + 18 + heat.LEGEND_HEIGHT
+    return heat.svg(ident, size, title, caption, drawn)
 
 
-def _multiple(surface: Surface, scale: HeatScale) -> tuple[str, float, float]:
+def _multiple(surface: Surface, scale: heat.HeatScale) -> tuple[str, float, float]:
     """(SVG, width, height) of one small map: file sizes from left to right, record sizes from the bottom up."""
     files, records = surface.files, surface.records[::-1]
-    values: dict[Place, float] = {
+    values: dict[heat.Place, float] = {
         (records.index(record), files.index(file)): figure.median for (file, record), figure in surface.figures.items()
     }
     width, height = _CELL_WIDTH * len(files), _CELL_HEIGHT * len(records)
     parts = [
-        rectangle(0, 0, width, height, "ground"),
-        cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
-        values_in_cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
-        rectangle(0, 0, width, height, "frame"),
-        text(0, -24, surface.name, "heading", "start"),
-        text(-6, -8, "record", "tick", "end"),
-        *(text(-6, (n + 0.5) * _CELL_HEIGHT + 4, setting_number("record_B", r), "tick", "end")
+        heat.rectangle(0, 0, width, height, "ground"),
+        heat.cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
+        heat.values_in_cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
+        heat.rectangle(0, 0, width, height, "frame"),
+        heat.text(0, -24, surface.name, "heading", "start"),
+        heat.text(-6, -8, "record", "tick", "end"),
+        *(heat.text(-6, (n + 0.5) * _CELL_HEIGHT + 4, setting_number("record_B", r), "tick", "end")
           for n, r in enumerate(records)),
-        *(text((n + 0.5) * _CELL_WIDTH, -8, setting_number("file_B", f), "tick") for n, f in enumerate(files)),
-        text(width, -24, "file size", "tick", "end") if len(files) > 1 else "",
+        *(heat.text((n + 0.5) * _CELL_WIDTH, -8, setting_number("file_B", f), "tick") for n, f in enumerate(files)),
+        heat.text(width, -24, "file size", "tick", "end") if len(files) > 1 else "",
     ]  # fmt: skip
-    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
+    content = f'<g transform="translate({heat.number(_LEFT)} {heat.number(_TOP)})">{"".join(parts)}</g>'
     return content, _LEFT + width, _TOP + height
 
 
-def _numbers(found: Sequence[Surface], unit: Unit) -> Table:
-    columns = headings("Call", right("File"), right("Record"), right("Median"), right("95 % interval"))
-    rows = [
-        [
-            Cell(surface.name),
-            Cell(setting_number("file_B", file), file),
-            Cell(setting_number("record_B", record), record),
-            Cell(show(figure.median, unit, 4), figure.median),
-            Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
-        ]
-        for surface in found
-        for (file, record), figure in sorted(surface.figures.items())
-    ]
-    return Table("Rates by file and record size", columns, rows)
+def _numbers(found: Sequence[Surface]) -> Table:
+    rows: list[Cells] = []
+    for surface in found:
+        for point, figure in sorted(surface.figures.items()):
+            sizes = [Cell(setting_number(axis, size), size) for axis, size in zip(_AXES, point, strict=True)]
+            rows.append([surface.name, *sizes, *median_cells(figure)])
+    return Table.of("Rates by file and record size", ["Call", *right("File", "Record"), *MEDIAN_COLUMNS], rows)

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from seatrial.analysis.roles import LatencyLevel, levels
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine
-from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import setting_number, show
+from seatrial.report.charts import vega
 from seatrial.report.charts.lines import Line, lines_over
-from seatrial.report.charts.vega import (
-    SERIES_COLOURS,
-    SERIES_DASHES,
-    STROKE_LEGEND,
-    Chart,
-    decade_ticks,
-    layer,
-    render,
-    text_layers,
-    working_set,
-)
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import setting_number, show, show_range
 
 _AXIS = "working_set_B"
 _FEWEST_POINTS = 3
@@ -50,13 +40,13 @@ class Rung(Frozen):
     is_labelled: bool
 
 
-def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
     """One chart of all lines over working sets of a benchmark that have three points or more."""
-    measured = [(row, figure) for row, figure in benchmark.measured if working_set(figure) is not None]
+    measured = [(row, figure) for row, figure in benchmark.measured if vega.working_set(figure) is not None]
     lines = [line for line in lines_over(measured, _AXIS) if len(line.points) >= _FEWEST_POINTS]
     if not lines:
         return
-    shown = lines[: len(SERIES_COLOURS)]
+    shown = lines[: len(vega.SERIES_COLOURS)]
     machine = view.trial.machine
     cpu = _cpu(view, shown)
     caches = data_caches(machine, cpu)
@@ -65,8 +55,8 @@ def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     caption = _in_words(rungs, caches, shown)
     if len(shown) < len(lines):
         caption += f" {len(shown)} of {len(lines)} lines are shown; the table of figures has all."
-    svg = render(_spec(shown, caches, rungs), view.anchor(f"{benchmark.name}-ladder"), title, caption)
-    yield Chart(title, caption, svg, _table(shown, rungs))
+    ident = view.anchor(f"{benchmark.name}-ladder")
+    yield vega.chart(_spec(shown, caches, rungs), ident, title, caption, _table(shown, rungs))
 
 
 def data_caches(machine: Machine, cpu: int | None) -> tuple[CacheSize, ...]:
@@ -107,74 +97,52 @@ def _rungs(machine: Machine, lines: Sequence[Line], cpu: int | None) -> list[Run
 
 def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Rung]) -> dict[str, Any]:
     names = [line.name for line in lines]
-    rows = [_point(line.name, x, figure) for line in lines for x, figure in line.points]
-    low = min(float(row["low"]) for row in rows) * _ROOM_BELOW
-    high = max(float(row["high"]) for row in rows) * _ROOM_ABOVE
+    rows: list[dict[str, Any]] = [
+        {"line": line.name, "x": x, "y": figure.median / _NS, **vega.ends_of(figure, _NS)}
+        for line in lines
+        for x, figure in line.points
+    ]
+    low = min(row["low"] for row in rows) * _ROOM_BELOW
+    high = max(row["high"] for row in rows) * _ROOM_ABOVE
     sizes = sorted({x for line in lines for x, _ in line.points})
-    by_line = {"field": "line", "type": "nominal", "sort": None, "title": None}
-    legend = STROKE_LEGEND if len(names) > 1 else None
-    colour = {**by_line, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
-    dash = {**by_line, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": "working set",
-        "scale": {"type": "log", "base": 2, "domain": [sizes[0] * 0.9, sizes[-1] * 1.25], "nice": False},
-        "axis": {"values": _size_ticks(sizes), "labelExpr": _size_names(sizes), "grid": False, "labelOverlap": False},
+    colour, dash = vega.series("line", names)
+    scale = {"type": "log", "base": 2, "domain": [sizes[0] * 0.9, sizes[-1] * 1.25], "nice": False}
+    ticks = {
+        **vega.named_ticks(_size_ticks(sizes), partial(setting_number, _AXIS)),
+        "grid": False,
+        "labelOverlap": False,
     }
-    y = {
-        "field": "y",
-        "type": "quantitative",
-        "title": "ns per access, lower is better",
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {"values": decade_ticks(low, high), "format": "~g"},
-    }
+    x = vega.quantity("x", "working set", scale=scale, axis=ticks)
+    y = vega.logarithmic("y", "ns per access, lower is better", low, high)
     return {
         "data": {"values": rows},
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
             *_cache_marks(caches, x, y, sizes, high),
-            layer(
-                "rule",
-                {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour},
-                strokeWidth=1.2,
-                opacity=0.7,
-            ),
-            layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=2),
-            layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=26, opacity=1),
+            vega.layer("rule", {**vega.between(x, y), "color": colour}, strokeWidth=1.2, opacity=0.7),
+            vega.layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=2),
+            vega.layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=26, opacity=1),
             *_rung_marks(rungs, names, x, y),
         ],
     }
-
-
-def _point(name: str, x: float, figure: FigureResult) -> dict[str, Any]:
-    low, high = figure.ci95 or (figure.median, figure.median)
-    return {"line": name, "x": x, "y": figure.median / _NS, "low": low / _NS, "high": high / _NS}
 
 
 def _cache_marks(
     caches: Sequence[CacheSize], x: dict[str, Any], y: dict[str, Any], sizes: Sequence[float], high: float
 ) -> list[dict[str, Any]]:
     """A vertical line at the size of each cache, its name on top."""
-    seen = [cache for cache in caches if sizes[0] <= cache.size_B <= sizes[-1] * 1.25]
-    if not seen:
+    rows = [
+        {"x": cache.size_B, "y": high, "text": f"{cache.name} {setting_number(_AXIS, cache.size_B)}"}
+        for cache in caches
+        if sizes[0] <= cache.size_B <= sizes[-1] * 1.25
+    ]
+    if not rows:
         return []
-    data = {
-        "values": [
-            {"x": cache.size_B, "y": high, "text": f"{cache.name} {setting_number(_AXIS, cache.size_B)}"}
-            for cache in seen
-        ]
-    }
+    names = {"align": "right", "baseline": "top", "dx": -5, "dy": 3, "fill": "var(--muted)"}
     return [
-        {
-            "data": data,
-            "mark": {"type": "rule", "color": "var(--axis)", "strokeDash": [4, 3]},
-            "encoding": {"x": x},
-        },
-        *text_layers(
-            data["values"], {"align": "right", "baseline": "top", "dx": -5, "dy": 3, "fill": "var(--muted)"}, x, y
-        ),
+        vega.layer("rule", {"x": x}, rows, color="var(--axis)", strokeDash=[4, 3]),
+        *vega.text_layers(rows, names, x, y),
     ]
 
 
@@ -185,19 +153,16 @@ def _rung_marks(
     labelled = [rung for rung in rungs if rung.is_labelled]
     layers: list[dict[str, Any]] = []
     for rung in labelled:
-        is_above = all(other.level.latency_s <= rung.level.latency_s for other in _same_level(rung, labelled))
+        same_level = [other.level for other in labelled if other.level.name == rung.level.name]
+        is_above = all(level.latency_s <= rung.level.latency_s for level in same_level)
         row = {
             "x": rung.level.working_set_B,
             "y": rung.level.latency_s / _NS,
             "text": f"{rung.level.name} {show(rung.level.latency_s, 's')}",
         }
         mark = {"align": "right", "dx": 4, "dy": -13 if is_above else 16, "fontWeight": 600}
-        layers += text_layers([row], {**mark, "fill": SERIES_COLOURS[names.index(rung.line)]}, x, y)
+        layers += vega.text_layers([row], {**mark, "fill": vega.SERIES_COLOURS[names.index(rung.line)]}, x, y)
     return layers
-
-
-def _same_level(rung: Rung, rungs: Sequence[Rung]) -> list[Rung]:
-    return [other for other in rungs if other.level.name == rung.level.name]
 
 
 def _size_ticks(sizes: Sequence[float]) -> list[float]:
@@ -206,12 +171,6 @@ def _size_ticks(sizes: Sequence[float]) -> list[float]:
     while ticks[-1] * _TICKS_EVERY <= sizes[-1]:
         ticks.append(ticks[-1] * _TICKS_EVERY)
     return ticks
-
-
-def _size_names(sizes: Sequence[float]) -> str:
-    """A Vega expression from bytes to text. It contains only numbers and units that this module formats."""
-    choices = [f"datum.value == {tick!r} ? '{setting_number(_AXIS, tick)}'" for tick in _size_ticks(sizes)]
-    return " : ".join([*choices, "''"])
 
 
 def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequence[Line]) -> str:
@@ -234,16 +193,9 @@ def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequenc
 
 def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
     names = {(rung.line, rung.level.working_set_B): rung.level.name for rung in rungs}
-    columns = headings("Line", right("Working set"), right("Median"), right("95 % interval"), "Level")
-    rows = [
-        [
-            Cell(line.name),
-            Cell(setting_number(_AXIS, x), x),
-            Cell(show(figure.median, "s", 4), figure.median),
-            Cell(show_range(*figure.ci95, "s", beside=figure.median) if figure.ci95 else "needs 6 repeats"),
-            Cell(names.get((line.name, int(x)), "")),
-        ]
+    rows: list[Cells] = [
+        [line.name, Cell(setting_number(_AXIS, x), x), *median_cells(figure), names.get((line.name, int(x)), "")]
         for line in lines
         for x, figure in line.points
     ]
-    return Table("Latency ladder", columns, rows)
+    return Table.of("Latency ladder", ["Line", *right("Working set"), *MEDIAN_COLUMNS, "Level"], rows)

@@ -8,8 +8,8 @@ from itertools import pairwise
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import label
 from seatrial.report.pages.view import Row
-from seatrial.report.units import label
 
 Measured = tuple[Row, FigureResult]
 

@@ -10,12 +10,12 @@ from seatrial.analysis.device_copies import PeerRates, peer_rates
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier
-from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix, Place, number, rectangle, text
+from seatrial.model.spelling import arrow_meaning, show, show_range
+from seatrial.report.charts import heat
 from seatrial.report.charts.vega import Chart, rank_pair
-from seatrial.report.pages.templating import Cell, Column, Svg, Table
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cells, Svg, Table, headings, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.studies.best_of_words import screening_lines
-from seatrial.report.units import arrow_meaning, show, show_range
 
 _LEAST_MARK = 3.0
 _LETTER = 7.0
@@ -37,8 +37,8 @@ def device_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         caption = _in_words(rates, paths)
         first = next(iter(rates.values.values()))
         values = {place: figure.median for place, figure in rates.values.items()}
-        count = len(rates.devices)
-        matrix = Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK, has_diagonal=True)
+        better = arrow_meaning(first.better)
+        matrix = heat.Matrix(values, len(rates.devices), first.unit, better, _LEAST_MARK, has_diagonal=True)
         ident = view.anchor(f"devices-{rates.result.id}-{rates.figure}")
         picture = matrix.drawn(ident, title, caption, _labels(rates, matrix.side))
         yield Chart(title, caption, picture, _numbers(rates, paths))
@@ -81,34 +81,20 @@ def _labels(rates: PeerRates, side: float) -> Iterator[str]:
     """The name of each device at its row; at its column the name if it fits, else the number."""
     longest = max(len(device.label) for device in rates.devices)
     for place, device in enumerate(rates.devices):
-        if side >= CELL_WITH_LABEL:
-            yield text(-6, (place + 0.5) * side + 4, device.label, "tick", "end")
+        if side >= heat.CELL_WITH_LABEL:
+            yield heat.text(-6, (place + 0.5) * side + 4, device.label, "tick", "end")
             short = device.label if longest * _LETTER < side else str(device.number)
-            yield text((place + 0.5) * side, -6, short, "tick")
-    yield text(-6, -22, "from, to", "tick", "end")
+            yield heat.text((place + 0.5) * side, -6, short, "tick")
+    yield heat.text(-6, -22, "from, to", "tick", "end")
 
 
 def _numbers(rates: PeerRates, paths: Paths) -> Table:
-    columns = [
-        Column("From"),
-        Column("To"),
-        *([Column("Path")] if paths else []),
-        Column("Median", numeric=True),
-        Column("95 % interval", numeric=True),
-    ]
-    rows: list[Sequence[Cell]] = []
-    for (row, column), figure in sorted(rates.values.items()):
-        path = _path(rates, paths, (row, column))
-        rows.append(
-            [
-                Cell(rates.devices[row].label),
-                Cell(rates.devices[column].label),
-                *([Cell(_PATHS.get(path, path))] if paths else []),
-                Cell(show(figure.median, figure.unit, 4), figure.median),
-                Cell(show_range(*figure.ci95, figure.unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
-            ]
-        )
-    return Table("All measured pairs", columns, rows)
+    rows: list[Cells] = []
+    for place, figure in sorted(rates.values.items()):
+        path = _path(rates, paths, place)
+        ends = [rates.devices[end].label for end in place]
+        rows.append([*ends, *([_PATHS.get(path, path)] if paths else []), *median_cells(figure)])
+    return Table.of("All measured pairs", ["From", "To", *(["Path"] if paths else []), *MEDIAN_COLUMNS], rows)
 
 
 Pair = tuple[int, int]
@@ -156,18 +142,16 @@ def _hosts(view: TrialView, result: ExperimentResult) -> Sequence[str]:
 
 def _ranks_in_words(figures: Mapping[Pair, FigureResult], hosts: Sequence[str]) -> str:
     """The content of the picture as sentences."""
-    first = next(iter(figures.values()))
+    unit = next(iter(figures.values())).unit
     medians = [figure.median for figure in figures.values()]
-    ranks = {rank for pair in figures for rank in pair}
-    where = f" on {len(set(hosts))} hosts" if len(set(hosts)) > 1 else ""
     if len(figures) == 1:
         ((a, b),) = figures
-        return f"Ranks {a} and {b}: {show(first.median, first.unit)}."
-    possible = max(ranks) * (max(ranks) + 1) // 2
+        return f"Ranks {a} and {b}: {show(medians[0], unit)}."
+    last = max(rank for pair in figures for rank in pair)
+    where = f" on {len(set(hosts))} hosts" if len(set(hosts)) > 1 else ""
     return (
-        f"Median over pairs {show(median(medians), first.unit)}, range "
-        f"{show_range(min(medians), max(medians), first.unit)}. {len(figures)} of the {possible} pairs of "
-        f"{max(ranks) + 1} ranks{where} were measured."
+        f"Median over pairs {show(median(medians), unit)}, range {show_range(min(medians), max(medians), unit)}. "
+        f"{len(figures)} of the {last * (last + 1) // 2} pairs of {last + 1} ranks{where} were measured."
     )
 
 
@@ -180,13 +164,13 @@ def _picture(
     said: str,
 ) -> Svg:
     first = next(iter(figures.values()))
-    values: dict[Place, float] = {}
+    values: dict[heat.Place, float] = {}
     for (a, b), figure in figures.items():
         values[a, b] = values[b, a] = figure.median
     count = max(rank for pair in figures for rank in pair) + 1
-    matrix = Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK)
+    matrix = heat.Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK)
     side, edge = matrix.side, matrix.edge
-    marks = [*_borders(hosts, side, edge), *_rank_labels(hosts, count, side)]
+    marks = [*heat.borders(hosts, side, edge), *_rank_labels(hosts, count, side)]
     return matrix.drawn(ident, title, said, marks, (frame for one in slow for frame in _frames(one, hosts, side, edge)))
 
 
@@ -196,67 +180,30 @@ def _frames(one: Outlier, hosts: Sequence[str], side: float, edge: float) -> Ite
     if isinstance(a, int) and isinstance(b, int):
         mark = max(side, 2 * _LEAST_MARK)
         for row, column in ((a, b), (b, a)):
-            yield from _framed((column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2, mark, mark)
+            yield from heat.framed((column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2, mark, mark)
     ranks = [rank] if isinstance(rank, int) else [k for k, name in enumerate(hosts) if name == host]
     for k in ranks:
-        yield from _framed(0, k * side, edge, side)
-        yield from _framed(k * side, 0, side, edge)
-
-
-def _framed(x: float, y: float, width: float, height: float) -> Iterator[str]:
-    """A dark frame with a light rim, visible on any colour."""
-    yield rectangle(x, y, width, height, "slow-rim")
-    yield rectangle(x, y, width, height, "slow")
-
-
-def _borders(hosts: Sequence[str], side: float, edge: float) -> Iterator[str]:
-    """Lines between ranks of different hosts."""
-    for n in range(1, min(len(hosts), round(edge / side))):
-        if hosts[n] != hosts[n - 1]:
-            at, end = number(n * side), number(edge)
-            yield f'<path class="border-node" d="M{at} 0V{end}M0 {at}H{end}"/>'
+        yield from heat.framed(0, k * side, edge, side)
+        yield from heat.framed(k * side, 0, side, edge)
 
 
 def _rank_labels(hosts: Sequence[str], count: int, side: float) -> Iterator[str]:
     """The number of every rank if they fit, else of every k-th; host names on top, where they fit."""
-    step = 1
-    while step * side < CELL_WITH_LABEL:
-        step *= 2
+    step = heat.step_of_labels(side, heat.CELL_WITH_LABEL)
     for rank in range(0, count, step):
-        yield text(-6, (rank + 0.5) * side + 4, str(rank), "tick", "end")
-        if step * side >= CELL_WITH_LABEL + 6:
-            yield text((rank + 0.5) * side, -6, str(rank), "tick")
-    yield text(-6, -6, "rank", "tick", "end")
-    if len(set(hosts)) < 2:
-        return
-    starts = [n for n in range(min(count, len(hosts))) if n == 0 or hosts[n] != hosts[n - 1]]
-    for start, end in zip(starts, [*starts[1:], count], strict=True):
-        if (end - start) * side > 7.5 * len(hosts[start]):
-            yield text((start + end) / 2 * side, -22, hosts[start], "tick")
+        yield heat.text(-6, (rank + 0.5) * side + 4, str(rank), "tick", "end")
+        if step * side >= heat.CELL_WITH_LABEL + 6:
+            yield heat.text((rank + 0.5) * side, -6, str(rank), "tick")
+    yield heat.text(-6, -6, "rank", "tick", "end")
+    yield from heat.names_of_hosts(hosts, count, side, -22)
 
 
 def _rank_numbers(figures: Mapping[Pair, FigureResult], slow: Sequence[Outlier], hosts: Sequence[str]) -> Table:
     several = len(set(hosts)) > 1
-    columns = [
-        Column("Rank", numeric=True),
-        Column("Rank", numeric=True),
-        *([Column("Hosts")] if several else []),
-        Column("Median", numeric=True),
-        Column("95 % interval", numeric=True),
-        Column("Remark"),
-    ]
     named = {pair_of(one.parameters) for one in slow}
-    rows: list[Sequence[Cell]] = []
+    rows: list[Cells] = []
     for (a, b), figure in sorted(figures.items(), key=lambda item: (item[0] not in named, item[0])):
-        where = f"{hosts[a]}, {hosts[b]}" if several and b < len(hosts) else ""
-        rows.append(
-            [
-                Cell(str(a)),
-                Cell(str(b)),
-                *([Cell(where)] if several else []),
-                Cell(show(figure.median, figure.unit, 4), figure.median),
-                Cell(show_range(*figure.ci95, figure.unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
-                Cell("slow" if (a, b) in named else ""),
-            ]
-        )
-    return Table("All measured pairs", columns, rows)
+        where = [f"{hosts[a]}, {hosts[b]}" if b < len(hosts) else ""] * several
+        rows.append([str(a), str(b), *where, *median_cells(figure), "slow" if (a, b) in named else ""])
+    columns = headings(*right("Rank", "Rank"), *["Hosts"] * several, *MEDIAN_COLUMNS, "Remark")
+    return Table.of("All measured pairs", columns, rows)

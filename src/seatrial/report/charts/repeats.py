@@ -8,10 +8,10 @@ from typing import Any
 
 from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.results.figure_result import FigureResult, RepeatValue
-from seatrial.report.charts.vega import Chart, layer, render
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.model.spelling import NO_VALUE, show_percent
+from seatrial.report.charts.vega import Chart, chart, layer, quantity
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.pages.view import BenchmarkView, Row, TrialView
-from seatrial.report.units import NO_VALUE, show, show_percent
 
 _MOST_PANELS = 16
 _MOST_POINTS = 240
@@ -41,14 +41,13 @@ def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart
     if len(chosen) < len(drawable):
         caption = f"The {len(chosen)} of {len(drawable)} series with the largest spread are shown."
     caption = f"{caption} {_selection(chosen)}".strip()
-    title = f"{benchmark.name}: all repeats over time"
-    svg = render(
-        _spec(view, chosen),
-        view.anchor(f"{benchmark.name}-repeats"),
-        title,
-        f"{caption} {_in_words(chosen)}".strip(),
+    ident, title = view.anchor(f"{benchmark.name}-repeats"), f"{benchmark.name}: all repeats over time"
+    words = " ".join(
+        f"{row.name}: {figure.n_repeats} repeats from {show_percent(min(figure.values) / figure.median, 3)} to "
+        f"{show_percent(max(figure.values) / figure.median, 3)} of the median."
+        for row, figure in chosen
     )
-    yield Chart(title, caption, svg, _table(view, benchmark, chosen))
+    yield chart(_spec(view, chosen), ident, title, caption, _table(view, benchmark, chosen), words)
 
 
 def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
@@ -66,20 +65,12 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
                     "first": position == 0,
                 }
             )
-    x = {
-        "field": "order",
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": [0, len(view.order) + 1], "nice": False},
-        "axis": {"tickMinStep": 1, "tickCount": 5, "grid": False},
-    }
-    y = {
-        "field": "relative",
-        "type": "quantitative",
-        "title": None,
-        "scale": {"domain": _domain(rows), "nice": True},
-        "axis": {"tickCount": 3, "minExtent": 46, "labelExpr": "datum.value == 0 ? '0' : format(datum.value, '+.1~%')"},
-    }
+    domain = {"domain": [0, len(view.order) + 1], "nice": False}
+    x = quantity("order", None, scale=domain, axis={"tickMinStep": 1, "tickCount": 5, "grid": False})
+    names = "datum.value == 0 ? '0' : format(datum.value, '+.1~%')"
+    axis = {"tickCount": 3, "minExtent": 46, "labelExpr": names}
+    y = quantity("relative", None, scale={"domain": _domain(rows), "nice": True}, axis=axis)
+    header = {"labelLimit": _LABEL_WIDTH, "labelExpr": "split(datum.label, '\\n')", "labelLineHeight": 15}
     once = [{"filter": "datum.first"}]  # one band and one line for each panel, not one for each repeat
     return {
         "data": {"values": rows},
@@ -88,11 +79,7 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
             "type": "nominal",
             "sort": _labels(chosen),
             "title": None,
-            "header": {
-                "labelLimit": _LABEL_WIDTH,
-                "labelExpr": "split(datum.label, '\\n')",
-                "labelLineHeight": 15,
-            },
+            "header": header,
         },
         "columns": _COLUMNS,
         "spacing": {"row": 22, "column": 18},
@@ -101,15 +88,10 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
             "height": _PANEL_HEIGHT,
             "layer": [
                 {
+                    **layer("rect", {"y": {**y, "field": "low"}, "y2": {"field": "high"}}, color="var(--band)"),
                     "transform": once,
-                    "mark": {"type": "rect", "color": "var(--band)"},
-                    "encoding": {"y": {**y, "field": "low"}, "y2": {"field": "high"}},
                 },
-                {
-                    "transform": once,
-                    "mark": {"type": "rule", "color": "var(--axis)"},
-                    "encoding": {"y": {"datum": 0}},
-                },
+                {**layer("rule", {"y": {"datum": 0}}, color="var(--axis)"), "transform": once},
                 layer("line", {"x": x, "y": y}, color="var(--faint)", strokeWidth=1),
                 layer("point", {"x": x, "y": y}, filled=True, color="var(--accent)", size=26, opacity=1),
             ],
@@ -144,54 +126,37 @@ def _domain(rows: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _labels(chosen: Sequence[Series]) -> list[str]:
-    """Names of the panels: the figure at its point, below it the settings; equal names are numbered."""
-    names = ["\n".join((_heading(figure.name, row.point), row.settings)).strip() for row, figure in chosen]
+    """Names of the panels: the figure at its point, on two lines if they are too long, below it the settings; equal
+    names are numbered."""
+    names = []
+    for row, figure in chosen:
+        between = " · " if len(figure.name) + len(row.point) < _LINE else "\n"
+        heading = between.join(filter(None, (figure.name, row.point)))
+        names.append(f"{heading}\n{row.settings}".strip())
     return [f"{name} #{number}" if names.count(name) > 1 else name for number, name in enumerate(names, start=1)]
 
 
-def _heading(name: str, point: str) -> str:
-    """Figure and point on one line, or on two lines if they are too long."""
-    return (" · " if len(name) + len(point) < _LINE else "\n").join(filter(None, (name, point)))
-
-
-def _in_words(chosen: Sequence[Series]) -> str:
-    return " ".join(
-        f"{row.name}: {figure.n_repeats} repeats from "
-        f"{show_percent(min(figure.values) / figure.median, 3)} to "
-        f"{show_percent(max(figure.values) / figure.median, 3)} of the median."
-        for row, figure in chosen
-    )
-
-
 def _table(view: TrialView, benchmark: BenchmarkView, chosen: Sequence[Series]) -> Table:
-    columns = headings(
-        "Repeat",
-        "Started (UTC)",
-        "Figure",
-        right("Value"),
-        right("Relative to median"),
-        right("Load"),
-        right("Steal"),
-        "Record",
-    )
-    rows = []
+    rows: list[Cells] = []
     for row, figure in chosen:
         for repeat in drawn(figure):
-            seen = view.trial.seen.get((row.result.id, repeat.repeat), {})
-            record = view.record(row.result.id, repeat.repeat)
+            place = (row.result.id, repeat.repeat)
+            seen, record = view.trial.seen.get(place, {}), view.record(*place)
             rows.append(
                 [
-                    Cell(str(view.order[row.result.id, repeat.repeat])),
-                    Cell(moment(repeat.t0)),
-                    Cell(row.name),
-                    Cell(show(repeat.value, figure.unit, 4), repeat.value),
-                    Cell(f"{(repeat.value / figure.median - 1) * 100:+.2f} %"),
-                    Cell(_number(seen.get("load_1m"), "{:.1f}")),
-                    Cell(_number(seen.get("steal_share"), "{:.1%}")),
-                    Cell(f"line {record.line}", href=record.href) if record else Cell(NO_VALUE),
+                    str(view.order[place]),
+                    moment(repeat.t0),
+                    row.name,
+                    Cell.amount(repeat.value, figure.unit, 4),
+                    f"{(repeat.value / figure.median - 1) * 100:+.2f} %",
+                    _number(seen.get("load_1m"), "{:.1f}"),
+                    _number(seen.get("steal_share"), "{:.1%}"),
+                    Cell(f"line {record.line}", href=record.href) if record else NO_VALUE,
                 ]
             )
-    return Table(f"All drawn repeats of {benchmark.name}", columns, rows)
+    numbers = right("Value", "Relative to median", "Load", "Steal")
+    columns = headings("Repeat", "Started (UTC)", "Figure", *numbers, "Record")
+    return Table.of(f"All drawn repeats of {benchmark.name}", columns, rows)
 
 
 def moment(t0: float) -> str:

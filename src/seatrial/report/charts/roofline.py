@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from seatrial.report.charts.pair_matrix import short
+from seatrial.model.spelling import show, show_percent
+from seatrial.report.charts.heat import short
 from seatrial.report.charts.roofline_devices import Point, Ridge, Roof, Roofline, device_rooflines, roofline
-from seatrial.report.charts.vega import Chart, decade_ticks, render, text_layers
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.report.charts.vega import Chart, chart, layer, logarithmic, text_layers
+from seatrial.report.pages.templating import Cell, Cells, Table, right
 from seatrial.report.pages.view import TrialView
-from seatrial.report.units import show, show_percent
 
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9
@@ -31,8 +31,7 @@ def roofline_charts(view: TrialView) -> Iterator[Chart]:
 
 
 def _chart(view: TrialView, model: Roofline, title: str, anchor: str) -> Chart:
-    caption = _in_words(model)
-    return Chart(title, caption, render(_spec(model), view.anchor(anchor), title, caption), _table(model))
+    return chart(_spec(model), view.anchor(anchor), title, _in_words(model), _table(model))
 
 
 def _in_words(model: Roofline) -> str:
@@ -56,30 +55,20 @@ def _bound(model: Roofline, point: Point) -> float:
 
 
 def _spec(model: Roofline) -> dict[str, Any]:
-    left, right = _span(model)
+    # Room for the names on the right of all points and ridges.
+    at = [point.intensity for point in model.points] + [ridge.intensity for ridge in model.ridges]
+    left, end = min(at) / 3, max(at) * 8
     memory = [roof for roof in model.roofs if roof.is_memory]
     compute = [roof for roof in model.roofs if not roof.is_memory]
     highest = max(roof.value for roof in compute)
     lowest = min(min(roof.value for roof in memory) * left, *(point.rate for point in model.points))
     low, high = lowest / _ROOM / _GFLOP, highest * _ROOM / _GFLOP
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": "arithmetic intensity, flop/B",
-        "scale": {"type": "log", "domain": [left, right], "nice": False},
-        "axis": {"values": decade_ticks(left, right), "format": "~g"},
-    }
-    y = {
-        "field": "y",
-        "type": "quantitative",
-        "title": "GFLOP/s",
-        "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {"values": decade_ticks(low, high), "format": "~g"},
-    }
-    angle = math.degrees(math.atan((_HEIGHT / math.log(high / low)) / (_WIDTH / math.log(right / left))))
+    x = logarithmic("x", "arithmetic intensity, flop/B", left, end)
+    y = logarithmic("y", "GFLOP/s", low, high)
+    angle = math.degrees(math.atan((_HEIGHT / math.log(high / low)) / (_WIDTH / math.log(end / left))))
     layers: list[dict[str, Any]] = []
     for roof in model.roofs:
-        layers += _roof(roof, model, x, y, left, right)
+        layers.append(_roof(roof, model, x, y, left, end))
     layers += _memory_names(memory, x, y, min(ridge.intensity for ridge in model.ridges), angle)
     layers += _compute_names(compute, x, y, max(ridge.intensity for ridge in model.ridges))
     layers += _ridges(model.ridges, x, y, low)
@@ -87,32 +76,20 @@ def _spec(model: Roofline) -> dict[str, Any]:
     return {"width": _WIDTH, "height": _HEIGHT, "layer": layers}
 
 
-def _span(model: Roofline) -> tuple[float, float]:
-    """The ends of the axis of intensity: room for the names on the right of all points and ridges."""
-    at = [point.intensity for point in model.points] + [ridge.intensity for ridge in model.ridges]
-    return min(at) / 3, max(at) * 8
-
-
 def _roof(
     roof: Roof, model: Roofline, x: dict[str, Any], y: dict[str, Any], left: float, right: float
-) -> list[dict[str, Any]]:
+) -> dict[str, Any]:
     """A memory roof rises to the highest compute roof; a compute roof begins at the steepest memory roof."""
     like = [r.value for r in model.roofs if not r.is_memory and r.basis == roof.basis]
     compute = max(like or [r.value for r in model.roofs if not r.is_memory])
     bandwidth = max(r.value for r in model.roofs if r.is_memory)
+    ends = [(roof.value / bandwidth, roof.value), (right, roof.value)]
     if roof.is_memory:
         ends = [(left, roof.value * left), (compute / roof.value, compute)]
-    else:
-        ends = [(roof.value / bandwidth, roof.value), (right, roof.value)]
-    is_limit = roof.basis == "limit"
-    mark = {
-        "type": "line",
-        "color": _SERIES.get(roof.precision, "var(--series-3)"),
-        "strokeWidth": 1.2 if is_limit else 2.2,
-        "strokeDash": [6, 3] if is_limit else [1, 0],
-    }
-    values = [{"x": at, "y": rate / _GFLOP} for at, rate in ends]
-    return [{"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}}]
+    width, dash = (1.2, [6, 3]) if roof.basis == "limit" else (2.2, [1, 0])
+    colour = _SERIES.get(roof.precision, "var(--series-3)")
+    rows = [{"x": at, "y": rate / _GFLOP} for at, rate in ends]
+    return layer("line", {"x": x, "y": y}, rows, color=colour, strokeWidth=width, strokeDash=dash)
 
 
 def _memory_names(
@@ -144,9 +121,8 @@ def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: 
     """A thin line from each ridge down to the axis, labelled with its intensity."""
     layers: list[dict[str, Any]] = []
     for count, ridge in enumerate(sorted(ridges, key=lambda ridge: ridge.intensity)):
-        values = [{"x": ridge.intensity, "y": ridge.rate / _GFLOP}, {"x": ridge.intensity, "y": low}]
-        mark = {"type": "line", "color": "var(--axis)", "strokeWidth": 1, "strokeDash": [2, 3]}
-        layers.append({"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}})
+        rows = [{"x": ridge.intensity, "y": ridge.rate / _GFLOP}, {"x": ridge.intensity, "y": low}]
+        layers.append(layer("line", {"x": x, "y": y}, rows, color="var(--axis)", strokeWidth=1, strokeDash=[2, 3]))
         text = f"ridge {ridge.compute.precision}: {short(ridge.intensity)} flop/B"
         words = {"align": "left", "dx": 6, "dy": -8 - 18 * count, "fill": "var(--muted)"}
         layers += text_layers([{"x": ridge.intensity, "y": low, "text": text}], words, x, y)
@@ -157,46 +133,28 @@ def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> li
     """Each point with its name on its right."""
     layers: list[dict[str, Any]] = []
     for point in points:
-        colour = _SERIES.get(point.precision, "var(--series-3)")
-        values = [{"x": point.intensity, "y": point.rate / _GFLOP}]
-        mark = {"type": "point", "filled": True, "size": 90, "opacity": 1, "color": colour}
-        shape = {"shape": _SHAPES[point.precision]}
-        layers.append({"data": {"values": values}, "mark": {**mark, **shape}, "encoding": {"x": x, "y": y}})
-        row = {**values[0], "text": f"{point.name} {show(point.rate, 'flop/s')}"}
+        style = {"color": _SERIES.get(point.precision, "var(--series-3)"), "shape": _SHAPES[point.precision]}
+        at = {"x": point.intensity, "y": point.rate / _GFLOP}
+        layers.append(layer("point", {"x": x, "y": y}, [at], filled=True, size=90, opacity=1, **style))
+        row = {**at, "text": f"{point.name} {show(point.rate, 'flop/s')}"}
         layers += text_layers([row], {"align": "left", "baseline": "middle", "dx": 10, "fill": "var(--ink)"}, x, y)
     return layers
 
 
 def _table(model: Roofline) -> Table:
-    columns = headings("Element", right("Intensity"), right("Rate"), "Basis", "Source")
-    rows = [
-        *(
-            [Cell(f"roof: {roof.name}"), Cell(""), _roof_rate(roof), Cell(roof.basis), Cell(roof.origin)]
-            for roof in model.roofs
-        ),
-        *(
-            [
-                Cell(f"ridge: {ridge.compute.name} over {ridge.memory.name}"),
-                Cell(f"{short(ridge.intensity)} flop/B", ridge.intensity),
-                Cell(show(ridge.rate, "flop/s"), ridge.rate),
-                Cell("derived"),
-                Cell("measured compute roof divided by measured memory roof"),
-            ]
-            for ridge in model.ridges
-        ),
-        *(
-            [
-                Cell(f"point: {point.name}"),
-                Cell(f"{short(point.intensity)} flop/B", point.intensity),
-                Cell(show(point.rate, "flop/s"), point.rate),
-                Cell("measured"),
-                Cell(f"{point.origin}. {point.counting}"),
-            ]
-            for point in model.points
-        ),
-    ]
-    return Table("Elements of the roofline", columns, rows)
+    rows: list[Cells] = []
+    for roof in model.roofs:
+        rate = Cell.amount(roof.value, "B/s" if roof.is_memory else "flop/s")
+        rows.append([f"roof: {roof.name}", "", rate, roof.basis, roof.origin])
+    for ridge in model.ridges:
+        name, at = f"ridge: {ridge.compute.name} over {ridge.memory.name}", _intensity(ridge.intensity)
+        source = "measured compute roof divided by measured memory roof"
+        rows.append([name, at, Cell.amount(ridge.rate, "flop/s"), "derived", source])
+    for point in model.points:
+        name, at = f"point: {point.name}", _intensity(point.intensity)
+        rows.append([name, at, Cell.amount(point.rate, "flop/s"), "measured", f"{point.origin}. {point.counting}"])
+    return Table.of("Elements of the roofline", ["Element", *right("Intensity", "Rate"), "Basis", "Source"], rows)
 
 
-def _roof_rate(roof: Roof) -> Cell:
-    return Cell(show(roof.value, "B/s" if roof.is_memory else "flop/s"), roof.value)
+def _intensity(value: float) -> Cell:
+    return Cell(f"{short(value)} flop/B", value)

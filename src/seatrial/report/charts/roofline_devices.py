@@ -17,10 +17,10 @@ from seatrial.analysis.roles import Source, figures_with, is_of_devices, role_of
 from seatrial.benchmarks import benchmark_named, declared_figure, registry
 from seatrial.model.benchmark.role import Intensity, Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.limit import ELEMENT_BITS, Basis
+from seatrial.model.machine.limit import ELEMENT_BITS, Basis, Limit
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.spelling import settings, show_percent
 from seatrial.report.pages.view import TrialView
-from seatrial.report.units import settings, show_percent
 
 
 class Roof(Frozen):
@@ -91,13 +91,23 @@ def best(sources: Sequence[Source]) -> Source:
 
 def _memory_roofs(view: TrialView, bandwidths: Sequence[Source]) -> Iterator[Roof]:
     result, figure = best(bandwidths)
-    limit = view.trial.machine.named_limit("dram.bandwidth")
-    known = limit.value if limit is not None and limit.basis is Basis.PHYSICAL else None
-    share = f", {show_percent(figure.median / known)} of the limit" if known else ""
+    limit = _physical(view.trial.machine.named_limit("dram.bandwidth"))
+    share = f", {show_percent(figure.median / limit.value)} of the limit" if limit is not None and limit.value else ""
     origin = f"best {figure.name} of {result.experiment.benchmark}: {settings_text(result)}{share}"
-    yield Roof(figure.name, figure.median, True, "measured", origin)
-    if limit is not None and known:
-        yield Roof("DRAM", known, True, "limit", limit.derivation)
+    return _roofs((figure.name, "DRAM"), figure.median, limit, origin)
+
+
+def _physical(limit: Limit | None) -> Limit | None:
+    return limit if limit is not None and limit.basis is Basis.PHYSICAL else None
+
+
+def _roofs(
+    names: tuple[str, str], measured: float, limit: Limit | None, origin: str, precision: str = ""
+) -> Iterator[Roof]:
+    """The measured roof, and the limit if it is known; of arithmetic in a precision, else of memory."""
+    yield Roof(names[0], measured, not precision, "measured", origin, precision)
+    if limit is not None and limit.value:
+        yield Roof(names[1], limit.value, not precision, "limit", limit.derivation, precision)
 
 
 def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
@@ -106,13 +116,11 @@ def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
     if not own:
         return
     result, figure = best(own)
-    limit = figure.limit
-    known = limit.value if limit is not None and limit.basis is Basis.PHYSICAL else None
-    share = f", {show_percent(figure.fraction_of_limit)} of the limit" if known and figure.fraction_of_limit else ""
+    limit = _physical(figure.limit)
+    is_known = limit is not None and limit.value and figure.fraction_of_limit
+    share = f", {show_percent(figure.fraction_of_limit)} of the limit" if is_known else ""
     origin = f"best of {result.experiment.benchmark}: {settings_text(result)}{share}"
-    yield Roof(f"{precision} FMA", figure.median, False, "measured", origin, precision)
-    if limit is not None and known:
-        yield Roof(f"{precision} FMA", known, False, "limit", limit.derivation, precision)
+    yield from _roofs((f"{precision} FMA", f"{precision} FMA"), figure.median, limit, origin, precision)
 
 
 def _points(measured: Sequence[Source]) -> list[Point]:
@@ -196,9 +204,8 @@ def _device_roofs(sources: Sequence[Source]) -> Iterator[Roof]:
     result, figure = best(sources)
     share = f", {show_percent(figure.fraction_of_limit)} of the limit" if figure.fraction_of_limit else ""
     origin = f"best of {result.experiment.benchmark} {figure.name}: {settings_text(result)}{share}"
-    yield Roof("memory", figure.median, True, "measured", origin)
-    if figure.limit is not None and figure.limit.value and figure.limit.is_physical:
-        yield Roof("memory", figure.limit.value, True, "limit", figure.limit.derivation)
+    limit = figure.limit if figure.limit is not None and figure.limit.is_physical else None
+    return _roofs(("memory", "memory"), figure.median, limit, origin)
 
 
 def _device_points(results: Sequence[ExperimentResult]) -> Iterator[Point]:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from seatrial.analysis.scaling import DEVICES, summed_figures, whole_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.machine.limit import Basis
-from seatrial.model.units import Unit
-from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
-from seatrial.report.charts.vega import (
-    SERIES_COLOURS,
-    SERIES_DASHES,
-    STROKE_LEGEND,
-    Chart,
-    decade_ticks,
-    has_its_own_panel,
-    layer,
-    render,
+from seatrial.model.spelling import (
+    arrow,
+    bare_name,
+    display_scale,
+    label,
+    setting_number,
+    show,
+    show_percent,
 )
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.model.units import Unit
+from seatrial.report.charts import vega
+from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
+from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
-from seatrial.report.units import arrow, bare_name, display_scale, label, setting_number, show, show_percent, show_range
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20
@@ -40,14 +40,14 @@ _ROOM = 1.1
 _WIDTH, _HEIGHT = 860, 280
 
 
-def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
+def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
     """One chart for each unit that was measured over at least three values of one number.
 
     Two numbers that vary together inside the program (a matrix of CPU pairs) are not drawn here but as a heat map.
     """
     units: dict[Unit, list[Measured]] = {}
     for row, figure in benchmark.measured:
-        if not has_its_own_panel(figure):
+        if not vega.has_its_own_panel(figure):
             units.setdefault(figure.unit, []).append((row, figure))
     for number, (unit, measured) in enumerate(units.items(), start=1):
         axis = _axis(measured)
@@ -56,15 +56,15 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         measured = _whole(measured) if axis == DEVICES else _of_one_device(measured)
         for part, (words, own) in enumerate(_parts(measured, axis), start=1):
             lines = lines_over(own, axis)
-            longest = sorted(lines, key=lambda line: -len(line.points))[: len(SERIES_COLOURS)]
+            longest = sorted(lines, key=lambda line: -len(line.points))[: len(vega.SERIES_COLOURS)]
             shown = [line for line in lines if line in longest]
             if not shown:
                 continue
             title = f"{benchmark.name} over {bare_name(axis)}{f' ({words})' if words else ''}"
             caption = _caption(own, axis, unit, shown, len(lines))
             ident = view.anchor(f"{benchmark.name}-over-{axis}-{number}-{part}")
-            svg = render(_spec(shown, axis, unit), ident, title, f"{caption} {_in_words(shown, axis, unit)}")
-            yield Chart(title, caption, svg, _table(title, shown, axis, unit))
+            numbers, said = _table(title, shown, axis), _in_words(shown, axis, unit)
+            yield vega.chart(_spec(shown, axis, unit), ident, title, caption, numbers, said)
 
 
 def _whole(measured: Sequence[Measured]) -> list[Measured]:
@@ -87,7 +87,7 @@ def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[
     The setting is the one with the fewest values, but at least two.
     """
     names = distinguishing_settings(measured, axis)
-    if len(lines_over(measured, axis)) <= len(SERIES_COLOURS):
+    if len(lines_over(measured, axis)) <= len(vega.SERIES_COLOURS):
         return [("", measured)]
     if not names:
         return _by_family(measured)
@@ -139,8 +139,9 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
         line = _best(shown)
         (start, first), (end, last) = line.points[0], line.points[-1]
         efficiency = last.median / first.median * start / end
+        workers = axis.removesuffix("s") if start == 1 else axis
         caption += (
-            f" The thin line is ideal scaling from {setting_number(axis, start)} {_singular(axis, start)}. "
+            f" The thin line is ideal scaling from {setting_number(axis, start)} {workers}. "
             f"{line.name} at {setting_number(axis, end)} {axis}: {show(last.median, unit)}, "
             f"{show_percent(efficiency)} of ideal."
         )
@@ -158,10 +159,6 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
     if len(shown) < number_of_lines:
         caption += f" {len(shown)} of {number_of_lines} lines are shown; the table above has all."
     return caption
-
-
-def _singular(axis: str, number: float) -> str:
-    return axis.removesuffix("s") if number == 1 else axis
 
 
 def _shows_ideal(lines: Sequence[Line], axis: str) -> bool:
@@ -190,50 +187,30 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
     shown = [figure.median for line in lines for _, figure in line.points] + ([limit] if limit is not None else [])
     scale, scaled_unit = display_scale(shown, unit)
     rows: list[dict[str, Any]] = [
-        {
-            "line": line.name,
-            "x": x,
-            "y": figure.median / scale,
-            "low": (figure.ci95 or (figure.median, figure.median))[0] / scale,
-            "high": (figure.ci95 or (figure.median, figure.median))[1] / scale,
-        }
+        {"line": line.name, "x": x, "y": figure.median / scale, **vega.ends_of(figure, scale)}
         for line in lines
         for x, figure in line.points
     ]
-    xs = sorted({float(row["x"]) for row in rows})
+    xs = sorted({x for line in lines for x, _ in line.points})
     ys = [value / scale for value in shown]
     is_scaling = _shows_ideal(lines, axis) and _are_wide(xs, _WIDE_RANGE_OF_WORKERS)
-    direction = arrow(lines[0].points[0][1].better)
-    x: dict[str, Any] = {
-        "field": "x",
-        "type": "quantitative",
-        "title": bare_name(axis),
-        "scale": _scale_of(xs, always_log=is_scaling),
-        "axis": {"values": _ticks(xs), "labelExpr": _tick_names(axis, xs), "labelOverlap": True, "grid": False},
-    }
-    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": f"{scaled_unit or 'ratio'} {direction}"}
-    y["scale"] = _scale_of(ys, always_log=is_scaling)
+    ticks = {**vega.named_ticks(_ticks(xs), partial(setting_number, axis)), "labelOverlap": True, "grid": False}
+    x = vega.quantity("x", bare_name(axis), scale=_scale_of(xs, always_log=is_scaling), axis=ticks)
+    title = f"{scaled_unit or 'ratio'} {arrow(lines[0].points[0][1].better)}"
+    y = vega.quantity("y", title, scale=_scale_of(ys, always_log=is_scaling))
     if y["scale"].get("type") == "log":
-        ends = [*ys, *(row[end] for row in rows for end in ("low", "high") if row[end] > 0)]
-        low, high = min(ends) / _ROOM, max(ends) * _ROOM
-        y["scale"]["domain"] = [low, high]
-        y["axis"] = {"values": decade_ticks(low, high), "format": "~g"}
-    names = [line.name for line in lines]
-    by_line = {"field": "line", "type": "nominal", "sort": None, "title": None}
-    legend = STROKE_LEGEND if len(names) > 1 else None
-    colour = {**by_line, "scale": {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}, "legend": legend}
-    dash = {**by_line, "scale": {"domain": names, "range": list(SERIES_DASHES[: len(names)])}, "legend": legend}
+        ends = [*ys, *(end for row in rows for end in (row["low"], row["high"]) if end > 0)]
+        y = vega.logarithmic("y", title, min(ends) / _ROOM, max(ends) * _ROOM)
+    colour, dash = vega.series("line", [line.name for line in lines])
     return {
         "data": {"values": rows},
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
             *_reference_lines(lines, axis, x, y, scale, limit),
-            layer(
-                "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}, strokeWidth=1.5
-            ),
-            layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=1.8),
-            layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=30, opacity=1),
+            vega.layer("rule", {**vega.between(x, y), "color": colour}, strokeWidth=1.5),
+            vega.layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, strokeWidth=1.8),
+            vega.layer("point", {"x": x, "y": y, "color": colour}, filled=True, size=30, opacity=1),
         ],
     }
 
@@ -248,12 +225,11 @@ def _reference_lines(
         start, first = points[0]
         top = max(figure.median for line in lines for _, figure in line.points) if limit is None else limit
         end = min(points[-1][0], start * max(top / first.median, 1.0))
-        values = [{"x": at, "y": first.median * at / start / scale} for at in (start, end)]
-        mark = {"type": "line", "strokeWidth": 1, "color": "var(--muted)", "strokeDash": [1, 0]}
-        marks.append({"data": {"values": values}, "mark": mark, "encoding": {"x": x, "y": y}})
+        ideal = [{"x": at, "y": first.median * at / start / scale} for at in (start, end)]
+        style = {"strokeWidth": 1, "color": "var(--muted)", "strokeDash": [1, 0]}
+        marks.append(vega.layer("line", {"x": x, "y": y}, ideal, **style))
     if limit is not None:
-        mark = {"type": "rule", "strokeWidth": 1.5, "color": "var(--ink)"}
-        marks.append({"data": {"values": [{"y": limit / scale}]}, "mark": mark, "encoding": {"y": y}})
+        marks.append(vega.layer("rule", {"y": y}, [{"y": limit / scale}], strokeWidth=1.5, color="var(--ink)"))
     return marks
 
 
@@ -273,12 +249,6 @@ def _ticks(xs: Sequence[float]) -> list[float]:
     return list(xs[::step])
 
 
-def _tick_names(axis: str, xs: Sequence[float]) -> str:
-    """A Vega expression from value to text. It contains only numbers and units that this module formats."""
-    choices = [f"datum.value == {x!r} ? '{setting_number(axis, x)}'" for x in _ticks(xs)]
-    return " : ".join([*choices, "''"])
-
-
 def _in_words(lines: Sequence[Line], axis: str, unit: Unit) -> str:
     return " ".join(
         f"{line.name}: from {show(line.points[0][1].median, unit)} at {setting_number(axis, line.points[0][0])} to "
@@ -287,16 +257,10 @@ def _in_words(lines: Sequence[Line], axis: str, unit: Unit) -> str:
     )
 
 
-def _table(title: str, lines: Sequence[Line], axis: str, unit: Unit) -> Table:
-    columns = headings("Line", right(bare_name(axis)), right("Median"), right("95 % interval"))
-    rows = [
-        [
-            Cell(line.name),
-            Cell(setting_number(axis, x), x),
-            Cell(show(figure.median, unit, 4), figure.median),
-            Cell(show_range(*figure.ci95, unit, beside=figure.median) if figure.ci95 else "needs 6 repeats"),
-        ]
+def _table(title: str, lines: Sequence[Line], axis: str) -> Table:
+    rows: list[Cells] = [
+        [line.name, Cell(setting_number(axis, x), x), *median_cells(figure)]
         for line in lines
         for x, figure in line.points
     ]
-    return Table(title, columns, rows)
+    return Table.of(title, ["Line", *right(bare_name(axis)), *MEDIAN_COLUMNS], rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
 from typing import Any
@@ -17,7 +17,6 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.report.charts.renderer import NotDrawnError, draw
 from seatrial.report.pages.templating import Svg, Table
-from seatrial.report.pages.view import BenchmarkView, TrialView
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +76,44 @@ def decade_ticks(low: float, high: float) -> list[float]:
     # Via text: 2 * 10.0 ** -9 has a rounding error that a label would show.
     ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
     return [tick for tick in ticks if low <= tick <= high]
+
+
+def named_ticks(ticks: Sequence[float], name_of: Callable[[float], str]) -> dict[str, Any]:
+    """The ticks of an axis with the names that this package gives to their values."""
+    names = [f"datum.value == {tick!r} ? '{name_of(tick)}'" for tick in ticks]
+    return {"values": list(ticks), "labelExpr": " : ".join([*names, "''"])}
+
+
+def quantity(field: str, title: str | None, **more: Any) -> dict[str, Any]:
+    """The encoding of a number; `more`: its scale, axis, ..."""
+    return {"field": field, "type": "quantitative", "title": title, **more}
+
+
+def logarithmic(field: str, title: str, low: float, high: float) -> dict[str, Any]:
+    """The encoding of a number on a logarithmic axis."""
+    axis = {"values": decade_ticks(low, high), "format": "~g"}
+    return quantity(field, title, scale={"type": "log", "domain": [low, high], "nice": False}, axis=axis)
+
+
+def series(field: str, names: Sequence[str], first: int = 0) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The encodings of a line's name by colour and by dash, from the first ones on; with a legend if there are
+    several."""
+    legend = STROKE_LEGEND if len(names) > 1 else None
+    by_name = {"field": field, "type": "nominal", "sort": None, "title": None, "legend": legend}
+    ranges = (SERIES_COLOURS, SERIES_DASHES)
+    colour, dash = ({"domain": names, "range": list(one[first : first + len(names)])} for one in ranges)
+    return {**by_name, "scale": colour}, {**by_name, "scale": dash}
+
+
+def between(x: Mapping[str, Any], y: Mapping[str, Any]) -> dict[str, Any]:
+    """The encoding of a vertical line from the field `low` to `high`."""
+    return {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+
+
+def ends_of(figure: FigureResult, scale: float) -> dict[str, float]:
+    """The ends of a figure's interval for `between`; both are the median if there is none."""
+    low, high = figure.ci95 or (figure.median, figure.median)
+    return {"low": low / scale, "high": high / scale}
 
 
 def layer(
@@ -166,8 +203,9 @@ class Chart(Frozen):
     table: Table
 
 
-ChartMaker = Callable[[TrialView, BenchmarkView], Iterable[Chart]]
-"""Makes the charts that the figures of one benchmark allow: none, one or several."""
+def chart(spec: Spec, ident: str, title: str, caption: str, table: Table, words: str = "") -> Chart:
+    """The chart of a specification; `words` state its content for those who do not see it."""
+    return Chart(title, caption, render(spec, ident, title, f"{caption} {words}".strip()), table)
 
 
 def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:
@@ -178,11 +216,6 @@ def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:
 def rank_pair(figure: FigureResult) -> tuple[int, int] | None:
     """The two ranks between which it was measured, or None."""
     return pair_of(figure.point)
-
-
-def device_pair(figure: FigureResult) -> tuple[int, int] | None:
-    """The source and target device (numbered by their backend) of the measurement, or None."""
-    return _two(figure, "source", "target")
 
 
 def file_and_record(figure: FigureResult) -> tuple[int, int] | None:
@@ -198,7 +231,8 @@ def working_set(figure: FigureResult) -> int | None:
 
 def has_its_own_panel(figure: FigureResult) -> bool:
     """Whether another panel of the page shows figures of this shape, so that they need no line chart."""
-    return any(shape(figure) is not None for shape in (cpu_pair, rank_pair, device_pair, working_set))
+    is_of_devices = _two(figure, "source", "target") is not None
+    return is_of_devices or any(shape(figure) is not None for shape in (cpu_pair, rank_pair, working_set))
 
 
 def _two(figure: FigureResult, one: str, other: str) -> tuple[int, int] | None:

@@ -49,10 +49,6 @@ def _reference_side(one: Comparison) -> str | None:
     return "baseline" if one.baseline.is_reference else "candidate" if one.candidate.is_reference else None
 
 
-def _equivalence(one: Comparison) -> float | None:
-    return one.margin if one.asks_equivalence else None
-
-
 @shape(Comparison)
 class DesignJson(TypedDict):
     """How the repeats of a comparison were measured."""
@@ -85,7 +81,7 @@ class ComparisonJson(TypedDict):
         Annotated[
             float | None,
             Keywords(exclusiveMinimum=0),
-            From(_equivalence),
+            From(lambda one: one.margin if one.asks_equivalence else None),
             "the margin, where the study asks for equivalence; null: it does not",
         ]
     ]
@@ -140,7 +136,7 @@ class ContainerCostJson(TypedDict):
     said: Annotated[Text, GIVEN]
     baseline: str
     candidate: str
-    figures: Annotated[list[Settings], From(lambda one: [_point(each) for each in one.figures]), "that it fits"]
+    figures: Annotated[list[Settings], From(lambda one: list(map(_point, one.figures))), "that it fits"]
     share: Annotated[
         float | None,
         Keywords(minimum=0),
@@ -156,17 +152,6 @@ class ContainersJson(TypedDict):
     candidate_name: Annotated[str, GIVEN]
     facts: list[ContainerFact]
     costs: Annotated[list[ContainerCostJson], GIVEN, "empty: no figure is clearly slower"]
-
-
-def containers_document(compared: Compared, contrast: ContainerContrast) -> Json:
-    """The document of one comparison whose sides differ in their container."""
-    return filled(
-        ContainersJson,
-        contrast,
-        baseline_name=compared.baseline,
-        candidate_name=compared.candidate,
-        costs=[filled(ContainerCostJson, one, said=cost_sentence(one, compared)) for one in contrast.costs],
-    )
 
 
 @shape(Answer)
@@ -261,7 +246,17 @@ def _parts(compared: Sequence[Compared], best_of: Sequence[BestOfResult], scalin
             for each, one in unintended_first(compared)
         ],
         "where": breakdowns_of(compared),
-        "containers": [containers_document(one, one.containers) for one in compared if one.containers is not None],
+        "containers": [
+            filled(
+                ContainersJson,
+                contrast,
+                baseline_name=one.baseline,
+                candidate_name=one.candidate,
+                costs=[filled(ContainerCostJson, cost, said=cost_sentence(cost, one)) for cost in contrast.costs],
+            )
+            for one in compared
+            if (contrast := one.containers) is not None
+        ],
         "scope": scopes(compared),
         "not_compared": list(dict.fromkeys(text for one in compared for text in one.lost)),
         "best_of": best_of,

@@ -14,10 +14,10 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, OPEN, From, Json, Keywords, Text, shape, view, when
 from seatrial.model.results.history import Qualifier, Reference
+from seatrial.model.spelling import written
 from seatrial.model.units import Unit
 from seatrial.places.containers.trial import Trial
 from seatrial.places.guest.offered import OfferedGuest
-from seatrial.report.units import written
 
 
 class Tools(Frozen):

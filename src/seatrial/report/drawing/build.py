@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.spelling import count, show
+from seatrial.report.drawing.attached import MatrixGroups, PciForest, is_only_labelled
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker
-from seatrial.report.drawing.labels import clean
-from seatrial.report.drawing.matrix_groups import MatrixGroups, is_only_labelled
-from seatrial.report.drawing.pci_forest import PciForest
+from seatrial.report.drawing.geometry import clean
 from seatrial.report.drawing.peers import notes_of, peers_of, warnings_of
 from seatrial.report.drawing.processors import (
     CPU_KINDS,
@@ -20,9 +20,7 @@ from seatrial.report.drawing.processors import (
     summary,
     title_of,
 )
-from seatrial.report.drawing.rates import rate_of
-from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Place, Scene, Socket, Tone
-from seatrial.report.units import count, show
+from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Place, Scene, Socket, Tone, rate_of
 
 _MANY = 400
 """From this number of GPUs, adapters and disks on, all devices of one kind in a place become one box."""

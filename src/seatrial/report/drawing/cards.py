@@ -8,10 +8,9 @@ from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link
-from seatrial.report.drawing.labels import clean, model_name, several
-from seatrial.report.drawing.rates import rate_of
-from seatrial.report.drawing.scene import Card, Line, Rate, Tone
-from seatrial.report.units import count, few_names, show
+from seatrial.model.spelling import count, few_names, show
+from seatrial.report.drawing.geometry import clean, model_name, several
+from seatrial.report.drawing.scene import Card, Line, Rate, Tone, rate_of
 
 ENDPOINTS = frozenset({DeviceKind.GPU, DeviceKind.SWITCH, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK})
 _DISKS = frozenset({DeviceKind.NVME, DeviceKind.BLOCK})
@@ -76,9 +75,7 @@ class CardMaker:
                     cards.append(self._card(endpoint))
                 elif endpoint is group[0]:
                     cards.append(self._merged(group))
-        if len(cards) <= _MOST_CARDS:
-            return tuple(cards)
-        return (*cards[: _MOST_CARDS - 1], _rest(cards[_MOST_CARDS - 1 :]))
+        return gather(cards)
 
     def _group_key(self, endpoint: Endpoint) -> object:
         if self._is_crowded:
@@ -91,13 +88,12 @@ class CardMaker:
         first = endpoint.devices[0]
         names = [_name(device) for device in endpoint.devices]
         number = len(endpoint.devices)
-        lines: list[Line] = []
-        if number > 1:
-            lines.append(Line(f"{number} {_functions(endpoint)}", Tone.MUTED))
-        model = _model(first)
-        if model:
-            lines.append(Line(model))
-        lines += [Line(text, Tone.MUTED) for text in _also_known(endpoint)]
+        functions = "disks on one controller" if endpoint.kind in _DISKS else "functions of one adapter"
+        lines = [Line(f"{number} {functions}", Tone.MUTED)] if number > 1 else []
+        lines += [Line(model)] if (model := _model(first)) else []
+        aliases = [alias for device in endpoint.devices for alias in device.aliases]
+        if aliases and endpoint.kind is DeviceKind.NIC:
+            lines.append(Line(f"({several(aliases)})", Tone.MUTED))
         lines += [Line(text) for text in _amounts(endpoint.devices)]
         lines += [line for device in endpoint.devices for line in self._notes.get(device.id, ())]
         rate = self.rate(endpoint.chain)
@@ -111,7 +107,8 @@ class CardMaker:
         title = f"{len(devices)} \N{MULTIPLICATION SIGN} {_PLURALS.get(kind, _NOUNS[kind])}"
         models = list(dict.fromkeys(model for device in devices if (model := _model(device))))
         rates = list(dict.fromkeys(self.rate(endpoint.chain) for endpoint in group))
-        rate = rates[0] if len(rates) == 1 else Rate(grade=rates[0].grade if _one_grade(rates) else Rate().grade)
+        grades = {rate.grade for rate in rates}
+        rate = rates[0] if len(rates) == 1 else Rate(grade=grades.pop() if len(grades) == 1 else Rate().grade)
         lines = [Line(several([_name(device) for device in devices]))]
         lines += [Line(models[0])] if len(models) == 1 else [Line(f"{len(models)} models")] if models else []
         lines += [Line(text) for text in _amounts(devices)]
@@ -145,8 +142,8 @@ def merge_functions(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
     merged: list[Endpoint] = []
     places: dict[tuple[DeviceKind, str], int] = {}
     for endpoint in endpoints:
-        slot = _slot(endpoint.devices[0])
-        if endpoint.kind not in (DeviceKind.NIC, *_DISKS) or slot is None:
+        slot = (endpoint.devices[0].pci or "").rpartition(".")[0]
+        if endpoint.kind not in (DeviceKind.NIC, *_DISKS) or not slot:
             merged.append(endpoint)
             continue
         place = places.setdefault((endpoint.kind, slot), len(merged))
@@ -157,26 +154,11 @@ def merge_functions(endpoints: Iterable[Endpoint]) -> list[Endpoint]:
     return merged
 
 
-def _slot(device: Device) -> str | None:
-    return device.pci.rpartition(".")[0] or None if device.pci else None
-
-
-def _functions(endpoint: Endpoint) -> str:
-    return "disks on one controller" if endpoint.kind in _DISKS else "functions of one adapter"
-
-
 def _name(device: Device) -> str:
     """The OS name of a disk; the id of a GPU or adapter, as in the matrix, or of a disk that is named by its product
     only."""
     is_product = device.name in (device.facts.text("pci_name"), device.facts.text("model_name"))
     return device.name if device.kind in _DISKS and device.name and not is_product else device.id
-
-
-def _also_known(endpoint: Endpoint) -> list[str]:
-    if endpoint.kind is not DeviceKind.NIC:
-        return []
-    aliases = [alias for device in endpoint.devices for alias in device.aliases]
-    return [f"({several(aliases)})"] if aliases else []
 
 
 def _model(device: Device) -> str:
@@ -203,18 +185,11 @@ def _amounts(devices: Sequence[Device]) -> list[str]:
     if devices[0].kind is DeviceKind.NIC:
         rates = {device.facts.number("rate") for device in devices}
         states = {device.facts.text("state") for device in devices}
-        rate = rates.pop() if len(rates) == 1 else None
-        state = states.pop() if len(states) == 1 else None
-        details = (
-            f"port {show(rate, 'B/s')}" if rate else None,
-            state if state not in (None, "up", "ACTIVE") else None,
-        )
-        amounts += [clean(text) for text in details if text]
+        if len(rates) == 1 and (rate := rates.pop()):
+            amounts.append(f"port {show(rate, 'B/s')}")
+        if len(states) == 1 and (state := states.pop()) not in (None, "", "up", "ACTIVE"):
+            amounts.append(clean(state or ""))
     return amounts
-
-
-def _one_grade(rates: Sequence[Rate]) -> bool:
-    return len({rate.grade for rate in rates}) == 1
 
 
 def _rest(cards: Sequence[Card]) -> Card:

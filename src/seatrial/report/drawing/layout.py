@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from seatrial.model.frozen import Frozen
 from seatrial.report.drawing.geometry import (
     HEAD_SIZE,
     LABEL_SIZE,
@@ -21,13 +20,25 @@ from seatrial.report.drawing.geometry import (
     label,
     moved,
     set_text,
+    text_width,
+    wrap,
 )
-from seatrial.report.drawing.labels import text_width, wrap
 from seatrial.report.drawing.peer_layout import add_peers
-from seatrial.report.drawing.place_layout import DROP, GAP, PlaceLayout, place_width
-from seatrial.report.drawing.planning import FRAME, MARGIN, WIDEST, Plan, cost, gap, plans
+from seatrial.report.drawing.place_layout import (
+    DROP,
+    FRAME,
+    GAP,
+    MARGIN,
+    WIDEST,
+    PlaceLayout,
+    Plan,
+    cost,
+    gap,
+    place_width,
+    plans,
+)
+from seatrial.report.drawing.render import add_legend
 from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Scene, Socket, Tone
-from seatrial.report.drawing.style import add_legend
 
 _NARROWEST = 420.0
 _PART_GAP = 6.0
@@ -81,7 +92,7 @@ class _Drawer(Struct):
     def _pass(self, floor: float | None) -> PlaceLayout:
         self.picture = Picture()
         below = PlaceLayout(self.picture, self.plan.shape, floor)
-        whole = max([*(self.plan.row_width(row) for row in self.plan.rows), _NARROWEST - 2 * MARGIN])
+        whole = max([*(self.plan.widths.row(row) for row in self.plan.rows), _NARROWEST - 2 * MARGIN])
         y = self._head(whole)
         with_bar = self.scene.between is not None and (self.plan.number > 2 or len(self.plan.rows) > 1)
         for number, row in enumerate(self.plan.rows):
@@ -112,7 +123,7 @@ class _Drawer(Struct):
         self.picture.add(box)
         x = MARGIN
         for socket in row:
-            width = self.plan.width(socket)
+            width = self.plan.widths.socket(socket)
             if not socket.is_continued and not any(domain.assumed for domain in socket.domains):
                 middle = min(x + width / 2, box.right - 4)
                 self.picture.join((middle, box.bottom), (middle, box.bottom + 12), kind="socket", hint=between.hint)
@@ -121,7 +132,7 @@ class _Drawer(Struct):
 
     def _row(self, row: Sequence[Socket], y: float, below: PlaceLayout) -> float:
         """Draw sockets side by side, attached devices with `below`. Returns the lowest y."""
-        heads = max((_Head(socket).height(self.plan.width(socket)) for socket in row), default=0.0)
+        heads = max((_head_height(socket, self.plan.widths.socket(socket)) for socket in row), default=0.0)
         tallest = max((_domain_height(d, w) for socket in row for d, w in self._widths(socket)), default=0.0)
         x, low = MARGIN, y
         frames: list[Box] = []
@@ -137,8 +148,8 @@ class _Drawer(Struct):
 
     def _widths(self, socket: Socket) -> list[tuple[Domain, float]]:
         """The domains of a socket with their widths."""
-        own = [self.plan.domain_width(socket, domain) for domain in socket.domains]
-        room = self.plan.width(socket) - (2 * FRAME if socket.title else 0.0)
+        own = [self.plan.widths.domain(socket, domain) for domain in socket.domains]
+        room = self.plan.widths.socket(socket) - (2 * FRAME if socket.title else 0.0)
         room -= place_width(socket.place, self.plan.shape) + GAP if socket.place else 0.0
         spare = max(0.0, room - sum(own) - GAP * (len(own) - 1)) / max(1, len(own))
         return [(domain, width + spare) for domain, width in zip(socket.domains, own, strict=True)]
@@ -159,12 +170,12 @@ class _Drawer(Struct):
     ) -> tuple[Box, float]:
         """Draw the frame with its domains, and the attached devices below. Returns (frame, lowest y)."""
         inset = FRAME if socket.title else 0.0
-        width = self.plan.width(socket)
+        width = self.plan.widths.socket(socket)
         frame = Box(x, y, width, 0.0, "socket", socket.hint, devices=socket.devices, is_frame=True)
         number = self.picture.add(frame) if socket.title else None
         at_x, at_y = x + inset, y
         if number is not None:
-            _Head(socket).draw(self.picture, frame, number)
+            _draw_head(self.picture, socket, frame, number)
             at_y = y + head
         frame.height = at_y - y + (tallest + inset if socket.domains or not socket.title else 0.0)
         low, top = frame.bottom, frame.bottom + DROP
@@ -226,40 +237,30 @@ def _parts_height(parts: Sequence[Part], width: float) -> float:
     return max(heights) + PAD * 0.6 if _is_across(width) else sum(heights) + 4.0 * (len(parts) - 1) + PAD * 0.6
 
 
-class _Head(Frozen):
-    """The upper part of a socket's frame: name, model, memory modules."""
+def _head_height(socket: Socket, width: float) -> float:
+    """The height of the upper part of a socket's frame: name, model, memory modules; 0 for a bare node."""
+    if not socket.title:
+        return 0.0
+    _, text = set_text(socket.title, socket.lines, width - 2 * FRAME)
+    modules = 0.0 if socket.modules is None else _module_texts(socket.modules, width - 2 * FRAME)[2] + 3.0
+    return text + PAD + modules + 6.0
 
-    socket: Socket
 
-    def height(self, width: float) -> float:
-        """Its height; 0 for a bare node."""
-        if not self.socket.title:
-            return 0.0
-        _, text = set_text(self.socket.title, self.socket.lines, width - 2 * FRAME)
-        return text + PAD + self._modules_height(width) + 6.0
-
-    def draw(self, picture: Picture, frame: Box, number: int) -> None:
-        """Draw it into its frame."""
-        texts, height = set_text(self.socket.title, self.socket.lines, frame.width - 2 * FRAME)
-        frame.texts = moved(texts, frame.x + FRAME, frame.y + PAD)
-        if self.socket.modules is not None:
-            self._modules(picture, self.socket.modules, frame, number, frame.y + PAD + height)
-
-    def _modules_height(self, width: float) -> float:
-        modules = self.socket.modules
-        return 0.0 if modules is None else _module_texts(modules, width - 2 * FRAME)[2] + 3.0
-
-    def _modules(self, picture: Picture, modules: Modules, frame: Box, number: int, y: float) -> None:
-        """The memory's box: a small rectangle for each channel or module, hollow if empty."""
-        x, room = frame.x + FRAME, frame.width - 2 * FRAME
-        texts, pitch, height = _module_texts(modules, room)
-        box = Box(x, y + 3.0, room, height, "memory", "memory modules", inside=number)
-        box.texts = moved(texts, x + PAD, box.y + 0.6 * PAD)
-        inside = picture.add(box)
-        for position, slot in enumerate(modules.slots):
-            kind = "slot" if slot.filled else "slot-empty"
-            left = x + PAD + position * pitch
-            picture.add(Box(left, box.y + PAD, pitch - 3.0, _SLOT_HEIGHT, kind, slot.hint, inside=inside))
+def _draw_head(picture: Picture, socket: Socket, frame: Box, number: int) -> None:
+    """Draw it into its frame: of the memory a small rectangle for each channel or module, hollow if empty."""
+    x, room = frame.x + FRAME, frame.width - 2 * FRAME
+    texts, height = set_text(socket.title, socket.lines, room)
+    frame.texts = moved(texts, x, frame.y + PAD)
+    if socket.modules is None:
+        return
+    texts, pitch, modules_height = _module_texts(socket.modules, room)
+    box = Box(x, frame.y + PAD + height + 3.0, room, modules_height, "memory", "memory modules", inside=number)
+    box.texts = moved(texts, x + PAD, box.y + 0.6 * PAD)
+    inside = picture.add(box)
+    for position, slot in enumerate(socket.modules.slots):
+        kind = "slot" if slot.filled else "slot-empty"
+        left = x + PAD + position * pitch
+        picture.add(Box(left, box.y + PAD, pitch - 3.0, _SLOT_HEIGHT, kind, slot.hint, inside=inside))
 
 
 def _module_texts(modules: Modules, room: float) -> tuple[tuple[Text, ...], float, float]:

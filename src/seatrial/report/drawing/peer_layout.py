@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.report.drawing.geometry import LABEL_SIZE, PAD, Box, Picture, Stroke, Text, label, moved, set_text
-from seatrial.report.drawing.labels import clean, runs, text_width, wrap
+from seatrial.report.drawing.geometry import (
+    LABEL_SIZE,
+    PAD,
+    Box,
+    Picture,
+    Stroke,
+    Text,
+    clean,
+    label,
+    moved,
+    runs,
+    set_text,
+    text_width,
+    wrap,
+)
 from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
 
 PEER_DROP = 34.0

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import TypeVar
 
 from seatrial.analysis.device_copies import PeerRates
 from seatrial.analysis.direct_links import DirectLinks, Missing, direct_links, link_faults
 from seatrial.analysis.rules.gpu_links import observed
 from seatrial.model.benchmark.role import Role
-from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
-from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, LEGEND_WIDTH, Matrix, Place, number, text
-from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text
-from seatrial.report.drawing.labels import clean, several, text_width
-from seatrial.report.drawing.pci_forest import PEER_KINDS
-from seatrial.report.drawing.planning import MARGIN
-from seatrial.report.drawing.rates import rate_of
-from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
-from seatrial.report.units import arrow_meaning, count, show, show_percent, show_range
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Path
+from seatrial.model.spelling import arrow_meaning, count, show, show_percent, show_range
+from seatrial.report.charts import heat
+from seatrial.report.drawing.attached import PEER_KINDS
+from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text, clean, several, text_width
+from seatrial.report.drawing.place_layout import MARGIN
+from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone, rate_of
 
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
 _MOST_EDGES = 36
 
 Pair = tuple[str, str]
+_T = TypeVar("_T")
 
 
 def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
@@ -47,11 +47,19 @@ def peers_of(machine: Machine, *, has_measured: bool = False) -> Peers | None:
         return Peers(name, bank=_inferred_bank(name, known))
     if len(pairs) > _MOST_EDGES:
         return Peers(name, bank=_mesh(name, _even(pairs, gpus), pairs, gpus))
-    edges = tuple(_edge(pair, links_between, links, has_measured) for pair, links_between in pairs.items())
-    counts = {edge.count for edge in edges}
-    only = counts.pop() if len(counts) == 1 else None
+    edges = []
+    for pair, number_of in pairs.items():
+        rate = rate_of([link for link in links if {link.a, link.b} == set(pair)], has_measured=has_measured)
+        edges.append(PeerEdge(*pair, number_of, rate.grade, rate.text))
+    only = _only(edge.count for edge in edges)
     note = f"each {name} edge: {count(only, 'link')}" if only is not None else ""
-    return Peers(name, edges=edges, note=note)
+    return Peers(name, edges=tuple(edges), note=note)
+
+
+def _only(values: Iterable[_T]) -> _T | None:
+    """The value that all have; None if they differ."""
+    distinct = set(values)
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def notes_of(machine: Machine) -> dict[str, list[Line]]:
@@ -87,35 +95,35 @@ def _missing_notes(machine: Machine) -> dict[str, list[Line]]:
     notes: dict[str, list[Line]] = {}
     for fault in link_faults(links):
         tone = Tone.ALARM if fault.is_certain else Tone.WARNING
-        if fault.missing is Missing.ALL:
-            notes |= {gpu: [Line(f"no {links.name}", tone)] for gpu in fault.gpus}
-        elif fault.missing is Missing.SOME and links.is_counted:
-            notes |= {
-                gpu: [Line(f"{number} of {count(fault.usual, links.name)}", tone)] for gpu, number in fault.gpus.items()
-            }
+        for gpu, number_of in fault.gpus.items():
+            if fault.missing is Missing.ALL:
+                notes[gpu] = [Line(f"no {links.name}", tone)]
+            elif fault.missing is Missing.SOME and links.is_counted:
+                notes[gpu] = [Line(f"{number_of} of {count(fault.usual, links.name)}", tone)]
     return notes
 
 
 def _pairs(machine: Machine, links: Sequence[Link], gpus: Sequence[Device]) -> tuple[dict[Pair, int | None], str]:
     """(GPU pair in device order -> number of links, the most frequent kind)."""
     order = {gpu.id: position for position, gpu in enumerate(gpus)}
+
+    def pair_of(one: Link | Path) -> Pair | None:
+        if one.a not in order or one.b not in order or one.a == one.b:
+            return None
+        return (one.a, one.b) if order[one.a] < order[one.b] else (one.b, one.a)
+
     found: dict[Pair, int | None] = {}
     kinds: list[str] = [link.kind for link in links]
     for link in links:
-        if link.a in order and link.b in order and link.a != link.b:
-            found.setdefault(_ordered(link.a, link.b, order), link.count)
+        if (pair := pair_of(link)) is not None:
+            found.setdefault(pair, link.count)
     for path in machine.paths:
-        if path.path_class in _CLASSES and path.a in order and path.b in order and path.a != path.b:
-            pair = _ordered(path.a, path.b, order)
+        if path.path_class in _CLASSES and (pair := pair_of(path)) is not None:
             if found.get(pair) is None:
                 found[pair] = path.links
             kinds.append(_CLASSES[path.path_class])
     kind = max(sorted(set(kinds)), key=kinds.count, default="nvlink")
     return {pair: found[pair] for pair in sorted(found, key=lambda p: (order[p[0]], order[p[1]]))}, kind
-
-
-def _ordered(a: str, b: str, order: Mapping[str, int]) -> Pair:
-    return (a, b) if order[a] < order[b] else (b, a)
 
 
 def _to_switches(links: Sequence[Link], gpus: Sequence[Device], switches: Sequence[Device]) -> dict[str, list[Link]]:
@@ -134,22 +142,28 @@ def _reported_bank(
     name: str, switches: Sequence[Device], links: Mapping[str, list[Link]], gpus: Sequence[Device]
 ) -> Bank:
     numbers = {gpu.id: _sum([link.count for link in links[gpu.id]]) for gpu in gpus if gpu.id in links}
-    counts = [(gpu, "" if number is None else count(number, "link")) for gpu, number in numbers.items()]
-    totals = set(numbers.values())
-    even = totals.pop() if len(totals) == 1 else None
-    rates = {_sum([_rate(link) for link in of_gpu]) for of_gpu in links.values()}
-    rate = rates.pop() if len(rates) == 1 else None
+    counts = tuple((gpu, "" if number is None else count(number, "link")) for gpu, number in numbers.items())
     if None in numbers.values():
-        return Bank(
-            _switch_title(switches), (Line("number of links unknown", Tone.MUTED),), tuple(counts), len(switches),
-            _ids(switches), hint=_hint(name, switches),
-        )  # fmt: skip
+        return _of_switches(name, switches, [Line("number of links unknown", Tone.MUTED)], counts)
+    even = _only(numbers.values())
+    rate = _only(_sum([_rate(link) for link in of_gpu]) for of_gpu in links.values())
     text = f"{count(even, 'link')} from each GPU" if even is not None else "links differ between GPUs"
-    lines = [Line(text + (f", {show(rate, 'B/s')} per direction in total" if rate and even is not None else ""))]
-    lines += _measured_lines(links)
-    return Bank(
-        _switch_title(switches), tuple(lines), tuple(counts), len(switches), _ids(switches), hint=_hint(name, switches)
-    )
+    each = f", {show(rate, 'B/s')} per direction in total" if rate and even is not None else ""
+    return _of_switches(name, switches, [Line(text + each), *_measured_lines(links)], counts)
+
+
+def _of_switches(
+    name: str,
+    switches: Sequence[Device],
+    lines: Sequence[Line],
+    counts: tuple[tuple[str, str], ...],
+    *,
+    assumed: bool = False,
+) -> Bank:
+    """The bank of switches that a source reports."""
+    ids = tuple(switch.id for switch in switches)
+    title = f"{len(ids)} \N{MULTIPLICATION SIGN} NVSwitch" if len(ids) > 1 else "NVSwitch"
+    return Bank(title, tuple(lines), counts, len(ids), ids, assumed, f"{name} through {several(ids)}")
 
 
 def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
@@ -191,16 +205,13 @@ def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None
         line = Line("pairs of GPUs differ in their links", Tone.WARNING)
     label = count(even, "link") if even else ""
     counts = tuple((gpu.id, label) for gpu in gpus if gpu.id in members)
-    return Bank(
-        _switch_title(switches), (line,), counts, len(switches), _ids(switches), not pairs, _hint(name, switches)
-    )
+    return _of_switches(name, switches, [line], counts, assumed=not pairs)
 
 
 def _inferred_bank(name: str, links: DirectLinks) -> Bank:
     totals = links.totals
     counts = tuple((gpu, count(total, "link") if links.is_counted else "") for gpu, total in totals.items())
-    even = {links.pairs.get(pair, 0) for pair in combinations(totals, 2)}
-    each = even.pop() if len(even) == 1 else None
+    each = _only(links.pairs.get(pair, 0) for pair in combinations(totals, 2))
     if each:
         what = Line(_every_pair(each, len(totals), len(links.gpus)))
     else:
@@ -230,35 +241,16 @@ def _mesh(name: str, even: int | None, pairs: Mapping[Pair, int | None], gpus: S
 def _even(pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> int | None:
     """The number of links per pair if it is equal for all pairs of linked GPUs, else None."""
     members = [gpu.id for gpu in gpus if gpu.id in _members(pairs)]
-    counts = {pairs.get(pair) for pair in combinations(members, 2)}
-    return counts.pop() if len(counts) == 1 and len(members) > 2 else None
+    return _only(pairs.get(pair) for pair in combinations(members, 2)) if len(members) > 2 else None
 
 
 def _members(pairs: Mapping[Pair, int | None]) -> set[str]:
     return {end for pair in pairs for end in pair}
 
 
-def _edge(pair: Pair, number: int | None, links: Sequence[Link], has_measured: bool) -> PeerEdge:
-    mine = [link for link in links if {link.a, link.b} == set(pair)]
-    rate = rate_of(mine, has_measured=has_measured)
-    return PeerEdge(*pair, number, rate.grade, rate.text)
-
-
 def _every_pair(each: int, linked: int, gpus: int) -> str:
     which = "GPUs" if linked == gpus else f"{linked} of the {gpus} GPUs"
     return f"{count(each, 'link')} between every pair of {which}"
-
-
-def _switch_title(switches: Sequence[Device]) -> str:
-    return f"{len(switches)} \N{MULTIPLICATION SIGN} NVSwitch" if len(switches) > 1 else "NVSwitch"
-
-
-def _ids(devices: Sequence[Device]) -> tuple[str, ...]:
-    return tuple(device.id for device in devices)
-
-
-def _hint(name: str, switches: Sequence[Device]) -> str:
-    return f"{name} through {several(_ids(switches))}"
 
 
 _WIDEST = 1900.0
@@ -278,8 +270,8 @@ def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, st
         return "", ""
     values = {place: figure.median for place, figure in rates.values.items() if place[0] != place[1]}
     some = next(figure for place, figure in rates.values.items() if place[0] != place[1])
-    matrix = Matrix(values, len(rates.devices), some.unit, arrow_meaning(some.better), CELL_WITH_LABEL)
-    width = _LEFT + max(matrix.edge + 2, LEGEND_WIDTH)
+    matrix = heat.Matrix(values, len(rates.devices), some.unit, arrow_meaning(some.better), heat.CELL_WITH_LABEL)
+    width = _LEFT + max(matrix.edge + 2, heat.LEGEND_WIDTH)
     height = _HEAD + _ABOVE + matrix.edge + _BELOW
     is_right = picture.width + _GAP + width <= _WIDEST
     x, y = (picture.width + _GAP - MARGIN, MARGIN) if is_right else (MARGIN, picture.height + _GAP - MARGIN)
@@ -291,32 +283,29 @@ def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, st
     picture.labels.append(Text(x, y + HEAD_SIZE + 18, subtitle, 12.0, Tone.MUTED))
     description = f"{rates.title}, {subtitle}: {_in_words(rates, values)}"
     drawn = matrix.drawn("peers", rates.title, description, _labels(rates, matrix.side))
-    return f'<g transform="translate({number(x)} {number(y + _HEAD)})">{drawn}</g>', description
+    return f'<g transform="translate({heat.number(x)} {heat.number(y + _HEAD)})">{drawn.text}</g>', description
 
 
 def _shown(peers: Sequence[PeerRates]) -> PeerRates | None:
     """The latest matrix of bandwidths in one direction, direct ones before others."""
-    able = [
-        rates for rates in peers if rates.role is Role.PEER_COPY and any(row != column for row, column in rates.values)
-    ]
-    direct = [rates for rates in able if rates.is_direct]
-    chosen = direct or able
+    able = [one for one in peers if one.role is Role.PEER_COPY and any(row != column for row, column in one.values)]
+    chosen = [one for one in able if one.is_direct] or able
     return chosen[-1] if chosen else None
 
 
 def _labels(rates: PeerRates, side: float) -> Iterator[str]:
-    if side < CELL_WITH_LABEL:
+    if side < heat.CELL_WITH_LABEL:
         return
     for at, device in enumerate(rates.devices):
         name = clean(device.label)
         row = name if text_width(name, _LABEL) <= _LABEL_ROOM else str(device.number)
-        yield text(-6, (at + 0.5) * side + 4, row, "tick", "end")
+        yield heat.text(-6, (at + 0.5) * side + 4, row, "tick", "end")
         short = name if text_width(name, _LABEL) <= side - 3 else str(device.number)
         if text_width(short, _LABEL) <= side - 2:
-            yield text((at + 0.5) * side, -6, short, "tick")
+            yield heat.text((at + 0.5) * side, -6, short, "tick")
 
 
-def _in_words(rates: PeerRates, values: dict[Place, float]) -> str:
+def _in_words(rates: PeerRates, values: dict[heat.Place, float]) -> str:
     unit = next(iter(rates.values.values())).unit
     (low, high) = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
     names = [clean(device.label) for device in rates.devices]

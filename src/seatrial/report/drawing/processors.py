@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, Population, SocketMemory
-from seatrial.report.drawing.labels import clean, model_name, several
+from seatrial.model.spelling import count, cpu_list, show, show_transfers
+from seatrial.report.drawing.geometry import clean, model_name, several
 from seatrial.report.drawing.scene import Line, Modules, Part, Slot, Tone
-from seatrial.report.units import count, cpu_list, show, show_transfers
 
 OUTER = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA})
 CPU_KINDS = OUTER | {DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU}
@@ -41,16 +41,7 @@ class Processors:
 
     def below(self, device: Device | None) -> list[Device]:
         """All CPU devices below a device; all of them for None."""
-        found: list[Device] = []
-        seen: set[str] = set()
-        stack = list(reversed(self._children.get(device.id if device is not None else None, ())))
-        while stack:
-            current = stack.pop()
-            if current.id not in seen:
-                seen.add(current.id)
-                found.append(current)
-                stack += reversed(self._children.get(current.id, ()))
-        return found
+        return list(self._walk(self._children.get(device.id if device is not None else None, ()), frozenset()))
 
     def parts(self, device: Device | None, without: Sequence[Device] = ()) -> tuple[Part, ...]:
         """Cores, last-level caches and memory of a package or node, without the nodes `without` drawn inside it."""
@@ -70,34 +61,29 @@ class Processors:
         cpus = cpu_list(numbers) if numbers else device.facts.text("cpus")
         return f"CPUs {clean(cpus)}" if cpus else ""
 
-    def _nearest(self, devices: Iterable[Device]) -> list[Device]:
-        found: list[Device] = []
+    def _nearest(self, devices: Sequence[Device]) -> list[Device]:
+        return [device for device in self._walk(devices, OUTER) if device.kind in OUTER]
+
+    def _walk(self, devices: Sequence[Device], ends: frozenset[DeviceKind]) -> Iterator[Device]:
+        """Devices and what is below them, but for what is below those of the kinds `ends`."""
         seen: set[str] = set()
-        stack = list(reversed(list(devices)))
+        stack = list(reversed(devices))
         while stack:
             device = stack.pop()
-            if device.id in seen:
-                continue
-            seen.add(device.id)
-            if device.kind in OUTER:
-                found.append(device)
-            else:
-                stack += reversed(self._children.get(device.id, ()))
-        return found
+            if device.id not in seen:
+                seen.add(device.id)
+                yield device
+                stack += [] if device.kind in ends else reversed(self._children.get(device.id, ()))
 
 
 def package_lines(package: Device) -> tuple[Line, ...]:
     """Model and microarchitecture of a package."""
     facts = package.facts
     name = facts.text("model_name") or (package.name if package.name != package.id else "")
-    return tuple(
-        line
-        for line in (
-            Line(model_name(name)) if name else None,
-            Line(clean(facts.text("microarchitecture") or ""), Tone.MUTED) if "microarchitecture" in facts else None,
-        )
-        if line is not None
-    )
+    lines = [Line(model_name(name))] if name else []
+    if "microarchitecture" in facts:
+        lines.append(Line(clean(facts.text("microarchitecture") or ""), Tone.MUTED))
+    return tuple(lines)
 
 
 def modules_of(memory: SocketMemory, devices: Sequence[Device]) -> Modules | None:
@@ -151,7 +137,7 @@ def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Line
     if memory.configured_MTps is not None:
         rated = memory.rated_MTps
         lower = rated is not None and rated > memory.configured_MTps
-        speed = [f"{show_transfers(memory.configured_MTps)}" + (f" of {show_transfers(rated)} rated" if lower else "")]
+        speed = [show_transfers(memory.configured_MTps) + (f" of {show_transfers(rated)} rated" if lower else "")]
     elif memory.rated_MTps is not None:
         speed = [f"rated {show_transfers(memory.rated_MTps)}"]
     channels = "channels unknown"
@@ -163,10 +149,7 @@ def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Line
         channels = f"{count(memory.populated_channels, 'channel')} populated"
     elif memory.channels is not None:
         channels = f"{count(memory.channels, 'channel')}, populated ones unknown"
-    return (
-        Line(", ".join([what, *speed])),
-        Line(channels, Tone.WARNING if few else Tone.MUTED),
-    )
+    return Line(", ".join([what, *speed])), Line(channels, Tone.WARNING if few else Tone.MUTED)
 
 
 def _in_words(module: Device) -> str:
@@ -182,16 +165,11 @@ def _in_words(module: Device) -> str:
 
 def _core_lines(own: Sequence[Device]) -> tuple[Line, ...]:
     cores = [device for device in own if device.kind is DeviceKind.CORE]
-    if not cores:
-        packages = sum(device.kind is DeviceKind.PACKAGE for device in own)
-        return (Line(count(packages, "package")),) if packages else ()
+    packages = sum(device.kind is DeviceKind.PACKAGE for device in own)
+    lines = [Line(count(packages, "package"))] if packages else []
     ids = {core.id for core in cores}
     threads = Counter(device.parent for device in own if device.kind is DeviceKind.PU and device.parent in ids)
     kinds = Counter((core.facts.text("microarchitecture") or "", threads.get(core.id, 0)) for core in cores)
-    lines: list[Line] = []
-    packages = sum(device.kind is DeviceKind.PACKAGE for device in own)
-    if packages:
-        lines.append(Line(count(packages, "package")))
     for (what, each), number in list(kinds.items())[:3]:
         name = f" {clean(what)}" if what and len(kinds) > 1 else ""
         smt = f" {_TIMES} {count(each, 'thread')}" if each > 1 else ""

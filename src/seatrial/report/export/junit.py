@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import cast
 from xml.sax.saxutils import escape, quoteattr
@@ -98,14 +99,9 @@ def _attribute(text: str) -> str:
     return quoteattr(_clean(text))
 
 
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def _clean(text: str) -> str:
     """Without the characters that XML 1.0 cannot contain."""
-    return "".join(
-        letter
-        if letter in "\t\n\r"
-        or "\x20" <= letter <= "\ud7ff"
-        or "\ue000" <= letter <= "\ufffd"
-        or letter >= "\U00010000"
-        else "?"
-        for letter in text
-    )
+    return _NOT_IN_XML.sub("?", text)

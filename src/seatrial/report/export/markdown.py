@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
+from html import escape
 from typing import cast
 
 from seatrial.model.results.figure_result import Exported, ExportedRow
@@ -29,16 +31,8 @@ def _cells(row: ExportedRow) -> tuple[str, ...]:
     interval = ""
     if row.ci95_low is not None and row.ci95_high is not None:
         interval = f"{show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}"
-    arrow = "↑" if row.better == "higher" else "↓"
-    return (
-        row.benchmark,
-        shown,
-        row.figure,
-        f"{show(row.median, unit)} {arrow}",
-        interval,
-        str(row.n_repeats),
-        row.outcome,
-    )
+    median = f"{show(row.median, unit)} {'↑' if row.better == 'higher' else '↓'}"
+    return row.benchmark, shown, row.figure, median, interval, str(row.n_repeats), row.outcome
 
 
 def _value(value: object) -> str:
@@ -53,6 +47,4 @@ def _line(cells: Iterable[str]) -> str:
 
 def _escaped(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    for mark in "\\`*_[]<>|":
-        plain = plain.replace(mark, f"\\{mark}") if mark in "\\|`[]*" else plain
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escape(re.sub(r"([\\|`\[\]*])", r"\\\1", plain), quote=False)

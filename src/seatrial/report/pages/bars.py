@@ -1,14 +1,10 @@
-"""Bars beside figures: to the limit, with published values as marks, and extra time with its interval.
-
-Ticks of references on a bar, and the list below that explains them.
+"""Bars beside figures as inline SVG: to the limit with published values as marks, and extra time with its interval.
 
 A reference has a tick on a bar if benchmark, figure, unit and all its stated parameters match. It must state at least
-one parameter: otherwise it would be on every bar of the benchmark.
+one parameter: otherwise it would be on every bar of the benchmark. The list below the bars explains the ticks.
 
-The bar of one overhead: its interval against the band of the margin, as inline SVG.
-
-No extra time is in the middle, more is to the right. The axis reaches a fixed number of margins to each side, the same
-for all rows of one margin; an interval that goes on beyond it ends in an arrow.
+On the bar of an overhead, no extra time is in the middle, more is to the right. The axis reaches a fixed number of
+margins to each side, the same for all rows of one margin; an interval that goes on beyond it ends in an arrow.
 """
 
 from __future__ import annotations
@@ -23,6 +19,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.results.history import Reference
+from seatrial.model.spelling import settings, show, show_percent, show_range
 from seatrial.references import references_for
 from seatrial.references.words import (
     ANOTHER_MACHINE,
@@ -35,7 +32,6 @@ from seatrial.references.words import (
 from seatrial.report.pages.templating import Svg
 from seatrial.report.pages.view import Row
 from seatrial.report.studies.effect import Overhead
-from seatrial.report.units import settings, show, show_percent, show_range
 
 
 class Tick(Frozen):
@@ -56,29 +52,23 @@ class ReferenceLine(Frozen):
 
 
 class ReferenceMarks(Struct):
-    """Numbers the references of one benchmark in the order of the rows."""
+    """Numbers the references of one benchmark in the order of the rows; `lines` explain the numbers."""
 
-    _numbers: dict[str, int] = {}
-    _lines: list[ReferenceLine] = []
+    numbers: dict[str, int] = {}
+    lines: list[ReferenceLine] = []
 
     def ticks(self, row: Row, figure: FigureResult) -> tuple[Tick, ...]:
         """The ticks of one bar, by number; new references are numbered."""
         parameters = {**row.result.experiment.parameters, **figure.point}
         found = references_for(row.result.experiment.benchmark, figure.name, parameters, figure.unit)
-        return tuple(
-            sorted((self._tick(reference) for reference in found if reference.parameters), key=lambda t: int(t.mark))
-        )
-
-    @property
-    def lines(self) -> Sequence[ReferenceLine]:
-        """The explanation of each number."""
-        return self._lines
+        ticks = [self._tick(reference) for reference in found if reference.parameters]
+        return tuple(sorted(ticks, key=lambda tick: int(tick.mark)))
 
     def _tick(self, reference: Reference) -> Tick:
-        if reference.id not in self._numbers:
-            self._numbers[reference.id] = len(self._numbers) + 1
-            self._lines.append(_line(str(self._numbers[reference.id]), reference))
-        return Tick(str(self._numbers[reference.id]), reference.value, value_text(reference))
+        if reference.id not in self.numbers:
+            self.numbers[reference.id] = len(self.numbers) + 1
+            self.lines.append(_line(str(self.numbers[reference.id]), reference))
+        return Tick(str(self.numbers[reference.id]), reference.value, value_text(reference))
 
 
 def _line(mark: str, reference: Reference) -> ReferenceLine:
@@ -115,9 +105,7 @@ def merged_labels(places: Mapping[str, float], narrowest: float, character: floa
 
 
 def _overlap(left: Sequence[str], right: Sequence[str], places: Mapping[str, float], character: float) -> bool:
-    _, left_end = _extent(left, places, character)
-    right_start, _ = _extent(right, places, character)
-    return left_end + character > right_start
+    return _extent(left, places, character)[1] + character > _extent(right, places, character)[0]
 
 
 def _extent(group: Sequence[str], places: Mapping[str, float], character: float) -> tuple[float, float]:
@@ -161,15 +149,22 @@ def bar(figure: FigureResult, largest: float, ticks: Sequence[Tick] = ()) -> Svg
     high = figure.ci95[1] if figure.ci95 is not None else figure.median
     scale = _ROOM * max(limit or largest, high, figure.median)
     drawn = _drawn(figure, limit, scale) + _references(ticks, scale) if scale > 0 else ""
-    title = f"<title>{escape(_in_words(figure) + _ticks_in_words(ticks, scale))}</title>"
+    words = _in_words(figure)
+    if ticks:
+        beyond = " (beyond the end of the bar)"
+        marks = ", ".join(f"{tick.mark}: {tick.words}{beyond if tick.value > scale else ''}" for tick in ticks)
+        words += f"; published for other machines: {marks}"
     height = _HEIGHT + (_LABELS_HEIGHT if ticks else 0)
-    return Svg(f'<svg class="bar" role="img" width="100%" height="{height}">{title}{drawn}</svg>')
+    return _svg("bar", height, words, drawn)
+
+
+def _svg(kind: str, height: int, words: str, drawn: str) -> Svg:
+    title = f"<title>{escape(words)}</title>"
+    return Svg(f'<svg class="{kind}" role="img" width="100%" height="{height}">{title}{drawn}</svg>')
 
 
 def _drawn(figure: FigureResult, limit: float | None, scale: float) -> str:
-    parts = []
-    if limit:
-        parts.append(_rect("track", limit / scale))
+    parts = [_rect("track", limit / scale)] if limit else []
     parts.append(_rect("value", figure.median / scale))
     if limit and figure.limit is not None:
         basis = "physical" if figure.limit.basis is Basis.PHYSICAL else "measured"
@@ -199,13 +194,6 @@ def _references(ticks: Sequence[Tick], scale: float) -> str:
     for text, place, anchor in merged_labels(places, _NARROWEST_PX, _DIGIT_PX):
         parts.append(f'<text x="{_percent(place)}" y="{_HEIGHT + 7}" text-anchor="{anchor}">{text}</text>')
     return "".join(parts)
-
-
-def _ticks_in_words(ticks: Sequence[Tick], scale: float) -> str:
-    if not ticks:
-        return ""
-    words = (f"{t.mark}: {t.words}{' (beyond the end of the bar)' if t.value > scale else ''}" for t in ticks)
-    return f"; published for other machines: {', '.join(words)}"
 
 
 def _rect(kind: str, length: float) -> str:
@@ -241,20 +229,16 @@ def overhead_bar(one: Overhead) -> Svg:
     margin = one.comparison.margin
     band = _extra_at(-margin / (1 + margin), margin), _extra_at(margin, margin)
     drawn = [
-        f'<rect class="band" x="{_extra(band[0])}" y="1" width="{_extra(band[1] - band[0])}" height="18"/>',
-        _extra_mark(0.5, 0.5, 1, 19, "zero"),
+        f'<rect class="band" x="{_percent(band[0])}" y="1" width="{_percent(band[1] - band[0])}" height="18"/>',
+        _bar_line(0.5, 0.5, 1, 19, "zero"),
     ]
     if one.interval is not None:
         low, high = (_extra_at(end, margin) for end in one.interval)
-        drawn.append(_extra_mark(low, high, 10, 10, "reach"))
-        drawn += [_end(place) for place in (low, high)]
+        drawn += [_bar_line(low, high, 10, 10, "reach"), _end(low), _end(high)]
     if 0.0 <= (middle := _extra_at(one.extra, margin, is_cut=False)) <= 1.0:
-        drawn.append(f'<circle class="value" cx="{_extra(middle)}" cy="10" r="3.5"/>')
-    title = f"{one.subject}: {one.words} extra time, interval {one.interval_words}, margin {one.margin}, {one.verdict}"
-    return Svg(
-        f'<svg class="bar overhead {one.comparison.verdict.value}" role="img" width="100%" height="{_HEIGHT}">'
-        f"<title>{escape(title)}</title>{''.join(drawn)}</svg>"
-    )
+        drawn.append(f'<circle class="value" cx="{_percent(middle)}" cy="10" r="3.5"/>')
+    words = f"{one.subject}: {one.words} extra time, interval {one.interval_words}, margin {one.margin}, {one.verdict}"
+    return _svg(f"bar overhead {one.comparison.verdict.value}", _HEIGHT, words, "".join(drawn))
 
 
 def _extra_at(extra: float, margin: float, *, is_cut: bool = True) -> float:
@@ -266,14 +250,6 @@ def _extra_at(extra: float, margin: float, *, is_cut: bool = True) -> float:
 def _end(place: float) -> str:
     """A short stroke at an end of the interval; an arrow where it goes on beyond the axis."""
     if 0.0 < place < 1.0:
-        return _extra_mark(place, place, 6, 14, "reach")
+        return _bar_line(place, place, 6, 14, "reach")
     shape = "M7 5l-7 5 7 5z" if place <= 0.0 else "M-7 5l7 5-7 5z"
-    return f'<svg aria-hidden="true" x="{_extra(place)}" overflow="visible"><path class="arrow" d="{shape}"/></svg>'
-
-
-def _extra_mark(from_x: float, to_x: float, from_y: float, to_y: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{_extra(from_x)}" x2="{_extra(to_x)}" y1="{from_y:g}" y2="{to_y:g}"/>'
-
-
-def _extra(share: float) -> str:
-    return f"{share * 100:.2f}%"
+    return f'<svg aria-hidden="true" x="{_percent(place)}" overflow="visible"><path class="arrow" d="{shape}"/></svg>'

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Disagreement
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.report.units import count, show, show_fact, surrounding
+from seatrial.model.spelling import count, show, show_fact, surrounding
 
 
 class FactLine(Frozen):
@@ -96,24 +98,17 @@ def _of_devices(machine: Machine, label: str, name: str, kinds: tuple[DeviceKind
     """One line for a fact of many devices; if they differ, each value with the number of devices."""
     for kind in kinds:
         facts = [fact for device in machine.of_kind(kind) if (fact := device.facts.best(name)) is not None]
-        if not facts:
-            continue
-        counts: dict[str, int] = {}
-        for fact in facts:
-            spelled = show_fact(name, fact)
-            counts[spelled] = counts.get(spelled, 0) + 1
-        several = len(counts) > 1
-        value = ", ".join(f"{spelled} ({number}x)" if several else spelled for spelled, number in counts.items())
-        return FactLine(label, value, facts[0].source)
+        if facts:
+            counts = Counter(show_fact(name, fact) for fact in facts)
+            several = len(counts) > 1
+            value = ", ".join(f"{spelled} ({number}x)" if several else spelled for spelled, number in counts.items())
+            return FactLine(label, value, facts[0].source)
     return None
 
 
 def _processors(packages: tuple[Device, ...]) -> list[str]:
     """Identical packages together: "2 x AMD EPYC 9374F"."""
-    names: dict[str, int] = {}
-    for package in packages:
-        name = package.facts.text("model_name") or package.name or package.id
-        names[name] = names.get(name, 0) + 1
+    names = Counter(package.facts.text("model_name") or package.name or package.id for package in packages)
     return [f"{number} \N{MULTIPLICATION SIGN} {name}" for name, number in names.items()]
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from seatrial.analysis.answer import answer_of_study
-from seatrial.model.benchmark.parameter import Value
+from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
+from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.results.history import FigureHistory
-from seatrial.model.study.result import StudyResult, Trial
+from seatrial.model.spelling import count, few_names, show, written
+from seatrial.model.study.result import Compared, StudyResult, Trial
 from seatrial.profiler.profile import Profile
 from seatrial.report.charts.distributions import Recorded
 from seatrial.report.histories import history_article
@@ -18,13 +19,21 @@ from seatrial.report.pages.view import TrialView, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
 from seatrial.report.studies.answer_words import answer_sentence
-from seatrial.report.studies.article import Article, Head, alarm, article, no_record, outcome_counts, whole_page
-from seatrial.report.studies.best_of_words import needed_words
+from seatrial.report.studies.article import (
+    Article,
+    Head,
+    Section,
+    alarm,
+    article,
+    no_record,
+    outcome_counts,
+    whole_page,
+)
+from seatrial.report.studies.best_of_words import needed_words, outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.experiments import experiment_sections, published_sections
 from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
 from seatrial.report.trial_verdict import verdict
-from seatrial.report.units import count, few_names, show, written
 from seatrial.version import __version__
 
 _MOST_VALUES = 8
@@ -66,16 +75,15 @@ def study_article(
 
 def _about(result: StudyResult) -> str:
     """The varied axes, the outcomes, and the time spent."""
-    axes = [f"{axis.name} ({_values(axis.name, axis.values)})" for axis in result.study.axes]
+    axes = [
+        f"{axis.name} ({few_names([written(axis.name, value) for value in axis.values], _MOST_VALUES)})"
+        for axis in result.study.axes
+    ]
     varied = f"Varied: {'; '.join(axes)}. " if axes else ""
     measured = f"{outcome_counts(result.results)}. " if result.results else ""
     repeats = sum(max((figure.n_repeats for figure in one.figures), default=0) for one in result.results)
     took = f" in {show(result.spent_s, 's')}" if result.spent_s > 0 else ""
     return f"{varied}{measured}{count(repeats, 'repeat')}{took}." if repeats else f"{varied}{measured}".strip()
-
-
-def _values(name: str, values: Sequence[Value | None]) -> str:
-    return few_names([written(name, value) for value in values], _MOST_VALUES)
 
 
 _HISTORIES = "Figures over time"
@@ -138,12 +146,38 @@ def _article(view: TrialView) -> dict[str, Any]:
 
 
 def _title(trials: Sequence[Trial], studies: Sequence[StudyResult], profiles: Sequence[Profile]) -> str:
-    if profiles and not studies:
+    if studies or profiles:
         named = count(len(profiles), "profile")
-        return f"{named} and {count(len(trials), 'machine')}" if trials else named.capitalize()
-    if studies:
-        named = f"Study {studies[0].study.name}" if len(studies) == 1 else count(len(studies), "study", "studies")
+        if studies:
+            named = count(len(studies), "study", "studies") if len(studies) > 1 else f"Study {studies[0].study.name}"
+        elif not trials:
+            named = named.capitalize()
         return f"{named} and {count(len(trials), 'machine')}" if trials else named
     if len(trials) == 1:
         return f"Sea trial of {trials[0].machine.name or 'a machine'}"
     return f"Sea trials of {len(trials)} machines"
+
+
+_ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."
+
+
+def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = None) -> str:
+    """The whole file as text. `screen` is None if no screen was made."""
+    lines = [answer_sentence(answer_of_comparisons(compared))] if compared else []
+    sections = comparison_sections(compared, "s1", no_record)
+    if screen is not None:
+        lines.append(outlier_headline(screen))
+        context = {"lines": outlier_lines(screen), "table": outlier_table(screen.outliers) if screen.outliers else None}
+        sections.append(Section("outliers", "Outliers", "outliers", context))
+    name = _name(compared)
+    head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))
+    return whole_page(name, [article("s1", head, sections, is_alone=True)])
+
+
+def _name(compared: Sequence[Compared]) -> str:
+    bases = dict.fromkeys(one.baseline for one in compared)
+    if not compared:
+        return "Outlier screen"
+    if len(compared) == 1:
+        return f"{compared[0].candidate} against {compared[0].baseline}"
+    return f"{len(compared)} candidates against {next(iter(bases)) if len(bases) == 1 else 'their baselines'}"

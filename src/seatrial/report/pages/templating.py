@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from seatrial.model.frozen import Frozen
-from seatrial.report.units import show_percent
+from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import DIGITS, NO_VALUE, show, show_percent, show_range
+from seatrial.model.units import Unit
+from seatrial.report.intervals import no_interval_words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -100,6 +103,21 @@ class Cell(Frozen):
     tone: str = ""
     is_code: bool = False
 
+    @classmethod
+    def amount(cls, value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> Cell:
+        """A quantity; NO_VALUE if it is not known."""
+        return cls(NO_VALUE) if value is None else cls(show(value, unit, digits, binary=binary), value)
+
+    @classmethod
+    def number(cls, number: int | None) -> Cell:
+        """A number of things."""
+        return cls(NO_VALUE) if number is None else cls(str(number), number)
+
+    @classmethod
+    def share(cls, share: float | None) -> Cell:
+        """A share in percent."""
+        return cls(NO_VALUE) if share is None else cls(show_percent(share), share)
+
 
 class Column(Frozen):
     """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width."""
@@ -109,14 +127,8 @@ class Column(Frozen):
     is_upright: bool = False
 
 
-def right(title: str) -> Column:
-    """The heading of a column of numbers, which are on the right."""
-    return Column(title, numeric=True)
-
-
-def headings(*titles: str | Column) -> list[Column]:
-    """The headings of a table; one that is only a title has text below it."""
-    return [Column(title) if isinstance(title, str) else title for title in titles]
+Cells = Sequence[Cell | str]
+"""A row; a text is a cell of it."""
 
 
 class Table(Frozen):
@@ -125,3 +137,41 @@ class Table(Frozen):
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
+
+    @classmethod
+    def of(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table:
+        """A table of titles and cells, which may be texts."""
+        cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
+        return cls(caption, headings(*columns), cells)
+
+    @classmethod
+    def if_any(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table | None:
+        """The table; None without rows."""
+        made = cls.of(caption, columns, rows)
+        return made if made.rows else None
+
+
+def headings(*titles: str | Column) -> list[Column]:
+    """The headings of a table; one that is only a title has text below it."""
+    return [Column(one) if isinstance(one, str) else one for one in titles]
+
+
+def right(*titles: str) -> list[Column]:
+    """The headings of columns of numbers, which are on the right."""
+    return [Column(title, numeric=True) for title in titles]
+
+
+MEDIAN_COLUMNS = right("Median", "95 % interval")
+"""The headings of `median_cells`."""
+
+
+def median_cells(figure: FigureResult) -> tuple[Cell, str]:
+    """The cells of a figure's median and its interval, or why there is none."""
+    return Cell.amount(figure.median, figure.unit, 4), interval_text(figure)
+
+
+def interval_text(figure: FigureResult) -> str:
+    """The interval of a figure, or why there is none."""
+    if figure.ci95 is None:
+        return no_interval_words(figure.n_repeats)
+    return show_range(*figure.ci95, figure.unit, beside=figure.median)

@@ -15,8 +15,8 @@ from urllib.parse import quote
 from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
+from seatrial.model.spelling import label
 from seatrial.model.study.result import PerRepeat, Trial
-from seatrial.report.units import label
 
 _MOST_TRIED = 50
 """Repeats whose places are tried for a link."""
@@ -115,33 +115,24 @@ def _benchmark(
     results: Sequence[ExperimentResult],
     places: Mapping[str, Sequence[int]],
 ) -> BenchmarkView:
-    first = results[0].experiment.parameters
-    names = list(dict.fromkeys(key for result in results for key in result.experiment.parameters))
-    varying = tuple(
-        key
-        for key in names
-        if any(
-            key not in result.experiment.parameters or result.experiment.parameters[key] != first.get(key)
-            for result in results
-        )
-    )
+    every = [result.experiment.parameters for result in results]
+    first = every[0]
+    names = list(dict.fromkeys(key for parameters in every for key in parameters))
+    varying = tuple(key for key in names if any(key not in each or each[key] != first.get(key) for each in every))
     shared = " · ".join(label(key, first[key]) for key in names if key not in varying)
-    several_environments = (
-        len({result.experiment.environment for result in results if result.experiment.environment}) > 1
-    )
+    environments = {result.experiment.environment for result in results} - {""}
     rows: list[Row] = []
     labels: dict[str, str] = {}
     for result in results:
-        parts = [
-            label(key, result.experiment.parameters[key]) for key in varying if key in result.experiment.parameters
-        ]
-        if several_environments and result.experiment.environment:
-            environment = trial.environments.get(result.experiment.environment, {})
-            parts.append(f"environment {environment.get('name', result.experiment.environment)}")
+        parameters, environment = result.experiment.parameters, result.experiment.environment
+        parts = [label(key, parameters[key]) for key in varying if key in parameters]
+        if len(environments) > 1 and environment:
+            parts.append(f"environment {trial.environments.get(environment, {}).get('name', environment)}")
         settings = " · ".join(parts)
         labels[result.id] = f"{name} ({settings})" if settings else name
         if not result.shown:
-            last = _last_record(trial, results_link, result.id, places.get(result.id, ()))
+            repeats = places.get(result.id, ())
+            last = _record(trial, results_link, result.id, repeats[-1]) if repeats else None
             rows.append(Row(result, None, settings, "", judge.experiment(result), last))
         for figure in result.shown:
             point = " · ".join(label(key, value) for key, value in figure.point.items())
@@ -192,10 +183,6 @@ def _middle_record(
     """The record of the repeat nearest to the median: the one that explains the number best."""
     links = (_record(trial, results_link, result.id, repeat) for repeat in nearest(figure, _MOST_TRIED))
     return next((link for link in links if link is not None), None)
-
-
-def _last_record(trial: Trial, results_link: str | None, experiment: str, repeats: Sequence[int]) -> RecordLink | None:
-    return _record(trial, results_link, experiment, repeats[-1]) if repeats else None
 
 
 def _record(trial: Trial, results_link: str | None, experiment: str, repeat: int) -> RecordLink | None:

@@ -5,20 +5,7 @@ To add one, write `panels/<name>.py` and `templates/panels/<name>.html.j2` and a
 
 from __future__ import annotations
 
-from seatrial.report.panels.charts import (
-    CORES_PANEL,
-    DEVICES_PANEL,
-    EACH_DEVICE_PANEL,
-    FILES_PANEL,
-    FINDINGS_PANEL,
-    LADDER_PANEL,
-    RANKS_PANEL,
-    REPEATS_PANEL,
-    ROOFLINE_PANEL,
-    SETTINGS_PANEL,
-    UNMEASURED_PANEL,
-    Panel,
-)
+from seatrial.report.panels.charts import CHART_PANELS, FINDINGS_PANEL, UNMEASURED_PANEL, Panel
 from seatrial.report.panels.figure_table import FIGURES_PANEL
 from seatrial.report.panels.node import NODE_PANEL
 from seatrial.report.panels.provenance import PROVENANCE_PANEL
@@ -27,17 +14,7 @@ PANELS: tuple[Panel, ...] = (
     FINDINGS_PANEL,
     NODE_PANEL,
     FIGURES_PANEL,
-    ROOFLINE_PANEL,
-    LADDER_PANEL,
-    CORES_PANEL,
-    RANKS_PANEL,
-    DEVICES_PANEL,
-    EACH_DEVICE_PANEL,
-    FILES_PANEL,
-    SETTINGS_PANEL,
-    REPEATS_PANEL,
+    *CHART_PANELS,
     UNMEASURED_PANEL,
     PROVENANCE_PANEL,
 )
-
-__all__ = ["PANELS", "Panel"]

@@ -6,25 +6,23 @@ panel without charts is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.outcome import State
-from seatrial.report.charts import (
-    ChartMaker,
-    core_to_core,
-    device_pairs,
-    devices_side_by_side,
-    io_surfaces,
-    ladders,
-    over_a_number,
-    rank_pairs,
-    repeats_in_time,
-    roofline_charts,
-)
-from seatrial.report.pages.templating import Cell, Table, headings
-from seatrial.report.pages.view import TrialView
+from seatrial.report.charts.core_to_core import core_to_core
+from seatrial.report.charts.devices import devices_side_by_side
+from seatrial.report.charts.io_surface import io_surfaces
+from seatrial.report.charts.ladder import ladders
+from seatrial.report.charts.pairs import device_pairs, rank_pairs
+from seatrial.report.charts.repeats import repeats_in_time
+from seatrial.report.charts.roofline import roofline_charts
+from seatrial.report.charts.sweep import over_a_number
+from seatrial.report.pages.templating import Cells, Table
+from seatrial.report.pages.view import BenchmarkView, TrialView
+
+Context = Mapping[str, Any]
 
 
 class Panel(Frozen):
@@ -36,7 +34,7 @@ class Panel(Frozen):
 
     name: str
     title: str
-    context: Callable[[TrialView], Mapping[str, Any] | None]
+    context: Callable[[TrialView], Context | None]
     template: str = ""
 
     @property
@@ -45,21 +43,34 @@ class Panel(Frozen):
         return f"panels/{self.template or self.name}.html.j2"
 
 
-_ROOFLINE = (
-    "A program of a given intensity (flop per byte moved) stays below the lower of the two roofs: memory bandwidth and "
-    "arithmetic. The nearer roof is what bounds it, and tuning can gain at most the distance to it. Solid lines were "
-    "measured here, dashed ones are hardware limits."
-)
+def _of_each(
+    maker: Callable[[TrialView, BenchmarkView], Iterable[object]], about: str
+) -> Callable[[TrialView], Context | None]:
+    """The context of a panel with what `maker` draws for each benchmark."""
+
+    def context(view: TrialView) -> Context | None:
+        charts = [chart for benchmark in view.benchmarks for chart in maker(view, benchmark)]
+        return {"about": about, "charts": charts} if charts else None
+
+    return context
+
+
+def _roofline(view: TrialView) -> Context | None:
+    charts = list(roofline_charts(view))
+    about = (
+        "A program of a given intensity (flop per byte moved) stays below the lower of the two roofs: memory bandwidth "
+        "and arithmetic. The nearer roof is what bounds it, and tuning can gain at most the distance to it. Solid "
+        "lines were measured here, dashed ones are hardware limits."
+    )
+    return {"about": about, "charts": charts} if charts else None
+
+
 _LADDER = (
     "The time of one dependent load over the size of the working set. Flat parts are a cache level or memory; a step "
     "is where a level is full. A step below the size of a cache means that the cache is shared, or that pages conflict "
     "in it. The difference between lines with and without huge pages is the cost of TLB misses."
 )
 _CORES = "The time to move a cache line between two CPUs: a lower bound for messages between ranks on them."
-_CORES_PICTURE = (
-    " Place ranks that communicate a lot within one block of near CPUs. A row that differs from the others is a core "
-    "under some other load."
-)
 _RANKS = (
     "Messages between all measured pairs of ranks. A slow cell is a slow pair, a slow row and column a slow rank, and "
     "a slow block a slow node or distant hosts. Framed cells are slow compared with similar pairs, by a test over all "
@@ -87,49 +98,23 @@ _REPEATS = (
     "horizontal axis counts all repeats of the trial in order of time. Look for drift, steps and two levels: a median "
     "over them represents neither."
 )
-
-
-def _of_each(maker: ChartMaker, about: str) -> Callable[[TrialView], Mapping[str, Any] | None]:
-    """The context of a panel with the charts that `maker` draws for each benchmark."""
-
-    def context(view: TrialView) -> Mapping[str, Any] | None:
-        charts = [chart for benchmark in view.benchmarks for chart in maker(view, benchmark)]
-        return {"about": about, "charts": charts} if charts else None
-
-    return context
-
-
-def _roofline(view: TrialView) -> Mapping[str, Any] | None:
-    charts = list(roofline_charts(view))
-    return {"about": _ROOFLINE, "charts": charts} if charts else None
-
-
-def _cores(view: TrialView) -> Mapping[str, Any] | None:
-    entries = [entry for benchmark in view.benchmarks for entry in core_to_core(view, benchmark)]
-    picture = _CORES_PICTURE if any(entry.picture is not None for entry in entries) else ""
-    return {"about": _CORES + picture, "entries": entries} if entries else None
-
-
-def _ranks(view: TrialView) -> Mapping[str, Any] | None:
-    entries = [entry for benchmark in view.benchmarks for entry in rank_pairs(view, benchmark)]
-    return {"about": _RANKS, "entries": entries} if entries else None
-
-
-ROOFLINE_PANEL = Panel("roofline", "Roofline", _roofline, "charts")
-LADDER_PANEL = Panel("latency", "Latency of caches and memory", _of_each(ladders, _LADDER), "charts")
-CORES_PANEL = Panel("cores", "Core to core", _cores)
-RANKS_PANEL = Panel("ranks", "Rank to rank", _ranks)
-DEVICES_PANEL = Panel("devices", "Device to device", _of_each(device_pairs, _DEVICES), "charts")
-EACH_DEVICE_PANEL = Panel("each-device", "Device by device", _of_each(devices_side_by_side, _EACH_DEVICE), "charts")
-FILES_PANEL = Panel("files", "File I/O by file and record size", _of_each(io_surfaces, _FILES), "charts")
-SETTINGS_PANEL = Panel("sweeps", "Parameter sweeps", _of_each(over_a_number, _SETTINGS), "charts")
-REPEATS_PANEL = Panel("charts", "Repeats over time", _of_each(repeats_in_time, _REPEATS))
+CHART_PANELS = (
+    Panel("roofline", "Roofline", _roofline, "charts"),
+    Panel("latency", "Latency of caches and memory", _of_each(ladders, _LADDER), "charts"),
+    Panel("cores", "Core to core", _of_each(core_to_core, _CORES)),
+    Panel("ranks", "Rank to rank", _of_each(rank_pairs, _RANKS)),
+    Panel("devices", "Device to device", _of_each(device_pairs, _DEVICES), "charts"),
+    Panel("each-device", "Device by device", _of_each(devices_side_by_side, _EACH_DEVICE), "charts"),
+    Panel("files", "File I/O by file and record size", _of_each(io_surfaces, _FILES), "charts"),
+    Panel("sweeps", "Parameter sweeps", _of_each(over_a_number, _SETTINGS), "charts"),
+    Panel("charts", "Repeats over time", _of_each(repeats_in_time, _REPEATS)),
+)
 
 
 _IN_SIGHT = 7
 
 
-def _context(view: TrialView) -> Mapping[str, Any]:
+def _context(view: TrialView) -> Context:
     """The order is that of `analysis.rules.findings`: known losses first, largest first."""
     findings = view.trial.findings
     return {"shown": findings[:_IN_SIGHT], "folded": findings[_IN_SIGHT:]}
@@ -138,22 +123,16 @@ def _context(view: TrialView) -> Mapping[str, Any]:
 FINDINGS_PANEL = Panel("findings", "Findings, largest loss first", _context)
 
 
-def _unmeasured(view: TrialView) -> Mapping[str, Any] | None:
-    rows = [
-        [Cell(entry.benchmark), Cell(entry.question), Cell("unsupported"), Cell(entry.need)]
-        for entry in view.trial.not_measured
-    ]
+def _unmeasured(view: TrialView) -> Context | None:
+    rows: list[Cells] = [(one.benchmark, one.question, "unsupported", one.need) for one in view.trial.not_measured]
     for benchmark in view.benchmarks:
         for row in benchmark.rows:
             state = row.result.outcome.state
             if state in (State.SKIPPED, State.UNSUPPORTED):
                 name = f"{benchmark.name} ({row.settings})" if row.settings else benchmark.name
                 reason = row.result.outcome.reason or "no reason recorded"
-                rows.append([Cell(name), Cell(benchmark.question), Cell(state.value), Cell(reason)])
-    if not rows:
-        return None
-    columns = headings("Benchmark", "Question", "State", "Reason")
-    return {"table": Table("Not measured", columns, rows)}
+                rows.append((name, benchmark.question, state.value, reason))
+    return {"table": Table.of("Not measured", ["Benchmark", "Question", "State", "Reason"], rows)} if rows else None
 
 
 UNMEASURED_PANEL = Panel("unmeasured", "Not measured, and why", _unmeasured)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from seatrial.analysis.rules.expectation import Judgement
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
 from seatrial.report.intervals import derivation, no_interval_words, widening_words
 from seatrial.report.pages.bars import ReferenceLine, ReferenceMarks, bar
 from seatrial.report.pages.templating import Svg
-from seatrial.report.pages.view import BenchmarkView, Row, TrialView
+from seatrial.report.pages.view import BenchmarkView, Row
 from seatrial.report.panels.charts import Panel
-from seatrial.report.units import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
 
 _MOST_DIGITS = 5
 _IN_SIGHT = 12
@@ -61,10 +60,6 @@ class Group(Frozen):
     references: Sequence[ReferenceLine] = ()
 
 
-def _context(view: TrialView) -> Mapping[str, Any]:
-    return {"groups": [_group(benchmark) for benchmark in view.benchmarks]}
-
-
 def _group(benchmark: BenchmarkView) -> Group:
     marks: dict[tuple[str, str], str] = {}
     largest: dict[str, float] = {}
@@ -80,23 +75,19 @@ def _group(benchmark: BenchmarkView) -> Group:
     references = ReferenceMarks()
     lines = [_line(row, largest, digits, marks, references) for row in benchmark.rows]
     chosen = _in_sight(lines)
+    blocks: dict[bool, dict[str, list[FigureLine]]] = {True: {}, False: {}}
+    for number, line in enumerate(lines):
+        blocks[number in chosen].setdefault(line.row.result.id, []).append(line)
     works = dict.fromkeys(f"{figure.name}: {figure.work}" for _, figure in benchmark.measured if figure.work)
     return Group(
         benchmark,
-        _blocks([line for number, line in enumerate(lines) if number in chosen]),
-        _blocks([line for number, line in enumerate(lines) if number not in chosen]),
+        list(blocks[True].values()),
+        list(blocks[False].values()),
         len(lines) - len(chosen),
         [(mark, basis, text) for (basis, text), mark in marks.items()],
         list(works),
         references.lines,
     )
-
-
-def _blocks(lines: Sequence[FigureLine]) -> list[Block]:
-    blocks: dict[str, list[FigureLine]] = {}
-    for line in lines:
-        blocks.setdefault(line.row.result.id, []).append(line)
-    return list(blocks.values())
 
 
 def _line(
@@ -188,4 +179,6 @@ def _letter(number: int) -> str:
     return text
 
 
-FIGURES_PANEL = Panel("figures", "Figures and their limits", _context)
+FIGURES_PANEL = Panel(
+    "figures", "Figures and their limits", lambda view: {"groups": [_group(one) for one in view.benchmarks]}
+)

@@ -13,13 +13,13 @@ from seatrial.analysis.rank_layout import Binding, bindings
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit
+from seatrial.model.spelling import NO_VALUE, cpu_list, few_names, show, show_transfers
 from seatrial.report.drawing import machine_svg_fragment
 from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, walk
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
 from seatrial.report.panels.path_matrix import matrix
-from seatrial.report.units import NO_VALUE, cpu_list, few_names, show, show_percent, show_transfers
 
 _MOST_NAMED = 12
 
@@ -33,23 +33,14 @@ def bindings_table(machine: Machine) -> Table | None:
     everywhere = set(machine.allowed_cpus or machine.pus)
     if all(set(binding.cpus or ()) == everywhere for binding in alike):
         return None
-    columns = headings("Device", right("NUMA"), "CPUs", "numactl", "Open MPI", "Slurm")
-    rows = [
-        [
-            Cell(few_names(devices, _MOST_NAMED)),
-            Cell(NO_VALUE if binding.numa is None else str(binding.numa)),
-            Cell(cpu_list(binding.cpus or ())),
-            _command(binding.numactl),
-            _command(binding.mpirun),
-            _command(binding.srun),
-        ]
-        for binding, devices in alike.items()
-    ]
-    return Table("Bindings for each device", columns, rows)
-
-
-def _command(text: str | None) -> Cell:
-    return Cell(NO_VALUE) if text is None else Cell(text, is_code=True)
+    rows: list[Cells] = []
+    for binding, devices in alike.items():
+        commands = (binding.numactl, binding.mpirun, binding.srun)
+        shown = [Cell(NO_VALUE) if one is None else Cell(one, is_code=True) for one in commands]
+        numa = NO_VALUE if binding.numa is None else str(binding.numa)
+        rows.append([few_names(devices, _MOST_NAMED), numa, cpu_list(binding.cpus or ()), *shown])
+    columns = headings("Device", *right("NUMA"), "CPUs", "numactl", "Open MPI", "Slurm")
+    return Table.of("Bindings for each device", columns, rows)
 
 
 _LINKS = "pcie"
@@ -101,13 +92,11 @@ def _devices(machine: Machine, folds: Sequence[Fold]) -> Table | None:
     for link in machine.links:
         links.setdefault(link.b, link)
     rows = [_device_row(device, depth, links.get(device.id)) for device, depth in _outside(folds, 0)]
-    if not rows:
-        return None
-    columns = headings("Device", "Kind", "Address", right("NUMA"))
+    columns = headings("Device", "Kind", "Address", *right("NUMA"))
     if not links:
-        return Table("Devices", columns, [row[: len(columns)] for row in rows])
-    columns += headings(right("Link capability"), right("Trained"), right("Share"), right("Measured"))
-    return Table("Devices and their links towards the processor, per direction", columns, rows)
+        return Table.if_any("Devices", columns, [row[: len(columns)] for row in rows])
+    columns += right("Link capability", "Trained", "Share", "Measured")
+    return Table.if_any("Devices and their links towards the processor, per direction", columns, rows)
 
 
 def _outside(folds: Sequence[Fold], depth: int) -> Iterator[tuple[Device, int]]:
@@ -120,75 +109,39 @@ def _outside(folds: Sequence[Fold], depth: int) -> Iterator[tuple[Device, int]]:
         yield from _outside(part.inside, depth + shown)
 
 
-def _device_row(device: Device, depth: int, link: Link | None) -> list[Cell]:
+def _device_row(device: Device, depth: int, link: Link | None) -> Cells:
     model = device.facts.text("model_name")
     name = device.name or device.id
     about = f" ({model})" if model and model != name else ""
-    capable, trained = (link.capable_Bps, link.trained_Bps) if link else (None, None)
-    share = trained / capable if capable and trained else None
     size = device.facts.number("size")
     kind = device.kind.value + (f", {show(size, 'B')}" if size and device.kind is not DeviceKind.BRIDGE else "")
-    return [
-        Cell(_INDENT * depth + name + about),
-        Cell(kind),
-        Cell(device.pci or ""),
-        Cell("" if device.numa is None else str(device.numa)),
-        _rate(capable if link else None, link),
-        _rate(trained if link else None, link),
-        Cell("" if share is None else show_percent(share), share),
-        Cell("not measured" if link and link.measured_Bps is None else show(link.measured_Bps, "B/s") if link else ""),
-    ]
-
-
-def _rate(value: float | None, link: Link | None) -> Cell:
+    numa = "" if device.numa is None else str(device.numa)
+    cells: list[Cell | str] = [_INDENT * depth + name + about, kind, device.pci or "", numa]
     if link is None:
-        return Cell("")
-    return Cell(show(value, "B/s"), value)
+        return [*cells, *[""] * 4]
+    rates = [Cell(show(rate, "B/s"), rate) for rate in (link.capable_Bps, link.trained_Bps)]
+    share = link.trained_Bps / link.capable_Bps if link.capable_Bps and link.trained_Bps else None
+    measured = "not measured" if link.measured_Bps is None else show(link.measured_Bps, "B/s")
+    return [*cells, *rates, "" if share is None else Cell.share(share), measured]
 
 
 def _memory(machine: Machine) -> Table | None:
-    if not machine.memory.sockets:
-        return None
-    columns = headings(
-        "Socket",
-        right("Modules"),
-        right("Capacity"),
-        right("Populated channels"),
-        right("Configured"),
-        right("Rated"),
-    )
-    rows = [
-        [
-            Cell(str(number)),
-            Cell(str(socket.dimms), socket.dimms),
-            Cell(show(socket.capacity_bytes, "B", binary=True), socket.capacity_bytes),
-            Cell(f"{_or_unknown(socket.populated_channels)} of {_or_unknown(socket.channels)}"),
-            Cell(show_transfers(socket.configured_MTps)),
-            Cell(show_transfers(socket.rated_MTps)),
-        ]
-        for number, socket in enumerate(machine.memory.sockets)
-    ]
-    return Table(f"Memory modules: {machine.memory.verdict.value} ({machine.memory.why})", columns, rows)
-
-
-def _or_unknown(value: int | None) -> str:
-    return "?" if value is None else str(value)
+    rows: list[Cells] = []
+    for number, socket in enumerate(machine.memory.sockets):
+        channels = ["?" if known is None else str(known) for known in (socket.populated_channels, socket.channels)]
+        size = Cell(show(socket.capacity_bytes, "B", binary=True), socket.capacity_bytes)
+        speeds = [show_transfers(socket.configured_MTps), show_transfers(socket.rated_MTps)]
+        rows.append([str(number), Cell.number(socket.dimms), size, " of ".join(channels), *speeds])
+    columns = headings("Socket", *right("Modules", "Capacity", "Populated channels", "Configured", "Rated"))
+    return Table.if_any(f"Memory modules: {machine.memory.verdict.value} ({machine.memory.why})", columns, rows)
 
 
 def _limits(machine: Machine) -> Table | None:
-    if not machine.limits:
-        return None
     rows = [
-        [
-            Cell(name),
-            Cell(show(limit.value, limit.unit), limit.value),
-            Cell(limit.basis.value),
-            Cell(limit.derivation),
-        ]
+        (name, Cell(show(limit.value, limit.unit), limit.value), limit.basis.value, limit.derivation)
         for name, limit in _folded_limits(machine.limits)
     ]
-    columns = headings("Limit", right("Value"), "Basis", "Derivation")
-    return Table("Limits of this machine", columns, rows)
+    return Table.if_any("Limits of this machine", ["Limit", *right("Value"), "Basis", "Derivation"], rows)
 
 
 def _folded_limits(limits: Sequence[NamedLimit]) -> Iterator[tuple[str, Limit]]:

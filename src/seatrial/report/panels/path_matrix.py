@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine, Path
+from seatrial.model.spelling import count, cpu_list, few_names
 from seatrial.report.intervals import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
-from seatrial.report.pages.templating import Cell, Column, Table
-from seatrial.report.units import count, cpu_list, few_names
+from seatrial.report.pages.templating import Cell, Cells, Column, Table, headings
 
 _MOST = 48
 """With more devices the matrix is too large to read."""
@@ -34,7 +34,7 @@ class Matrix(Frozen):
 
 def matrix(machine: Machine) -> Matrix | str | None:
     """The matrix; a sentence instead if it would be too large; None with fewer than two devices."""
-    names = _ends(machine.paths, machine)
+    names = _ends(machine)
     if len(names) < 2:
         return None
     if len(names) > _MOST:
@@ -44,9 +44,9 @@ def matrix(machine: Machine) -> Matrix | str | None:
     return Matrix(_table(machine, names, classes), _legend(classes, names), _peer_access(machine))
 
 
-def _ends(paths: Sequence[Path], machine: Machine) -> list[str]:
+def _ends(machine: Machine) -> list[str]:
     """The devices with a path of known class: GPUs, then the others, each in the machine's order."""
-    ends = dict.fromkeys(end for path in paths if path.path_class for end in (path.a, path.b))
+    ends = dict.fromkeys(end for path in machine.paths if path.path_class for end in (path.a, path.b))
     known = [device for device in machine.devices if device.id in ends]
     known.sort(key=lambda device: device.kind is not DeviceKind.GPU)
     return [*(device.id for device in known), *(end for end in ends if machine.device(end) is None)]
@@ -61,14 +61,14 @@ def _classes(names: Sequence[str], paths: Sequence[Path]) -> Mapping[tuple[str, 
 
 
 def _cell(path: Path) -> Cell:
-    kind = path.path_class
-    if kind is None:
-        return Cell(UNKNOWN, tone="path-unknown")
+    kind = path.path_class or UNKNOWN
     links = str(path.links) if kind in COUNTED and path.links is not None else ""
     return Cell(f"{kind}{links}", tone=_tone(kind))
 
 
 def _tone(kind: str) -> str:
+    if kind == UNKNOWN:
+        return "path-unknown"
     if kind in DIRECT:
         return "path-direct"
     return "path-near" if kind in NEAR else "path-far" if kind in FAR else "path-host"
@@ -78,19 +78,16 @@ def _table(machine: Machine, names: Sequence[str], classes: Mapping[tuple[str, s
     about = {name: _about(machine, name) for name in names}
     # Columns without any value are left out.
     filled = [column for column in range(len(_ABOUT)) if any(about[name][column] for name in names)]
-    columns = [
-        Column("Device"),
-        *(Column(name, is_upright=len(names) > _CROWD) for name in names),
-        *(_ABOUT[column] for column in filled),
-    ]
-    rows = []
+    upright = [Column(name, is_upright=len(names) > _CROWD) for name in names]
+    columns = headings("Device", *upright, *(_ABOUT[column] for column in filled))
+    rows: list[Cells] = []
     for name in names:
         device = machine.device(name)
         aliases = f" ({', '.join(device.aliases)})" if device is not None and device.aliases else ""
         cells = [classes.get((name, other), Cell(UNKNOWN, tone="path-unknown")) for other in names]
         details = [Cell(about[name][column] or UNKNOWN, tone="detail") for column in filled]
-        rows.append([Cell(name + aliases), *cells, *details])
-    return Table("Paths between GPUs and adapters", columns, rows)
+        rows.append([name + aliases, *cells, *details])
+    return Table.of("Paths between GPUs and adapters", columns, rows)
 
 
 def _about(machine: Machine, name: str) -> tuple[str, str]:
@@ -104,21 +101,15 @@ def _about(machine: Machine, name: str) -> tuple[str, str]:
 
 def _legend(classes: Mapping[tuple[str, str], Cell], names: Sequence[str]) -> list[tuple[Cell, str]]:
     """The classes in the matrix, from near to far."""
-    used = {_bare(cell.text) for cell in classes.values()} - {"X"}
+    bare = {cell.text: cell.text.rstrip("0123456789") for cell in classes.values()}
+    used = {kind if kind in COUNTED else text for text, kind in bare.items()} - {"X"}
     if any((a, b) not in classes for a in names for b in names):
         used.add(UNKNOWN)
     known = [kind for kind in MEANINGS if kind in used]
-    others = sorted(used - set(known))
-    tones = {UNKNOWN: "path-unknown"}
     return [
-        (Cell(kind + ("#" if kind in COUNTED else ""), tone=tones.get(kind, _tone(kind))), MEANINGS.get(kind, ""))
-        for kind in (*known, *others)
+        (Cell(kind + ("#" if kind in COUNTED else ""), tone=_tone(kind)), MEANINGS.get(kind, ""))
+        for kind in (*known, *sorted(used - set(known)))
     ]
-
-
-def _bare(text: str) -> str:
-    bare = text.rstrip("0123456789")
-    return bare if bare in COUNTED else text
 
 
 def _peer_access(machine: Machine) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 from seatrial.analysis.rules.finding import finite_numbers
 from seatrial.model.machine.machine import Machine
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.model.spelling import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
-from seatrial.report.units import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
 
 _MOST_VALUES = 3
 _LONG_COMMAND = 1500
@@ -44,35 +44,27 @@ def _environment(key: str, facts: Mapping[str, Any]) -> tuple[str, Sequence[tupl
 
 def _conditions(view: TrialView) -> Table | None:
     """The conditions during the repeats of each experiment: load, steal, clock, CPUs of its threads, program notes."""
-    rows = []
+    rows: list[Cells] = []
     for benchmark in view.benchmarks:
         for result in benchmark.results:
             seen = [view.trial.seen[result.id, repeat] for repeat in sorted(view.repeats.get(result.id, ()))]
             if not seen:
                 continue
+            steal = finite_numbers(entry.get("steal_share") for entry in seen)
             rows.append(
                 [
-                    Cell(benchmark.labels[result.id]),
-                    Cell(str(len(seen)), len(seen)),
-                    Cell(_span(finite_numbers(entry.get("load_1m") for entry in seen), "{:.1f}")),
-                    Cell(_most(finite_numbers(entry.get("steal_share") for entry in seen))),
-                    Cell(_clocks(seen)),
-                    Cell(_affinities(entry.get("affinity") for entry in seen)),
-                    Cell(", ".join(_notes(seen)) or NO_VALUE),
+                    benchmark.labels[result.id],
+                    Cell.number(len(seen)),
+                    _span(finite_numbers(entry.get("load_1m") for entry in seen), "{:.1f}"),
+                    show_percent(max(steal)) if steal else NO_VALUE,
+                    _clocks(seen),
+                    _affinities(entry.get("affinity") for entry in seen),
+                    ", ".join(_notes(seen)) or NO_VALUE,
                 ]
             )
-    if not rows:
-        return None
-    columns = headings(
-        "Experiment",
-        right("Repeats"),
-        right("Load"),
-        right("Highest steal"),
-        right("Clock"),
-        "CPUs of the threads",
-        "Notes of the program",
-    )
-    return Table("Conditions during the runs", columns, rows)
+    numbers = right("Repeats", "Load", "Highest steal", "Clock")
+    columns = headings("Experiment", *numbers, "CPUs of the threads", "Notes of the program")
+    return Table.if_any("Conditions during the runs", columns, rows)
 
 
 def _notes(seen: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -94,10 +86,6 @@ def _span(numbers: Sequence[float], form: str) -> str:
         return NO_VALUE
     low, high = form.format(min(numbers)), form.format(max(numbers))
     return low if low == high else f"{low} to {high}"
-
-
-def _most(shares: Sequence[float]) -> str:
-    return show_percent(max(shares)) if shares else NO_VALUE
 
 
 def _clocks(seen: Sequence[Mapping[str, Any]]) -> str:
@@ -138,31 +126,26 @@ def _commands(view: TrialView) -> list[tuple[str, str]]:
 
 def _disagreements(machine: Machine) -> Table | None:
     rows = [
-        [Cell(disagreement.name), Cell(show_fact(disagreement.name, fact)), Cell(fact.source)]
+        (disagreement.name, show_fact(disagreement.name, fact), fact.source)
         for disagreement in machine.disagreements()
         for fact in disagreement.facts
     ]
-    if not rows:
-        return None
-    return Table("Disagreements between sources", headings("Fact", "Value", "Source"), rows)
+    return Table.if_any("Disagreements between sources", ["Fact", "Value", "Source"], rows)
 
 
 def _facts(machine: Machine) -> Table | None:
     """All facts about the machine and its devices, up to the most that the page lists."""
     owners = [("machine", machine.facts), *((device.id, device.facts) for device in machine.devices)]
     rows = [
-        [Cell(owner), Cell(name), Cell(show_fact(name, fact)), Cell(fact.kind.value), Cell(fact.source)]
+        (owner, name, show_fact(name, fact), fact.kind.value, fact.source)
         for owner, facts in owners
         for name, statements in facts.items()
         for fact in statements
     ]
-    if not rows:
-        return None
     caption = f"Every fact and its source ({len(rows)})"
     if len(rows) > _MOST_FACTS:
         caption = f"The first {_MOST_FACTS} of {len(rows)} facts; `seatrial discover --format json` prints all of them"
-    columns = headings("Device", "Fact", "Value", "Kind", "Source")
-    return Table(caption, columns, rows[:_MOST_FACTS])
+    return Table.if_any(caption, ["Device", "Fact", "Value", "Kind", "Source"], rows[:_MOST_FACTS])
 
 
 PROVENANCE_PANEL = Panel("provenance", "Provenance", _context)

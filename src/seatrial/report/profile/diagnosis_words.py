@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.diagnosis.cpu import (
-    NOT_KNOWN,
-    RANKS_WAIT,
-    cpus_words,
-    others_words,
-    quota_words,
-    ready_words,
-    steal_words,
-)
+from seatrial.machine.copied import cpu_words
+from seatrial.model.spelling import count, show, show_percent, show_range
+from seatrial.model.units import Unit
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
-from seatrial.report.profile import node_words
 from seatrial.report.profile.io_words import blocked_words, file_words, io_words
-from seatrial.report.profile.place_words import call_words, number_of, rank_words, site_words
+from seatrial.report.profile.place_words import call_words, number_of, rank_words, seconds_of, site_words, upper
 from seatrial.report.profile.remedy_words import (
     late_at_collective,
     late_in_call,
@@ -25,7 +18,6 @@ from seatrial.report.profile.remedy_words import (
     short_late_partner,
     slow_collective,
 )
-from seatrial.report.units import count, show, show_percent, show_range
 
 _NEAR = 1.5
 """A call that takes up to so many times what was measured is as fast as the fabric allows."""
@@ -83,31 +75,23 @@ def _whole(one: Diagnosis, signal: Signal, what: str) -> str:
     return count(round(number_of(one, signal)), what)
 
 
-def _first_upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _waited(one: Diagnosis, why: str) -> str:
     ran = one.value(Signal.CPU_TIME)
     span = _span(one)
-    got = "" if ran is None else f" and had {cpus_words(round(ran, 2))}{'' if span else ' on average'}"
+    got = "" if ran is None else f" and had {cpu_words.cpus_words(round(ran, 2))}{'' if span else ' on average'}"
     of = "its time"
     if span:
         of = f"the time from {span} after the start ({show_percent(one.share)} of all its time)"
-    ready = ready_words(_first_upper(rank_words(one)), f"{_percent(one, Signal.RUN_DELAY)} of {of}")
-    return f"{ready}{got}: {why}. {RANKS_WAIT}."
+    ready = cpu_words.ready_words(upper(rank_words(one)), f"{_percent(one, Signal.RUN_DELAY)} of {of}")
+    return f"{ready}{got}: {why}. {cpu_words.RANKS_WAIT}."
 
 
 def _crowd(one: Diagnosis) -> str:
-    ranks, cpus = _whole(one, Signal.RANKS_ON_NODE, "rank"), cpus_words(number_of(one, Signal.CPUS))
-    if number_of(one, Signal.RANKS_ON_NODE) <= number_of(one, Signal.CPUS):
-        busy = number_of(one, Signal.BUSY_THREADS)
-        return (
-            f"at least {busy:.0f} busy threads of {ranks} share {cpus}"
-            if busy
-            else f"the threads of {ranks} share {cpus}"
-        )
-    return f"{ranks} share {cpus}"
+    ranks, cpus = _whole(one, Signal.RANKS_ON_NODE, "rank"), cpu_words.cpus_words(number_of(one, Signal.CPUS))
+    if number_of(one, Signal.RANKS_ON_NODE) > number_of(one, Signal.CPUS):
+        return f"{ranks} share {cpus}"
+    busy = number_of(one, Signal.BUSY_THREADS)
+    return f"{f'at least {busy:.0f} busy' if busy else 'the'} threads of {ranks} share {cpus}"
 
 
 def _bound(one: Diagnosis) -> str:
@@ -115,53 +99,39 @@ def _bound(one: Diagnosis) -> str:
 
 
 def _quota(one: Diagnosis) -> str:
-    return quota_words(number_of(one, Signal.QUOTA), _percent(one, Signal.THROTTLED))
+    return cpu_words.quota_words(number_of(one, Signal.QUOTA), _percent(one, Signal.THROTTLED))
 
 
 def _steal(one: Diagnosis) -> str:
-    of = cpus_words(number_of(one, Signal.CPUS))
-    return steal_words(f"{number_of(one, Signal.STEAL_SHARE):.2f} of {of}")
+    of = cpu_words.cpus_words(number_of(one, Signal.CPUS))
+    return cpu_words.steal_words(f"{number_of(one, Signal.STEAL_SHARE):.2f} of {of}")
 
 
 def _others(one: Diagnosis) -> str:
-    of = cpus_words(number_of(one, Signal.CPUS))
-    return others_words(f"{number_of(one, Signal.OTHERS_CPUS):.2f}", of)
+    of = cpu_words.cpus_words(number_of(one, Signal.CPUS))
+    return cpu_words.others_words(f"{number_of(one, Signal.OTHERS_CPUS):.2f}", of)
 
 
 def _not_known_cpu(one: Diagnosis) -> str:
     if one.value(Signal.OTHERS_CPUS) is None:
-        return NOT_KNOWN
-    return f"{NOT_KNOWN} ({_others(one)}, {_steal(one)})"
+        return cpu_words.NOT_KNOWN
+    return f"{cpu_words.NOT_KNOWN} ({_others(one)}, {_steal(one)})"
 
 
 def _slowest(one: Diagnosis) -> str:
+    longer = show_percent(number_of(one, Signal.EXCESS_COMPUTING))
     return (
-        f"{rank_words(one)} is outside MPI {_percent_over(one)} longer than the mean of all ranks, which explains "
+        f"{upper(rank_words(one))} is outside MPI {longer} longer than the mean of all ranks, which explains "
         f"{_percent(one, Signal.WAITING_EXPLAINED)} of the waiting"
     )
 
 
-def _percent_over(one: Diagnosis) -> str:
-    return show_percent(number_of(one, Signal.EXCESS_COMPUTING))
-
-
-def _imbalance(one: Diagnosis) -> str:
-    return f"{_first_upper(_slowest(one))}."
-
-
 def _serial_io(one: Diagnosis) -> str:
     if one.value(Signal.IO_TIME):
-        return f"{_first_upper(_slowest(one))}. There it is in calls on files: {file_words(one)}."
+        return f"{_slowest(one)}. There it is in calls on files: {file_words(one)}."
     return (
-        f"{_first_upper(_slowest(one))}; it made {_percent(one, Signal.IO_SHARE)} of the input and output of all ranks "
+        f"{_slowest(one)}; it made {_percent(one, Signal.IO_SHARE)} of the input and output of all ranks "
         f"({show(number_of(one, Signal.IO_BYTES), 'B')})."
-    )
-
-
-def _blocked(one: Diagnosis) -> str:
-    return (
-        f"{_first_upper(_slowest(one))}. It neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
-        f"its time; {blocked_words(one)}"
     )
 
 
@@ -169,13 +139,13 @@ def _blocked_alone(one: Diagnosis) -> str:
     ranks = round(number_of(one, Signal.RANKS))
     of = "" if ranks < 2 else f" (the longest of {ranks} ranks that are blocked)"
     return (
-        f"{_first_upper(rank_words(one))}{of} neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
+        f"{upper(rank_words(one))}{of} neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
         f"its time, outside MPI; {blocked_words(one)}"
     )
 
 
 def _io(one: Diagnosis) -> str:
-    who = "All ranks are" if one.rank is None else f"{_first_upper(rank_words(one))} is"
+    who = "All ranks are" if one.rank is None else f"{upper(rank_words(one))} is"
     return io_words(one, who)
 
 
@@ -183,16 +153,9 @@ def _idle(one: Diagnosis) -> str:
     ranks = round(number_of(one, Signal.RANKS))
     more = "" if ranks < 2 else f", as do {ranks - 1} more"
     return (
-        f"{_first_upper(rank_words(one))} is outside MPI for {_percent(one, Signal.COMPUTING_OF_MEDIAN)} of the time "
+        f"{upper(rank_words(one))} is outside MPI for {_percent(one, Signal.COMPUTING_OF_MEDIAN)} of the time "
         f"of the median rank{more}, and waits for the others, which take about equally long. That explains "
         f"{_percent(one, Signal.WAITING_EXPLAINED)} of the waiting."
-    )
-
-
-def _window(one: Diagnosis) -> str:
-    return (
-        f"Ranks wait for access to windows, mostly in {one.call}, for {show_percent(one.share)} of the time: another "
-        f"rank holds the lock, or the target makes no progress; which is not known. {not_by_computing(one)}."
     )
 
 
@@ -200,31 +163,9 @@ def _many(number: float) -> str:
     return f"{number / 1e6:.3g} million" if number >= 1e6 else f"{number:.0f}"
 
 
-def _message_rate(one: Diagnosis) -> str:
-    mean = show(number_of(one, Signal.CALL_MEAN), "s")
-    return (
-        f"{call_words(one)} is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time: the "
-        "number of calls costs the time, not waiting or data."
-    )
-
-
-def _polling(one: Diagnosis) -> str:
-    mean = show(number_of(one, Signal.CALL_MEAN), "s")
-    return (
-        f"{one.call} is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time: asking so often "
-        "costs the time, not waiting."
-    )
-
-
-def _latency(one: Diagnosis) -> str:
-    return (
-        f"{call_words(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
-        f"{show(number_of(one, Signal.CALL_MEAN), 's')} on average, mostly independent of the size.{_against(one)}"
-    )
-
-
-def _transfer(one: Diagnosis) -> str:
-    return f"{_transferred(one)}{_packed(one)}"
+def _each_time(one: Diagnosis) -> str:
+    mean = seconds_of(one, Signal.CALL_MEAN)
+    return f"is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time"
 
 
 def _packing(one: Diagnosis) -> str:
@@ -236,28 +177,20 @@ def _packing(one: Diagnosis) -> str:
     )
 
 
-def _mpi_io(one: Diagnosis) -> str:
-    return f"Calls on files in MPI take {show_percent(one.share)} of the time ({_often(one)})."
-
-
-def _communicators(one: Diagnosis) -> str:
-    return (
-        f"Making and freeing communicators takes {show_percent(one.share)} of the time: they are made again and again "
-        f"({_often(one)})."
-    )
-
-
 def _often(one: Diagnosis) -> str:
     calls = _whole(one, Signal.CALLS, "call")
-    return f"{calls} of {call_words(one)}, {show(number_of(one, Signal.CALL_MEAN), 's')} each"
+    return f"{calls} of {call_words(one)}, {seconds_of(one, Signal.CALL_MEAN)} each"
+
+
+def _taken(one: Diagnosis) -> str:
+    return (
+        f"{call_words(one)} takes {seconds_of(one, Signal.CALL_BEST)} at best and {seconds_of(one, Signal.CALL_MEAN)} "
+        "on average, mostly"
+    )
 
 
 def _transferred(one: Diagnosis) -> str:
-    return (
-        f"{call_words(one)} takes {show(number_of(one, Signal.CALL_BEST), 's')} at best and "
-        f"{show(number_of(one, Signal.CALL_MEAN), 's')} on average, mostly for the transfer of its data."
-        f"{_against(one)}"
-    )
+    return f"{_taken(one)} for the transfer of its data.{_against(one)}"
 
 
 def _against(one: Diagnosis) -> str:
@@ -281,14 +214,6 @@ def _against(one: Diagnosis) -> str:
 def _packed(one: Diagnosis) -> str:
     made = one.value(Signal.DATATYPES) if one.value(Signal.NONCONTIGUOUS) != 0 else None
     return "" if not made else " The program makes derived datatypes: packing them may be part of it."
-
-
-def _startup(one: Diagnosis) -> str:
-    return f"MPI startup and shutdown take {show_percent(one.share)} of the time."
-
-
-def _computation(one: Diagnosis) -> str:
-    return f"The program spends {show_percent(one.share)} of its time outside MPI."
 
 
 def _not_known(one: Diagnosis) -> str:
@@ -316,6 +241,50 @@ def _never_outside(one: Diagnosis) -> str:
     )
 
 
+def _thread_imbalance(one: Diagnosis) -> str:
+    place = "" if one.site is None else f" at {site_words(one.site)}"
+    return (
+        f"In the parallel region{place} the {number_of(one, Signal.THREADS):.0f} threads wait "
+        f"{show_percent(number_of(one, Signal.THREADS_WAIT))} of their time for the last one: some threads have more "
+        "work than others, or one works alone at the end."
+    )
+
+
+def _paging(one: Diagnosis) -> str:
+    return (
+        f"{upper(rank_words(one))} read {number_of(one, Signal.MAJOR_FAULTS):.0f} pages that it touched from files or "
+        "swap (major page faults), and was blocked for "
+        f"{show_percent(number_of(one, Signal.BLOCKED))} of its time; most of its pauses are such faults. It had up to "
+        f"{show(number_of(one, Signal.RESIDENT), 'B', binary=True)} in memory."
+    )
+
+
+def _page_faults(one: Diagnosis) -> str:
+    each, rate = number_of(one, Signal.FAULTS_PER_PAGE), number_of(one, Signal.FAULT_RATE)
+    again = (
+        f" For each page that the ranks had at most, there were {each:.0f} faults: memory is given back to the kernel "
+        "and taken again, over and over."
+    )
+    per_s = f" ({rate:.3g} per second and rank)" if rate else ""
+    return (
+        f"{_in_kernel(one)}. There were {number_of(one, Signal.MINOR_FAULTS):.0f} page faults that read no "
+        f"device{per_s}, {seconds_of(one, Signal.KERNEL_PER_FAULT)} of this time each: the kernel hands out and clears "
+        f"a page when it is touched for the first time.{again if each else ''}"
+    )
+
+
+def _in_kernel(one: Diagnosis) -> str:
+    who = "The ranks use" if one.rank is None else f"{upper(rank_words(one))} uses"
+    share = show_percent(one.share)
+    return f"{who} CPU time in the kernel for at least {share} of the time, outside MPI and calls on files"
+
+
+def _of_limit(one: Diagnosis, rate: Signal, limit: Signal, unit: Unit) -> str:
+    value, most = number_of(one, rate), number_of(one, limit)
+    share = f"{show_percent(value / most)} of the {show(most, unit)}" if most > 0 else "most of what was"
+    return f"{show(value, unit)}, {share} measured on this machine"
+
+
 _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MORE_RANKS_THAN_CPUS: lambda one: _waited(one, _crowd(one)),
     Cause.SAME_CPUS: lambda one: _waited(one, _bound(one)),
@@ -323,11 +292,17 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.STEAL: lambda one: _waited(one, _steal(one)),
     Cause.OTHER_PROCESSES: lambda one: _waited(one, _others(one)),
     Cause.NO_CPU: lambda one: _waited(one, _not_known_cpu(one)),
-    Cause.IMBALANCE: _imbalance,
+    Cause.IMBALANCE: lambda one: f"{_slowest(one)}.",
     Cause.IDLE_RANK: _idle,
     Cause.SERIAL_IO: _serial_io,
-    Cause.BLOCKED_RANK: _blocked,
-    Cause.WINDOW_WAIT: _window,
+    Cause.BLOCKED_RANK: lambda one: (
+        f"{_slowest(one)}. It neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of its time; "
+        f"{blocked_words(one)}"
+    ),
+    Cause.WINDOW_WAIT: lambda one: (
+        f"Ranks wait for access to windows, mostly in {one.call}, for {show_percent(one.share)} of the time: another "
+        f"rank holds the lock, or the target makes no progress; which is not known. {not_by_computing(one)}."
+    ),
     Cause.IO: _io,
     Cause.METADATA: _io,
     Cause.BLOCKED: _blocked_alone,
@@ -336,21 +311,34 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATE_AT_COLLECTIVE: late_at_collective,
     Cause.LATE_IN_CALL: late_in_call,
     Cause.SLOW_COLLECTIVE: slow_collective,
-    Cause.MESSAGE_RATE: _message_rate,
-    Cause.POLLING: _polling,
-    Cause.LATENCY: _latency,
-    Cause.TRANSFER: _transfer,
+    Cause.MESSAGE_RATE: lambda one: (
+        f"{call_words(one)} {_each_time(one)}: the number of calls costs the time, not waiting or data."
+    ),
+    Cause.POLLING: lambda one: f"{one.call} {_each_time(one)}: asking so often costs the time, not waiting.",
+    Cause.LATENCY: lambda one: f"{_taken(one)} independent of the size.{_against(one)}",
+    Cause.TRANSFER: lambda one: f"{_transferred(one)}{_packed(one)}",
     Cause.PACKING: _packing,
-    Cause.MPI_IO: _mpi_io,
-    Cause.COMMUNICATORS: _communicators,
-    Cause.THREAD_IMBALANCE: node_words.thread_imbalance,
-    Cause.PAGING: node_words.paging,
-    Cause.PAGE_FAULTS: node_words.page_faults,
-    Cause.KERNEL_TIME: node_words.kernel_time,
-    Cause.MEMORY_BOUND: node_words.memory_bound,
-    Cause.COMPUTE_BOUND: node_words.compute_bound,
-    Cause.STARTUP: _startup,
-    Cause.COMPUTATION: _computation,
+    Cause.MPI_IO: lambda one: f"Calls on files in MPI take {show_percent(one.share)} of the time ({_often(one)}).",
+    Cause.COMMUNICATORS: lambda one: (
+        f"Making and freeing communicators takes {show_percent(one.share)} of the time: they are made again and again "
+        f"({_often(one)})."
+    ),
+    Cause.THREAD_IMBALANCE: _thread_imbalance,
+    Cause.PAGING: _paging,
+    Cause.PAGE_FAULTS: _page_faults,
+    Cause.KERNEL_TIME: lambda one: (
+        f"{_in_kernel(one)}, with {number_of(one, Signal.MINOR_FAULTS):.0f} page faults, which are too few to explain "
+        "it; what it does is not known."
+    ),
+    Cause.MEMORY_BOUND: lambda one: (
+        "The ranks are memory-bound: they read "
+        f"{_of_limit(one, Signal.MEMORY_RATE, Signal.MEMORY_LIMIT, 'B/s')} by the triad."
+    ),
+    Cause.COMPUTE_BOUND: lambda one: (
+        f"The ranks are compute-bound: {_of_limit(one, Signal.FLOP_RATE, Signal.FLOP_LIMIT, 'flop/s')}."
+    ),
+    Cause.STARTUP: lambda one: f"MPI startup and shutdown take {show_percent(one.share)} of the time.",
+    Cause.COMPUTATION: lambda one: f"The program spends {show_percent(one.share)} of its time outside MPI.",
     Cause.NOT_KNOWN: _not_known,
 }
 
@@ -360,7 +348,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.CPU_QUOTA: _quota,
     Cause.STEAL: _steal,
     Cause.OTHER_PROCESSES: _others,
-    Cause.NO_CPU: lambda _: NOT_KNOWN,
+    Cause.NO_CPU: lambda _: cpu_words.NOT_KNOWN,
     Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, which computes longest",
     Cause.SERIAL_IO: lambda one: f"waiting for {rank_words(one)}, which reads and writes",
     Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which is blocked outside MPI",

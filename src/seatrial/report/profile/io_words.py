@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
+from seatrial.model.spelling import count, few_names, show, show_percent
 from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.profile.place_words import number_of, share_words
-from seatrial.report.units import count, few_names, show, show_percent
 
 _MOSTLY, _OF_TWO, _ALL_BUT = 0.5, 0.8, 0.9
 _ALIKE = 1.1

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from errno import ENOENT, ENOSYS, EOPNOTSUPP
 from statistics import median
 
+from seatrial.model.spelling import NO_VALUE, count, show, show_percent
 from seatrial.model.units import Unit
-from seatrial.profiler.cause import Diagnosis, Signal
-from seatrial.profiler.profile import Profile, RankTotals
+from seatrial.profiler.counters import RankCounters
+from seatrial.profiler.profile import Profile, RankCpu, RankTotals
 from seatrial.profiler.regions import ParallelPlace
-from seatrial.report.pages.templating import Cell, Column, Table
-from seatrial.report.profile.counter_words import UNVERIFIED, counter_lines
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.profile.place_words import (
     REGION_COLUMNS,
     REGION_RULE,
@@ -19,127 +20,111 @@ from seatrial.report.profile.place_words import (
     region_name,
     site_words,
 )
-from seatrial.report.studies.article import Section
-from seatrial.report.units import NO_VALUE, count, show, show_percent
+from seatrial.report.studies.article import Section, tables_section
+
+UNVERIFIED = (
+    "The events of floating-point operations and lines from memory are from vendors' tables and were not verified on "
+    "this processor."
+)
+_TURNS = 0.95
 
 
-def _value(one: Diagnosis, signal: Signal) -> float:
-    return one.value(signal) or 0.0
+def counter_lines(profile: Profile) -> list[str]:
+    """Sentences without a full stop; empty if counters were not requested."""
+    counted = [one.counters for one in profile.per_rank if one.counters is not None]
+    if not counted:
+        return []
+    known = [one for one in counted if one.is_any]
+    if not known:
+        return [why_not(counted[0])]
+    parts = [part for part in (_ipc(known), _memory(profile, known), _flops(profile, known)) if part]
+    said = [", ".join(parts)] if parts else ["neither instructions nor floating-point operations could be counted"]
+    said += _split(known)
+    least = min(one.least_share for one in known)
+    if least < _TURNS:
+        said.append(
+            f"there were more events than counters: each counted for at least {show_percent(least)} of the time, "
+            "and is scaled to all of it"
+        )
+    if len(known) < len(profile.per_rank):
+        said.append(f"from {len(known)} of {len(profile.per_rank)} ranks")
+    return said
 
 
-def _rank(one: Diagnosis) -> str:
-    return "A rank" if one.rank is None else f"Rank {one.rank}{f' on {one.host}' if one.host else ''}"
+def why_not(counters: RankCounters) -> str:
+    """Why nothing was counted."""
+    if counters.is_forbidden:
+        level = "" if counters.paranoid is None else f" (kernel.perf_event_paranoid = {counters.paranoid})"
+        return f"not permitted here{level}: counting one's own programs needs 2 or less, or CAP_PERFMON"
+    if not counters.has_unit and any(error in (ENOENT, EOPNOTSUPP) for error in counters.errors):
+        return "not supported here: the kernel has no unit with hardware counters, as in most virtual machines"
+    if ENOSYS in counters.errors:
+        return "not supported here: the kernel has no perf events"
+    errors = ", ".join(map(str, counters.errors)) or "none"
+    return f"nothing was counted (errno: {errors})"
 
 
-def _of_limit(one: Diagnosis, rate: Signal, limit: Signal, unit: Unit) -> str:
-    value, most = _value(one, rate), _value(one, limit)
-    share = f"{show_percent(value / most)} of the {show(most, unit)}" if most > 0 else "most of what was"
-    return f"{show(value, unit)}, {share} measured on this machine"
+def _split(known: Sequence[RankCounters]) -> list[str]:
+    """Instructions per cycle outside MPI and in it: a rank that waits actively makes many, without any work."""
+    inside = [one.in_mpi for one in known if one.in_mpi is not None]
+    outside_ipc = [ipc for one in known if (ipc := one.ipc_outside) is not None]
+    inside_ipc = [ipc for one in inside if (ipc := one.ipc) is not None]
+    if not outside_ipc or not inside_ipc:
+        return []
+    least = min(one.counted_share for one in inside)
+    of = "" if least >= _TURNS else f" (read in calls with at least {show_percent(least)} of the time in MPI)"
+    return [
+        f"instructions per cycle: {_spread(outside_ipc)} outside MPI, {_spread(inside_ipc)} in MPI calls, where active "
+        f"waiting counts too{of}"
+    ]
 
 
-def _place(one: Diagnosis) -> str:
-    return "" if one.site is None else f" at {site_words(one.site)}"
+def _ipc(known: Sequence[RankCounters]) -> str:
+    values = [one.ipc for one in known if one.ipc is not None]
+    if not values:
+        return ""
+    return f"{_spread(values)} instructions per cycle"
 
 
-def thread_imbalance(one: Diagnosis) -> str:
-    """Threads that wait for the last one."""
-    return (
-        f"In the parallel region{_place(one)} the {_value(one, Signal.THREADS):.0f} threads wait "
-        f"{show_percent(_value(one, Signal.THREADS_WAIT))} of their time for the last one: some threads have more work "
-        "than others, or one works alone at the end."
-    )
+def _spread(values: Sequence[float]) -> str:
+    least, most = f"{min(values):.2g}", f"{max(values):.2g}"
+    return least if least == most else f"{least} to {most}"
 
 
-def thread_imbalance_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    return (
-        "If the iterations of a loop take different times, share them out with `schedule(dynamic)` or "
-        "`schedule(guided)`; if one thread works alone, share its work."
-    )
+def _memory(profile: Profile, known: Sequence[RankCounters]) -> str:
+    values = [one.memory_B for one in known if one.memory_B is not None]
+    if values:
+        rate = sum(values) / max(one.wall_s for one in known)
+        limit = profile.limits.memory_Bps if profile.limits is not None else None
+        return f"{show(rate, 'B/s')} from memory{_of(rate, limit, 'B/s')}"
+    misses = [one.cache_misses / one.instructions for one in known if one.cache_misses is not None and one.instructions]
+    if not misses:
+        return ""
+    per = [1000 * one for one in misses]
+    return f"{_spread(per)} cache misses per 1000 instructions"
 
 
-def paging(one: Diagnosis) -> str:
-    """A rank that waits for its pages."""
-    return (
-        f"{_rank(one)} read {_value(one, Signal.MAJOR_FAULTS):.0f} pages "
-        f"that it touched from files or swap (major page faults), and was blocked for "
-        f"{show_percent(_value(one, Signal.BLOCKED))} of its time; most of its pauses are such faults. It had up to "
-        f"{show(_value(one, Signal.RESIDENT), 'B', binary=True)} in memory."
-    )
+def _flops(profile: Profile, known: Sequence[RankCounters]) -> str:
+    values = [one.flops for one in known if one.flops is not None]
+    if not values:
+        return ""
+    rate = sum(values) / max(one.wall_s for one in known)
+    limit = profile.limits.flops if profile.limits is not None else None
+    return f"{show(rate, 'flop/s')}{_of(rate, limit, 'flop/s')}{_wide(known)}"
 
 
-def paging_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    return (
-        "Use less memory per node if it swaps (`vmstat 1` shows si and so); read mapped files ahead "
-        "(`madvise(MADV_WILLNEED)`) or into memory once."
-    )
+def _of(rate: float, limit: float | None, unit: Unit) -> str:
+    return f" ({show_percent(rate / limit)} of {show(limit, unit)} measured here)" if limit else ""
 
 
-def memory_bound(one: Diagnosis) -> str:
-    """Ranks that use up the bandwidth of memory."""
-    rate = _of_limit(one, Signal.MEMORY_RATE, Signal.MEMORY_LIMIT, "B/s")
-    return f"The ranks are memory-bound: they read {rate} by the triad."
-
-
-def memory_bound_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    return "Reuse data in caches (block loops), or store less of it (smaller types); more ranks per node do not help."
-
-
-def compute_bound(one: Diagnosis) -> str:
-    """Ranks that use up the arithmetic of the cores."""
-    return f"The ranks are compute-bound: {_of_limit(one, Signal.FLOP_RATE, Signal.FLOP_LIMIT, 'flop/s')}."
-
-
-def compute_bound_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    return "The cores are used well: use more of them, or an algorithm that needs fewer operations."
-
-
-def kernel_time(one: Diagnosis) -> str:
-    """Ranks that the kernel works for."""
-    return (
-        f"{_in_kernel(one)}, with {_value(one, Signal.MINOR_FAULTS):.0f} page faults, which are too few to explain it; "
-        "what it does is not known."
-    )
-
-
-def page_faults(one: Diagnosis) -> str:
-    """Ranks that get new pages all the time."""
-    each = _value(one, Signal.FAULTS_PER_PAGE)
-    again = (
-        f" For each page that the ranks had at most, there were {each:.0f} faults: memory is given back to the kernel "
-        "and taken again, over and over."
-        if each
-        else ""
-    )
-    rate = _value(one, Signal.FAULT_RATE)
-    per_s = f" ({rate:.3g} per second and rank)" if rate else ""
-    return (
-        f"{_in_kernel(one)}. There were {_value(one, Signal.MINOR_FAULTS):.0f} page faults that read no device{per_s}, "
-        f"{show(_value(one, Signal.KERNEL_PER_FAULT), 's')} of this time each: the kernel hands out and clears a page "
-        f"when it is touched for the first time.{again}"
-    )
-
-
-def _in_kernel(one: Diagnosis) -> str:
-    who = "The ranks use" if one.rank is None else f"{_rank(one)} uses"
-    share = show_percent(one.share)
-    return f"{who} CPU time in the kernel for at least {share} of the time, outside MPI and calls on files"
-
-
-def kernel_time_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    return "Find out what it does for them: `perf top` shows the kernel's functions, `strace -c -f -p PID` the calls."
-
-
-def page_faults_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    return (
-        "Allocate large arrays once instead of in each step; or let the C library keep freed memory "
-        "(`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, glibc), or use huge pages."
-    )
+def _wide(known: Sequence[RankCounters]) -> str:
+    """The part of the operations that wide instructions make, where each width is counted."""
+    every = [one.fp_instructions for one in known if one.fp_instructions and one.flops]
+    total = sum(width * count for one in every for width, count in one.items())
+    if not total or len(every) < len(known):
+        return ""
+    narrow = sum(one.get(1, 0.0) for one in every)
+    return f", {show_percent(1 - narrow / total)} of it by vector instructions"
 
 
 _TIMES = 2.0
@@ -198,11 +183,6 @@ def openmp_lines(profile: Profile) -> list[str]:
     return said
 
 
-def place_name(place: ParallelPlace) -> str:
-    """Where the parallel region begins."""
-    return site_words(place.site)
-
-
 def place_cells(place: ParallelPlace) -> list[str]:
     """The cells of PLACE_COLUMNS; waiting is a share of the time of all its threads."""
     shares = [
@@ -221,46 +201,40 @@ def node_sections(profile: Profile) -> list[Section]:
     return [*_regions(profile), *_openmp(profile), *_ranks(profile)]
 
 
-def _section(name: str, title: str, about: str, table: Table | None, left: int, lines: Sequence[str]) -> Section:
-    tables = [] if table is None else [table]
-    context = {"about": about, "tables": tables, "left_out": max(0, left), "lines": [f"{line}." for line in lines]}
-    return Section(name, title, "profile_tables", context)
-
-
-def _columns(first: Sequence[str], numeric: Sequence[str]) -> list[Column]:
-    return [*map(Column, first), *(Column(name, numeric=True) for name in numeric)]
-
-
 def _regions(profile: Profile) -> list[Section]:
     if not profile.regions:
         return []
-    rows = [[Cell(region_name(one)), *map(Cell, region_cells(profile, one))] for one in profile.regions[:_MOST_ROWS]]
-    table = Table("Regions by time", _columns(("Region",), REGION_COLUMNS), rows)
-    left = len(profile.regions) - len(rows)
-    return [_section("regions", "Regions of the program", REGION_RULE, table, left, region_lines(profile))]
+    rows = [(region_name(one), *region_cells(profile, one)) for one in profile.regions[:_MOST_ROWS]]
+    made = Table.of("Regions by time", ["Region", *right(*REGION_COLUMNS)], rows)
+    lines = _sentences(region_lines(profile))
+    left_out = len(profile.regions) - len(rows)
+    return [tables_section("regions", "Regions of the program", REGION_RULE, [made], lines, left_out)]
 
 
 def _openmp(profile: Profile) -> list[Section]:
     lines = openmp_lines(profile)
     if not lines:
         return []
-    rows = [[Cell(place_name(one)), *map(Cell, place_cells(one))] for one in profile.parallel[:_MOST_ROWS]]
-    table = Table("Parallel regions", _columns(("Begins at",), PLACE_COLUMNS), rows) if rows else None
-    return [_section("openmp", "OpenMP", OPENMP_RULE, table, len(profile.parallel) - len(rows), _upper(lines))]
+    rows = [(site_words(one.site), *place_cells(one)) for one in profile.parallel[:_MOST_ROWS]]
+    made = Table.if_any("Parallel regions", ["Begins at", *right(*PLACE_COLUMNS)], rows)
+    left_out = len(profile.parallel) - len(rows)
+    return [tables_section("openmp", "OpenMP", OPENMP_RULE, [made], _sentences(lines), left_out)]
 
 
 def _ranks(profile: Profile) -> list[Section]:
     """CPU time and memory of each rank, the most memory first; the counters."""
-    known = [one for one in profile.per_rank if one.cpu is not None]
+    known = [(one, one.cpu) for one in profile.per_rank if one.cpu is not None]
     if not known:
         return []
-    counters = [one.counters for one in known if one.counters is not None]
+    counters = [one.counters for one, _ in known if one.counters is not None]
     has_ipc = any(one.ipc is not None for one in counters)
-    order = sorted(known, key=lambda one: -(_resident_B(one) or 0))
-    numeric = ("CPU", "Waited for a CPU", "Blocked", "Switches", "Minor faults", "Major faults", "Most memory")
-    columns = _columns(("Rank", "Host"), (*numeric, *_IPC_COLUMNS * has_ipc))
-    rows = [[*map(Cell, (str(one.rank), one.host, *_cells(one))), *_ipc(one, has_ipc)] for one in order]
-    table = Table("CPU time and memory by rank", columns, rows[:_MOST_ROWS])
+    known.sort(key=lambda one: -(one[1].most_resident_B or 0))
+    numbers = ("CPU", "Waited for a CPU", "Blocked", "Switches", "Minor faults", "Major faults", "Most memory")
+    columns = headings("Rank", "Host", *right(*numbers, *_IPC_COLUMNS * has_ipc))
+    rows: list[Cells] = [
+        (str(one.rank), one.host, *_cells(cpu), *_ipc_cells(one) * has_ipc) for one, cpu in known[:_MOST_ROWS]
+    ]
+    made = Table.of("CPU time and memory by rank", columns, rows)
     lines = [*memory_lines(profile), *counter_lines(profile)]
     if any(one.flops is not None or one.memory_lines is not None for one in counters):
         lines.append(UNVERIFIED.removesuffix("."))
@@ -270,32 +244,21 @@ def _ranks(profile: Profile) -> list[Section]:
     )
     if has_ipc:
         about += " IPC: instructions per cycle; in MPI, active waiting counts too."
-    return [_section("memory", "CPU time and memory", about, table, len(rows) - _MOST_ROWS, _upper(lines))]
+    left_out = len(known) - _MOST_ROWS
+    return [tables_section("memory", "CPU time and memory", about, [made], _sentences(lines), left_out)]
 
 
-def _resident_B(rank: RankTotals) -> int | None:
-    return None if rank.cpu is None else rank.cpu.most_resident_B
-
-
-def _cells(rank: RankTotals) -> list[str]:
-    cpu = rank.cpu
-    if cpu is None:
-        return []
-    switches = NO_VALUE
-    if cpu.voluntary is not None and cpu.involuntary is not None:
-        switches = str(cpu.voluntary + cpu.involuntary)
+def _cells(cpu: RankCpu) -> list[str]:
+    switches = None if cpu.voluntary is None or cpu.involuntary is None else cpu.voluntary + cpu.involuntary
     return [
         NO_VALUE if cpu.cpu_s is None else show(cpu.cpu_s, "s"),
         *(NO_VALUE if share is None else show_percent(share) for share in (cpu.delay_share, cpu.blocked_share)),
-        switches,
-        *(NO_VALUE if faults is None else str(faults) for faults in (cpu.minor_faults, cpu.major_faults)),
+        *(NO_VALUE if n is None else str(n) for n in (switches, cpu.minor_faults, cpu.major_faults)),
         NO_VALUE if cpu.most_resident_B is None else show(cpu.most_resident_B, "B", binary=True),
     ]
 
 
-def _ipc(rank: RankTotals, is_shown: bool) -> list[Cell]:
-    if not is_shown:
-        return []
+def _ipc_cells(rank: RankTotals) -> list[Cell]:
     counters = rank.counters
     values: list[float | None] = [None] * len(_IPC_COLUMNS)
     if counters is not None:
@@ -303,5 +266,5 @@ def _ipc(rank: RankTotals, is_shown: bool) -> list[Cell]:
     return [Cell(NO_VALUE if ipc is None else f"{ipc:.2f}", ipc) for ipc in values]
 
 
-def _upper(lines: Sequence[str]) -> list[str]:
-    return [line[:1].upper() + line[1:] for line in lines]
+def _sentences(lines: Sequence[str]) -> list[str]:
+    return [f"{line[:1].upper()}{line[1:]}." for line in lines]

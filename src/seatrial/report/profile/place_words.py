@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from seatrial.model.spelling import NO_VALUE, count, show, show_percent
 from seatrial.profiler.call_site import Caller, CallSite
 from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.profiler.merge.sites import shown_of
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.regions import Region
-from seatrial.report.units import NO_VALUE, count, show, show_percent
 
 _LEAST_SHARE = 0.0005
 
@@ -50,6 +50,16 @@ def number_of(one: Diagnosis, signal: Signal) -> float:
     return one.value(signal) or 0.0
 
 
+def seconds_of(one: Diagnosis, signal: Signal) -> str:
+    """A time of the evidence."""
+    return show(number_of(one, signal), "s")
+
+
+def upper(text: str) -> str:
+    """A text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def rank_words(one: Diagnosis) -> str:
     """The rank of a diagnosis and its host."""
     return "a rank" if one.rank is None else f"rank {one.rank}{f' on {one.host}' if one.host else ''}"
@@ -80,13 +90,12 @@ def region_cells(profile: Profile, region: Region) -> list[str]:
     return [
         str(region.count),
         show_percent(region.wall_s / profile.wall_s) if profile.wall_s > 0 else NO_VALUE,
-        *(_part(value, region) for value in (region.mpi_s, region.waiting_s, region.cpu_s)),
+        *(
+            show_percent(value_s / region.wall_s) if region.wall_s > 0 else NO_VALUE
+            for value_s in (region.mpi_s, region.waiting_s, region.cpu_s)
+        ),
         longest_words(region),
     ]
-
-
-def _part(value_s: float, region: Region) -> str:
-    return show_percent(value_s / region.wall_s) if region.wall_s > 0 else NO_VALUE
 
 
 def longest_words(region: Region) -> str:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from seatrial.benchmarks import benchmark_of
 from seatrial.diagnosis.cpu import raise_quota, stop_others, use_own_host
 from seatrial.model.benchmark.role import Role
+from seatrial.model.spelling import count, show_percent
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.cause import Cause, Diagnosis, Signal
-from seatrial.report.profile import node_words
 from seatrial.report.profile.io_words import is_explained, waits_for_locks
-from seatrial.report.profile.place_words import call_words, number_of, rank_words, site_words
-from seatrial.report.units import count, show, show_percent
+from seatrial.report.profile.place_words import call_words, number_of, rank_words, seconds_of, site_words, upper
 
 _MOSTLY = 0.5
 _EACH_WAITS = 0.1
@@ -30,14 +29,14 @@ def late_partner(one: Diagnosis) -> str:
     share = show_percent(one.share)
     if one.then is not None and one.rank is not None:
         return (
-            f"{_upper(rank)} {late}{where}, so that rank {one.then_rank} waits for it; and because rank "
+            f"{upper(rank)} {late}{where}, so that rank {one.then_rank} waits for it; and because rank "
             f"{one.then_rank} comes late for that reason, others wait for it{_at(one.then)} ({share} of the time "
             "together). "
             f"{not_by_computing(one)}."
         )
     of = ""
     if one.rank is not None:
-        of = f" {_upper(rank)} {verb} {show_percent(number_of(one, Signal.MESSAGES_SHARE))} of it{where}."
+        of = f" {upper(rank)} {verb} {show_percent(number_of(one, Signal.MESSAGES_SHARE))} of it{where}."
     return f"{waiting} ({share} of the time). {not_by_computing(one)}.{of}"
 
 
@@ -60,7 +59,7 @@ def late_at_collective(one: Diagnosis) -> str:
         return f"{waiting} {not_by_computing(one)}: {rank_words(one)} hardly waits there, so it arrives last."
     within = number_of(one, Signal.EXPLAINED_IN_SLICES)
     if varies(one):
-        slices = show(number_of(one, Signal.SLICE), "s")
+        slices = seconds_of(one, Signal.SLICE)
         return (
             f"{waiting} In sum, computing differs little between ranks (which explains "
             f"{show_percent(number_of(one, Signal.WAITING_EXPLAINED))} of the waiting), but it varies over time: "
@@ -79,59 +78,30 @@ def varies(one: Diagnosis) -> bool:
 
 def late_in_call(one: Diagnosis) -> str:
     """A rank that others wait for while it is in MPI."""
-
-    def seconds(signal: Signal) -> str:
-        return show(number_of(one, signal), "s")
-
     calls = count(round(number_of(one, Signal.CALLS)), "call")
     return (
         f"Ranks wait for {rank_words(one)} at collective calls for "
         f"{show_percent(number_of(one, Signal.WAITING_SHARE))} of the time. It does not compute meanwhile: it is in "
-        f"{call_words(one)}{_at(one.late_at, call=False)} for {seconds(Signal.CALL_TIME)} ({calls}, "
-        f"{seconds(Signal.CALL_MEAN)} on average and {seconds(Signal.CALL_BEST)} at best). The ranks "
-        f"that it exchanges messages with waited at collective calls for all but {seconds(Signal.PARTNERS_FREE)}, so "
-        "it did not wait for them: these calls themselves take so long; why is not known."
+        f"{call_words(one)}{_at(one.late_at, call=False)} for {seconds_of(one, Signal.CALL_TIME)} ({calls}, "
+        f"{seconds_of(one, Signal.CALL_MEAN)} on average and {seconds_of(one, Signal.CALL_BEST)} at best). The ranks "
+        "that it exchanges messages with waited at collective calls for all but "
+        f"{seconds_of(one, Signal.PARTNERS_FREE)}, so it did not wait for them: these calls themselves take so long; "
+        "why is not known."
     )
-
-
-def late_in_call_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    where = "" if one.late_at is None else f" at {site_words(one.late_at)}"
-    receive = (
-        " If messages arrive before their receives are posted, post these first (MPI_Irecv), and receive in the order "
-        "of sending: then the library need not search among those that have arrived."
-        if "recv" in one.call.lower()
-        else ""
-    )
-    return f"Make fewer or shorter calls of {one.call}{where}.{receive}"
 
 
 def slow_collective(one: Diagnosis) -> str:
     """A collective call that takes long although nobody is late."""
-
-    def seconds(signal: Signal) -> str:
-        return show(number_of(one, signal), "s")
-
     made = (
         "the program makes reduction operations of its own (MPI_Op_create), whose time is part of such a call"
         if one.value(Signal.OPERATIONS)
         else "why is not known"
     )
     return (
-        f"{call_words(one)} takes {seconds(Signal.CALL_BEST)} at best and {seconds(Signal.CALL_MEAN)} on average; by "
-        f"constants ({one.source}), it takes at most {seconds(Signal.ALLOWED)}. In each call, some rank is the last to "
-        f"arrive and waits for nobody, so the call itself takes so long; {made}."
+        f"{call_words(one)} takes {seconds_of(one, Signal.CALL_BEST)} at best and {seconds_of(one, Signal.CALL_MEAN)} "
+        f"on average; by constants ({one.source}), it takes at most {seconds_of(one, Signal.ALLOWED)}. In each call, "
+        f"some rank is the last to arrive and waits for nobody, so the call itself takes so long; {made}."
     )
-
-
-def slow_collective_remedy(one: Diagnosis) -> str:
-    """What to do about it."""
-    if one.value(Signal.OPERATIONS):
-        return (
-            "Make the function that was given to MPI_Op_create faster, or reduce with an operation of MPI (MPI_SUM and "
-            "the like), or reduce fewer elements."
-        )
-    return "`seatrial run` with the benchmark of this call measures what it takes here without the program."
 
 
 def not_by_computing(one: Diagnosis) -> str:
@@ -146,19 +116,11 @@ def _at(site: CallSite | None, *, call: bool = True) -> str:
     return f" in {site.call} at {site_words(site)}" if call else f" at {site_words(site)}"
 
 
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def remedy(one: Diagnosis) -> str:
     """What to do, with a full stop; commands in backticks."""
     if one.value(Signal.SMALL_CALLS) is not None:
         return "Read and write in larger pieces: with a buffer (setvbuf of C, for one), or less often."
     return _REMEDY[one.cause](one)
-
-
-def _distribute(one: Diagnosis) -> str:
-    return f"Distribute the work more evenly, or run fewer ranks with more threads each. Start with {rank_words(one)}."
 
 
 def _unblock(one: Diagnosis) -> str:
@@ -178,8 +140,15 @@ def _less_io(one: Diagnosis) -> str:
     return "Read and write less or in larger pieces, with MPI-IO, or while computing goes on (a thread of its own)."
 
 
-def _closer(one: Diagnosis) -> str:
-    return "" if one.value(Signal.HOSTS) == 1 else ", or place communicating ranks on one node"
+def _shorter_calls(one: Diagnosis) -> str:
+    where = "" if one.late_at is None else f" at {site_words(one.late_at)}"
+    text = f"Make fewer or shorter calls of {one.call}{where}."
+    if "recv" not in one.call.lower():
+        return text
+    return (
+        f"{text} If messages arrive before their receives are posted, post these first (MPI_Irecv), and receive in the "
+        "order of sending: then the library need not search among those that have arrived."
+    )
 
 
 def _measures_bandwidth(one: Diagnosis) -> str:
@@ -204,14 +173,16 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         else f"Find out what else ran on {one.host} at that time (other jobs, cron), and profile again without it."
     ),
     Cause.NO_CPU: lambda one: f"Run alone on {one.host}, with one rank per CPU, and profile again.",
-    Cause.IMBALANCE: _distribute,
+    Cause.IMBALANCE: lambda one: (
+        f"Distribute the work more evenly, or run fewer ranks with more threads each. Start with {rank_words(one)}."
+    ),
     Cause.SERIAL_IO: lambda one: (
         _less_io(one)
         if 2 * number_of(one, Signal.SYNC_TIME) > number_of(one, Signal.IO_TIME) > 0
         else "Write from several ranks (MPI-IO), write less, or write while computing goes on."
     ),
-    Cause.BLOCKED_RANK: lambda one: _unblock(one),
-    Cause.BLOCKED: lambda one: _unblock(one),
+    Cause.BLOCKED_RANK: _unblock,
+    Cause.BLOCKED: _unblock,
     Cause.IDLE_RANK: lambda one: (
         f"Give {rank_words(one)} work of its own, or start one rank more than there are CPUs, if it waits without "
         "using a CPU."
@@ -232,8 +203,13 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         if one.sureness == "measured" or varies(one)
         else "`seatrial profile --wait 10` measures waiting and transfer separately."
     ),
-    Cause.LATE_IN_CALL: late_in_call_remedy,
-    Cause.SLOW_COLLECTIVE: slow_collective_remedy,
+    Cause.LATE_IN_CALL: _shorter_calls,
+    Cause.SLOW_COLLECTIVE: lambda one: (
+        "Make the function that was given to MPI_Op_create faster, or reduce with an operation of MPI (MPI_SUM and "
+        "the like), or reduce fewer elements."
+        if one.value(Signal.OPERATIONS)
+        else "`seatrial run` with the benchmark of this call measures what it takes here without the program."
+    ),
     Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
     Cause.POLLING: lambda one: f"Call {one.call} less often: once for a larger piece of work.",
     Cause.LATENCY: lambda _: (
@@ -244,17 +220,35 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MPI_IO: lambda _: (
         "Access files in fewer, larger pieces: collect them in memory, or use the collective functions (..._all)."
     ),
-    Cause.TRANSFER: lambda one: f"Send less{_closer(one)}; {_measures_bandwidth(one)}",
+    Cause.TRANSFER: lambda one: (
+        f"Send less{'' if one.value(Signal.HOSTS) == 1 else ', or place communicating ranks on one node'}; "
+        f"{_measures_bandwidth(one)}"
+    ),
     Cause.PACKING: lambda one: (
         "Store what is sent contiguously, or with longer contiguous blocks; or copy it to a contiguous buffer and send "
         f"that; {_measures_bandwidth(one)}"
     ),
-    Cause.THREAD_IMBALANCE: node_words.thread_imbalance_remedy,
-    Cause.PAGING: node_words.paging_remedy,
-    Cause.PAGE_FAULTS: node_words.page_faults_remedy,
-    Cause.KERNEL_TIME: node_words.kernel_time_remedy,
-    Cause.MEMORY_BOUND: node_words.memory_bound_remedy,
-    Cause.COMPUTE_BOUND: node_words.compute_bound_remedy,
+    Cause.THREAD_IMBALANCE: lambda _: (
+        "If the iterations of a loop take different times, share them out with `schedule(dynamic)` or "
+        "`schedule(guided)`; if one thread works alone, share its work."
+    ),
+    Cause.PAGING: lambda _: (
+        "Use less memory per node if it swaps (`vmstat 1` shows si and so); read mapped files ahead "
+        "(`madvise(MADV_WILLNEED)`) or into memory once."
+    ),
+    Cause.PAGE_FAULTS: lambda _: (
+        "Allocate large arrays once instead of in each step; or let the C library keep freed memory "
+        "(`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, glibc), or use huge pages."
+    ),
+    Cause.KERNEL_TIME: lambda _: (
+        "Find out what it does for them: `perf top` shows the kernel's functions, `strace -c -f -p PID` the calls."
+    ),
+    Cause.MEMORY_BOUND: lambda _: (
+        "Reuse data in caches (block loops), or store less of it (smaller types); more ranks per node do not help."
+    ),
+    Cause.COMPUTE_BOUND: lambda _: (
+        "The cores are used well: use more of them, or an algorithm that needs fewer operations."
+    ),
     Cause.STARTUP: lambda _: "Most of the MPI time is startup: profile a longer run before judging the program.",
     Cause.COMPUTATION: lambda _: (
         "MPI is not the bottleneck: "

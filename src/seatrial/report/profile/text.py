@@ -5,35 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.diagnosis.diagnose import is_note
+from seatrial.model.spelling import count, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
-from seatrial.report.profile.counter_words import counter_lines
+from seatrial.report.profile import place_words, words
 from seatrial.report.profile.io_words import io_lines
-from seatrial.report.profile.node_words import PLACE_COLUMNS, memory_lines, openmp_lines, place_cells, place_name
-from seatrial.report.profile.place_words import (
-    REGION_COLUMNS,
-    inlined_words,
-    path_words,
-    region_cells,
-    region_lines,
-    region_name,
-    share_words,
-    site_words,
-)
-from seatrial.report.profile.words import (
-    BOUND_WORDS,
-    balance_line,
-    cpu_line,
-    diagnosis_lines,
-    file_share,
-    headline,
-    next_experiment,
-    size_words,
-    spread_words,
-    trust_lines,
-    waiting_words,
-)
-from seatrial.report.text.terminal import PLAIN, Style, clean
-from seatrial.report.units import count, show, show_percent
+from seatrial.report.profile.node_words import PLACE_COLUMNS, counter_lines, memory_lines, openmp_lines, place_cells
+from seatrial.report.text.terminal import PLAIN, Style, clean, joined
 
 _MOST_CALLS = 12
 _MOST_SIZES = 10
@@ -46,51 +23,42 @@ _MOST_PLACES = 8
 def profile_text(profile: Profile, style: Style = PLAIN) -> str:
     """The output of `seatrial profile`, without a trailing newline."""
     if not profile.ranks:
-        return style.paint(f"{headline(profile)}.", "heading")
-    blocks = [style.paint(f"{headline(profile)}.", "heading"), _share(profile, style), _why(profile, style)]
+        return style.paint(f"{words.headline(profile)}.", "heading")
+    blocks = [style.paint(f"{words.headline(profile)}.", "heading"), _share(profile, style), _why(profile, style)]
     blocks.append(_trust(profile, style))
     if profile.calls:
         blocks += [_calls(profile, style), _sizes(profile, style), _sites(profile, style)]
     blocks += [_regions(profile, style), _ranks(profile, style), _inside(profile, style), _openmp(profile, style)]
     blocks += [_traffic(profile), _io(profile, style)]
-    blocks.append(_wrapped(style, f"next: {next_experiment(profile)}"))
-    return "\n\n".join(block for block in blocks if block)
+    blocks.append(_wrapped(style, f"next: {words.next_experiment(profile)}"))
+    return joined(blocks)
 
 
 def _share(profile: Profile, style: Style) -> str:
-    compute = [one.compute_s for one in profile.per_rank]
-    mpi = [one.mpi_s for one in profile.per_rank]
-    where = clean(profile.program)
-    return "\n".join(
-        [
-            f"{where} on {count(profile.ranks, 'rank')}, {show(profile.elapsed_s, 's')}",
-            style.table(
-                [
-                    ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{spread_words(compute)} per rank"],
-                    *_files(profile),
-                    ["MPI", show_percent(profile.mpi_share), f"{spread_words(mpi)} per rank"],
-                    _waiting(profile),
-                    *([["CPU", "", cpu_line(profile)]] if cpu_line(profile) else []),
-                ]
-            ),
-        ]
-    )
+    compute, mpi = [one.compute_s for one in profile.per_rank], [one.mpi_s for one in profile.per_rank]
+    rows = [
+        ["computing", show_percent(1 - min(1.0, profile.mpi_share)), f"{words.spread_words(compute)} per rank"],
+        *_files(profile),
+        ["MPI", show_percent(profile.mpi_share), f"{words.spread_words(mpi)} per rank"],
+        _waiting(profile),
+        *([["CPU", "", words.cpu_line(profile)]] if words.cpu_line(profile) else []),
+    ]
+    where = f"{clean(profile.program)} on {count(profile.ranks, 'rank')}"
+    return f"{where}, {show(profile.elapsed_s, 's')}\n{style.table(rows)}"
 
 
 def _why(profile: Profile, style: Style) -> str:
     notes = [is_note(one) for one in profile.diagnoses]
-    lines = zip(diagnosis_lines(profile), notes, strict=True)
+    lines = zip(words.diagnosis_lines(profile), notes, strict=True)
     is_any = False in notes
     return "\n".join(_wrapped(style, clean(f"{'note' if note and is_any else 'why'}: {line}")) for line, note in lines)
 
 
 def _files(profile: Profile) -> list[list[str]]:
-    share = file_share(profile)
-    return (
-        []
-        if share is None
-        else [["  calls on files", share_words(share), "read, write, fsync, open and the like, outside MPI"]]
-    )
+    share = words.file_share(profile)
+    if share is None:
+        return []
+    return [["  calls on files", place_words.share_words(share), "read, write, fsync, open and the like, outside MPI"]]
 
 
 def _waiting(profile: Profile) -> list[str]:
@@ -101,16 +69,16 @@ def _waiting(profile: Profile) -> list[str]:
 
 
 def _of_wall(profile: Profile, time_s: float) -> str:
-    return share_words(time_s / profile.wall_s if profile.wall_s > 0 else 0.0)
+    return place_words.share_words(time_s / profile.wall_s if profile.wall_s > 0 else 0.0)
 
 
 def _of_mpi(profile: Profile, time_s: float) -> str:
-    return share_words(time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0)
+    return place_words.share_words(time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0)
 
 
 def _trust(profile: Profile, style: Style) -> str:
     lines = []
-    for line in trust_lines(profile):
+    for line in words.trust_lines(profile):
         text = _wrapped(style, clean(f"{line.name.lower()}: {line.text}"))
         lines.append(style.paint(text, "warning") if line.is_weak else text)
     return "\n".join(lines)
@@ -129,9 +97,9 @@ def _calls(profile: Profile, style: Style) -> str:
                 str(one.count),
                 show(one.mean_s, "s"),
                 show(one.bytes, "B"),
-                spread_words([one.least_rank_s, one.most_rank_s]),
-                *[waiting_words(one)] * measured,
-                BOUND_WORDS[one.bound],
+                words.spread_words([one.least_rank_s, one.most_rank_s]),
+                *[words.waiting_words(one)] * measured,
+                words.BOUND_WORDS[one.bound],
             ]
         )
     return _block("time by call", rows, len(profile.calls) - _MOST_CALLS, style)
@@ -144,19 +112,27 @@ def _sizes(profile: Profile, style: Style) -> str:
     rows = [["call", "size", "of MPI", "count", "mean", "best", ""]]
     for one in sizes[:_MOST_SIZES]:
         mean = one.time_s / one.count if one.count else 0.0
-        cells = [one.call, size_words(one), _of_mpi(profile, one.time_s), str(one.count), show(mean, "s")]
-        rows.append([*cells, show(one.best_s, "s"), BOUND_WORDS[one.bound]])
+        cells = [one.call, words.size_words(one), _of_mpi(profile, one.time_s), str(one.count), show(mean, "s")]
+        rows.append([*cells, show(one.best_s, "s"), words.BOUND_WORDS[one.bound]])
     return _block("sizes by time", rows, len(sizes) - _MOST_SIZES, style)
 
 
 def _sites(profile: Profile, style: Style) -> str:
     rows = [["called at", "call", "of wall", "count", "ranks", ""]]
     for one in profile.callsites[:_MOST_SITES]:
-        cells = [clean(site_words(one)), one.call, _of_wall(profile, one.time_s), str(one.count), str(one.ranks)]
-        rows.append([*cells, clean(inlined_words(one))])
+        cells = [
+            clean(place_words.site_words(one)),
+            one.call,
+            _of_wall(profile, one.time_s),
+            str(one.count),
+            str(one.ranks),
+        ]
+        rows.append([*cells, clean(place_words.inlined_words(one))])
     block = _block("call sites by time", rows, len(profile.callsites) - _MOST_SITES, style)
-    paths = [(one, path_words(one)) for one in profile.callsites[:_MOST_SITES]]
-    lines = [_wrapped(style, clean(f"  {one.call} at {site_words(one)}: {path}")) for one, path in paths if path]
+    paths = [(one, place_words.path_words(one)) for one in profile.callsites[:_MOST_SITES]]
+    lines = [
+        _wrapped(style, clean(f"  {one.call} at {place_words.site_words(one)}: {path}")) for one, path in paths if path
+    ]
     return "\n".join([f"{block}\n", style.paint("paths", "heading"), *lines]) if lines else block
 
 
@@ -170,7 +146,7 @@ def _ranks(profile: Profile, style: Style) -> str:
         times = [show(one.compute_s, "s"), show(one.mpi_s, "s")]
         traffic = [show(one.sent_B, "B"), show(one.received_B, "B")]
         rows.append([str(one.rank), clean(one.host), *times, *traffic, "" if one.state == "finalized" else one.state])
-    line = balance_line(profile)
+    line = words.balance_line(profile)
     block = _block("ranks by compute time", rows, len(order) - len(shown), style, "in between")
     return f"{block}\n{_wrapped(style, f'  {clean(line)}.')}" if line else block
 
@@ -178,10 +154,13 @@ def _ranks(profile: Profile, style: Style) -> str:
 def _regions(profile: Profile, style: Style) -> str:
     if not profile.regions:
         return ""
-    rows = [["region", *map(_lower, REGION_COLUMNS)]]
-    rows += [[clean(region_name(one)), *region_cells(profile, one)] for one in profile.regions[:_MOST_REGIONS]]
+    rows = [["region", *map(_lower, place_words.REGION_COLUMNS)]]
+    rows += [
+        [clean(place_words.region_name(one)), *place_words.region_cells(profile, one)]
+        for one in profile.regions[:_MOST_REGIONS]
+    ]
     block = _block("regions by time", rows, len(profile.regions) - _MOST_REGIONS, style)
-    return "\n".join([block, *(_wrapped(style, f"  {clean(line)}.") for line in region_lines(profile))])
+    return "\n".join([block, *(_wrapped(style, f"  {clean(line)}.") for line in place_words.region_lines(profile))])
 
 
 def _inside(profile: Profile, style: Style) -> str:
@@ -196,7 +175,7 @@ def _openmp(profile: Profile, style: Style) -> str:
     if not profile.parallel:
         return lines
     rows = [["parallel region at", *map(_lower, PLACE_COLUMNS)]]
-    rows += [[clean(place_name(one)), *place_cells(one)] for one in profile.parallel[:_MOST_PLACES]]
+    rows += [[clean(place_words.site_words(one.site)), *place_cells(one)] for one in profile.parallel[:_MOST_PLACES]]
     return f"{lines}\n{_block('parallel regions by lost time', rows, len(profile.parallel) - _MOST_PLACES, style)}"
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
-from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, few_names, show, show_percent, show_range
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Sureness
-from seatrial.profiler.profile import Bound, CallTotals, Profile, RankTotals, SizeTotals, Trust
+from seatrial.profiler.profile import Bound, CallTotals, Profile, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
 from seatrial.report.profile.place_words import region_faults, share_words
 from seatrial.report.profile.remedy_words import remedy
-from seatrial.report.units import count, few_names, show, show_percent, show_range
+from seatrial.report.studies.article import Aspect
 
 _COMPUTES = 0.05
 """Below this share of wall time, MPI calls do not appear in the headline."""
@@ -38,14 +39,6 @@ BOUND_RULE = (
     "bandwidth-bound if its best time is at least twice that of calls up to 64 B (without such calls: from 8 KiB up), "
     "else latency-bound."
 )
-
-
-class TrustLine(Frozen):
-    """A statement about the reliability of the numbers. `is_weak`: it is a limitation."""
-
-    name: str
-    text: str
-    is_weak: bool = False
 
 
 def headline(profile: Profile) -> str:
@@ -95,13 +88,9 @@ def typical_size(sizes: Sequence[SizeTotals], call: CallTotals) -> str:
     share = own[0].time_s / time_s
     if share >= _MOSTLY:
         return size_words(own[0]) if share >= _ALL_BUT else f"mostly {size_words(own[0])}"
-    covered, spent = [], 0.0
-    for one in own:
-        covered.append(one)
-        spent += one.time_s
-        if spent >= _ALL_BUT * time_s:
-            break
-    covered.sort(key=lambda one: one.size_B)
+    spent = accumulate(one.time_s for one in own)
+    number = next((n for n, so_far in enumerate(spent, start=1) if so_far >= _ALL_BUT * time_s), len(own))
+    covered = sorted(own[:number], key=lambda one: one.size_B)
     return f"{size_words(covered[0])} to {size_words(covered[-1])}"
 
 
@@ -110,11 +99,6 @@ def size_words(size: SizeTotals) -> str:
     mean = size.bytes / size.count if size.count else 0
     value = mean if size.size_B <= mean <= size.largest_B else size.size_B
     return show(value, "B", binary=value % 1024 == 0)
-
-
-def slowest(profile: Profile) -> RankTotals | None:
-    """The rank that computes longest, which the others wait for; None without ranks."""
-    return max(profile.per_rank, key=lambda one: one.compute_s, default=None)
 
 
 def imbalance(values: Iterable[float]) -> float | None:
@@ -129,7 +113,7 @@ def balance_line(profile: Profile) -> str:
     one."""
     if any(one.cause in NO_CPU_CAUSES for one in profile.diagnoses):
         return _cpu_balance_line(profile)
-    last = slowest(profile)
+    last = max(profile.per_rank, key=lambda one: one.compute_s, default=None)
     uneven = imbalance(one.compute_s for one in profile.per_rank)
     if last is None or uneven is None or len(profile.per_rank) < 2:
         return ""
@@ -190,53 +174,51 @@ def next_experiment(profile: Profile) -> str:
     return remedy(main if main is not None else Diagnosis(Cause.COMPUTATION, 1.0, Sureness.MEASURED))
 
 
-def trust_lines(profile: Profile) -> list[TrustLine]:
+def trust_lines(profile: Profile) -> list[Aspect]:
     """The reliability of the numbers, limitations first."""
     trust = profile.trust
     lines = [_complete(profile), *_cpu_time(profile)]
     if profile.others:
         lines.append(
-            TrustLine("Scope", f"{count(profile.others, 'other MPI program')} of the same command not included", True)
+            Aspect("Scope", f"{count(profile.others, 'other MPI program')} of the same command not included", True)
         )
     if trust.overflow:
-        lines.append(TrustLine("Overflow", _overflow(trust), True))
+        lines.append(Aspect("Overflow", _overflow(trust), True))
     if trust.unmatched_B:
-        lines.append(TrustLine("Messages", f"senders and receivers differ by {show(trust.unmatched_B, 'B')}", True))
+        lines.append(Aspect("Messages", f"senders and receivers differ by {show(trust.unmatched_B, 'B')}", True))
     if trust.unknown_length:
-        lines.append(TrustLine("Receives", f"{count(trust.unknown_length, 'message')} of unknown length", True))
+        lines.append(Aspect("Receives", f"{count(trust.unknown_length, 'message')} of unknown length", True))
     if not trust.has_sizes:
-        lines.append(TrustLine("Sizes", "unknown MPI library: only times and counts are recorded", True))
+        lines.append(Aspect("Sizes", "unknown MPI library: only times and counts are recorded", True))
     faults = region_faults(profile)
     if faults:
-        lines.append(TrustLine("Regions", "; ".join(faults), True))
+        lines.append(Aspect("Regions", "; ".join(faults), True))
     if profile.faults.stopped_s > 0:
         text = f"MPI_Pcontrol(0) stopped it for {show(profile.faults.stopped_s, 's')}, summed over ranks"
-        lines.append(TrustLine("Recording", text, True))
+        lines.append(Aspect("Recording", text, True))
     sampled, of = profile.measured_calls
     if sampled:
-        lines.append(TrustLine("Waiting", f"measured with a barrier before {sampled} of {of} collective calls"))
+        lines.append(Aspect("Waiting", f"measured with a barrier before {sampled} of {of} collective calls"))
     several = sum(one.threads > 1 for one in profile.per_rank)
     if several:
         lines.append(
-            TrustLine("Threads", f"{count(several, 'rank')} called MPI from several threads; their times are summed")
+            Aspect("Threads", f"{count(several, 'rank')} called MPI from several threads; their times are summed")
         )
     calls = sum(one.count for one in profile.calls)
     share = profile.overhead_s / profile.wall_s if profile.wall_s > 0 else 0.0
     own = (
         f"{show(profile.overhead_s, 's')} over all ranks for {count(calls, 'call')}, {share_words(share)} of wall time"
     )
-    lines.append(TrustLine("Overhead", own, share > 0.01))
-    lines.append(TrustLine("MPI library", "; ".join(trust.libraries) or ", ".join(trust.families) or "not reported"))
+    lines.append(Aspect("Overhead", own, share > 0.01))
+    lines.append(Aspect("MPI library", "; ".join(trust.libraries) or ", ".join(trust.families) or "not reported"))
     return sorted(lines, key=lambda line: not line.is_weak)
 
 
-def _cpu_time(profile: Profile) -> list[TrustLine]:
+def _cpu_time(profile: Profile) -> list[Aspect]:
     """Where it is not known, a missing CPU cannot be excluded; after a rank was killed it is known up to a sample."""
     without = [one.rank for one in profile.per_rank if one.cpu is None or one.cpu.delay_s is None]
-    if not without:
-        return []
     text = f"not known of {_ranks(without)}: they may have waited for a CPU"
-    return [TrustLine("CPU time", text, True)]
+    return [Aspect("CPU time", text, True)] if without else []
 
 
 def _overflow(trust: Trust) -> str:
@@ -247,10 +229,11 @@ def _overflow(trust: Trust) -> str:
     return f"{', '.join(parts)}, because a table was full{more}"
 
 
-def _complete(profile: Profile) -> TrustLine:
+def _complete(profile: Profile) -> Aspect:
     trust = profile.trust
     if trust.is_complete:
-        return TrustLine("Complete", f"{_every(profile.ranks)} reached MPI_Finalize")
+        every = "the only rank" if profile.ranks == 1 else f"all {profile.ranks} ranks"
+        return Aspect("Complete", f"{every} reached MPI_Finalize")
     reasons = [] if trust.families else ["no process left a table"]
     if trust.missing:
         reasons.append(f"no table from {_ranks(trust.missing)}")
@@ -260,11 +243,7 @@ def _complete(profile: Profile) -> TrustLine:
         reasons.append("calls of some threads were not recorded: too many threads")
     if trust.damaged:
         reasons.append(f"{count(trust.damaged, 'table')} could not be read")
-    return TrustLine("Incomplete", "; ".join(reasons), True)
-
-
-def _every(ranks: int) -> str:
-    return "the only rank" if ranks == 1 else f"all {ranks} ranks"
+    return Aspect("Incomplete", "; ".join(reasons), True)
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -13,19 +13,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from seatrial.model.environment.image import ImageFacts
 from seatrial.model.json_shape import Keywords, declared, fields, is_shape, name_of
 from seatrial.model.machine.machine import Machine
-from seatrial.report.documents.check import CheckJson
-from seatrial.report.documents.cluster import ClusterJson
+from seatrial.report.documents.check import CheckJson, FabricJson
 from seatrial.report.documents.compare import CompareJson
-from seatrial.report.documents.fabric import FabricJson
-from seatrial.report.documents.folders import FoldersJson
-from seatrial.report.documents.guest import GuestJson
-from seatrial.report.documents.history import HistoryJson
-from seatrial.report.documents.image import ImageJson
-from seatrial.report.documents.jobs import JobsJson
+from seatrial.report.documents.history import FoldersJson, HistoryJson, ScreenJson
 from seatrial.report.documents.list import ListJson
-from seatrial.report.documents.plan import PlanJson
+from seatrial.report.documents.places import ClusterJson, GuestJson, ImageJson
+from seatrial.report.documents.plan import JobsJson, PlanJson
 from seatrial.report.documents.results import ResultsJson
-from seatrial.report.documents.screen import ScreenJson
 from seatrial.report.profile.document import ProfileJson
 
 _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from seatrial.jobs.screen import JobRow
 from seatrial.model.machine.links import LINK_COUNTERS
+from seatrial.model.spelling import NO_VALUE, count, few_names, show
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.model.units import duration
-from seatrial.report.pages.templating import Cell, Column, Table, headings, right
+from seatrial.report.charts.repeats import moment
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.screen import words
 from seatrial.report.screen.pictures import distribution, node_map, pair_map
-from seatrial.report.screen.words import (
-    MOST_NAMED,
-    about,
-    also,
-    by_how_much,
-    classes_sentence,
-    figure_name,
-    grouped,
-    headline,
-    is_count,
-    not_seen_again_sentence,
-    off_by,
-    parameters_of,
-)
-from seatrial.report.screen.words import value_of_fact as shown_value
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
 from seatrial.report.studies.best_of_words import confidence_words
-from seatrial.report.units import NO_VALUE, count, few_names, show
 
 _MOST_ROWS = 200
 
@@ -39,26 +25,26 @@ def job_table(jobs: Sequence[JobRow]) -> Table:
     shown = jobs
     if len(jobs) > _MOST_ROWS:
         shown = sorted(jobs, key=lambda job: job.ran_s is not None)[:_MOST_ROWS]
-    rows = []
+    rows: list[Cells] = []
     for job in shown:
         hours = None if job.ran_s is None else job.ran_s * job.nodes / 3600
         rows.append(
             [
-                Cell(job.batch_id or NO_VALUE),
-                Cell(job.where),
-                Cell(job.host or NO_VALUE),
-                Cell(str(job.nodes), job.nodes),
-                Cell(_moment(job.submitted_s)),
+                job.batch_id or NO_VALUE,
+                job.where,
+                job.host or NO_VALUE,
+                Cell.number(job.nodes),
+                moment(job.submitted_s) if job.submitted_s else NO_VALUE,
                 _time(job.wait_s),
                 _time(job.ran_s),
-                Cell(NO_VALUE) if hours is None else Cell(f"{hours:.3g}", hours),
-                Cell(job.state),
-                Cell(job.measured),
+                NO_VALUE if hours is None else Cell(f"{hours:.3g}", hours),
+                job.state,
+                job.measured,
             ]
         )
-    columns = headings("Job", "Where", "First node", right("Nodes"), "Submitted (UTC)", right("Waited"), right("Ran"))
-    columns += headings(right("Node-hours"), "State", "Measured")
-    return Table("Jobs", columns, rows)
+    times = right("Waited", "Ran", "Node-hours")
+    columns = headings("Job", "Where", "First node", *right("Nodes"), "Submitted (UTC)", *times, "State", "Measured")
+    return Table.of("Jobs", columns, rows)
 
 
 def job_lines(jobs: Sequence[JobRow]) -> list[str]:
@@ -77,12 +63,6 @@ def job_lines(jobs: Sequence[JobRow]) -> list[str]:
     return [f"{hours:.3g} node-hours in {count(len(known), 'job')}{but}.{waited}{more}"]
 
 
-def _moment(time_s: float | None) -> str:
-    if not time_s:
-        return NO_VALUE
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
 def _time(time_s: float | None) -> Cell:
     return Cell(NO_VALUE) if time_s is None else Cell(duration(time_s), time_s)
 
@@ -99,16 +79,16 @@ _IDENT = "cluster"
 
 def cluster_article(found: Screen, name: str, jobs: Sequence[JobRow]) -> Article:
     """The screen under a name. `jobs` are those that measured it."""
-    lines = [headline(found), *(classes_sentence(one) for one in found.classes[:4])]
-    lines += [not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
+    lines = [words.headline(found), *(words.classes_sentence(one) for one in found.classes[:4])]
+    lines += [words.not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
     lines += [_not_screened(found)] if found.not_screened else []
-    head = Head("Cluster", name, lines, about=about(found))
+    head = Head("Cluster", name, lines, about=words.about(found))
     return article(_IDENT, head, list(_sections(found, jobs)), is_alone=True)
 
 
 def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
     if found.odd:
-        groups = grouped(found.odd)
+        groups = words.grouped(found.odd)
         findings = [_finding(group) for group in groups[:_MOST_FINDINGS]]
         rest = [one for group in groups[_MOST_FINDINGS:] for one in group][:_MOST_LISTED]
         context: dict[str, Any] = {"findings": findings, "table": _odd_table(rest) if rest else None, "more": len(rest)}
@@ -125,14 +105,10 @@ def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
             "not_screened": found.not_screened,
         }
         yield Section("figures", "Figures over nodes", "cluster_figures", context)
-    picture, said = node_map(found, f"{_IDENT}-map")
-    yield Section(
-        "map", "Nodes by switch", "cluster_picture", {"pictures": [{"title": "", "said": said, "svg": picture}]}
-    )
+    yield Section("map", "Nodes by switch", "cluster_picture", {"pictures": [node_map(found, f"{_IDENT}-map")]})
     if found.pairs:
         maps = [pair_map(figure, found, f"{_IDENT}-p{n}") for n, figure in enumerate(found.pairs[:4])]
-        pictures = [{"title": one.title, "said": one.said, "svg": one.picture} for one in maps]
-        yield Section("pairs", "Between nodes", "cluster_picture", {"pictures": pictures})
+        yield Section("pairs", "Between nodes", "cluster_picture", {"pictures": maps})
     if found.facts_that_differ:
         yield Section("facts", "Facts that differ", "cluster_table", {"table": _facts(found), "lines": []})
     if found.link_counts:
@@ -154,19 +130,15 @@ def _finding(group: Sequence[Odd]) -> dict[str, Any]:
     one = group[0]
     return {
         "kind": one.kind.value,
-        "by": off_by(one),
-        "of": "errors" if is_count(one) else "from the others",
-        "title": f"{one.what}: {figure_name(one.benchmark, one.figure)}",
-        "settings": parameters_of(one),
-        "said": _sentence(by_how_much(one)),
-        "also": [_sentence(text) for text in also(group)],
+        "by": words.off_by(one),
+        "of": "errors" if words.is_count(one) else "from the others",
+        "title": f"{one.what}: {words.figure_name(one.benchmark, one.figure)}",
+        "settings": words.parameters_of(one),
+        "said": f"{words.by_how_much(one)}.",
+        "also": [f"{text}." for text in words.also(group)],
         "remedy": one.remedy,
         "is_command": one.remedy.startswith("scontrol "),
     }
-
-
-def _sentence(text: str) -> str:
-    return f"{text}."
 
 
 def _odd_in(found: Screen, figure: FigureOverNodes) -> list[Odd]:
@@ -191,61 +163,46 @@ def _most_telling_first(found: Screen) -> list[tuple[FigureOverNodes, list[Odd]]
 
 
 def _odd_table(odd: Sequence[Odd]) -> Table:
-    columns = headings("Kind", "Which", "Figure")
-    columns += [Column(name, numeric=True) for name in ("Value", "Others", "Difference", "Confidence")]
-    rows = [
-        [
-            Cell(one.kind.value),
-            Cell(one.what),
-            Cell(figure_name(one.benchmark, one.figure)),
-            Cell(show(one.value, one.unit), one.value),
-            Cell(show(one.usual, one.unit), one.usual),
-            Cell(off_by(one), one.ratio),
-            Cell(confidence_words(one.sureness)),
+    rows: list[Cells] = []
+    for one in odd:
+        values = [
+            Cell.amount(one.value, one.unit),
+            Cell.amount(one.usual, one.unit),
+            Cell(words.off_by(one), one.ratio),
         ]
-        for one in odd
-    ]
-    return Table("Further odd ones", columns, rows)
+        named = [one.kind.value, one.what, words.figure_name(one.benchmark, one.figure)]
+        rows.append([*named, *values, confidence_words(one.sureness)])
+    numbers = right("Value", "Others", "Difference", "Confidence")
+    return Table.of("Further odd ones", ["Kind", "Which", "Figure", *numbers], rows)
 
 
 def _facts(found: Screen) -> Table:
-    rows = []
+    rows: list[Cells] = []
     for fact in found.facts_that_differ[:_MOST_LISTED]:
         usual, *others = fact.values
         listed = "; ".join(
-            f"{NO_VALUE if one.value is None else shown_value(fact.fact, one.value)} on {len(one.nodes)}: "
-            f"{few_names(one.nodes, MOST_NAMED)}"
+            f"{words.value_of_fact(fact.fact, one.value)} on {len(one.nodes)}: {few_names(one.nodes, words.MOST_NAMED)}"
             for one in others[:6]
         )
         more = f"; {len(others) - 6} more values" if len(others) > 6 else ""
-        value = NO_VALUE if usual.value is None else shown_value(fact.fact, usual.value)
-        rows.append([Cell(fact.fact), Cell(value), Cell(str(len(usual.nodes)), len(usual.nodes)), Cell(listed + more)])
-    columns = headings("Fact", "Most have", right("Nodes"), "Others")
-    return Table("Facts on which nodes differ", columns, rows)
+        value = words.value_of_fact(fact.fact, usual.value)
+        rows.append([fact.fact, value, Cell.number(len(usual.nodes)), listed + more])
+    return Table.of("Facts on which nodes differ", ["Fact", "Most have", *right("Nodes"), "Others"], rows)
 
 
 def _counters(found: Screen) -> dict[str, Any]:
     """The counters of links that grew while the cluster was measured, errors first."""
-    shown = found.link_counts[:_MOST_LISTED]
-    rows = [
-        [
-            Cell(one.node),
-            Cell(one.port),
-            Cell(one.counter),
-            Cell(str(one.grew_by), one.grew_by),
-            Cell(LINK_COUNTERS[one.counter].kind.value),
-            Cell(LINK_COUNTERS[one.counter].meaning),
-        ]
-        for one in shown
-    ]
-    columns = headings("Node", "Port", "Counter", right("Grew by"))
-    columns += headings("Kind", "Meaning")
-    left_out = len(found.link_counts) - len(shown)
+    rows: list[Cells] = []
+    for one in found.link_counts[:_MOST_LISTED]:
+        counter = LINK_COUNTERS[one.counter]
+        rows.append([one.node, one.port, one.counter, Cell.number(one.grew_by), counter.kind.value, counter.meaning])
+    left_out = len(found.link_counts) - len(rows)
     lines = [
         "Links that are in full use discard and wait; errors mean that data arrived damaged, or that a link failed."
     ]
     lines += [f"{count(left_out, 'counter')} more: `--format json` has all."] if left_out else []
-    return {"table": Table("Counters that grew while the cluster was measured", columns, rows), "lines": lines}
+    columns = headings("Node", "Port", "Counter", *right("Grew by"), "Kind", "Meaning")
+    return {"table": Table.of("Counters that grew while the cluster was measured", columns, rows), "lines": lines}
 
 
 def _nodes(found: Screen) -> dict[str, Any]:
@@ -256,19 +213,18 @@ def _nodes(found: Screen) -> dict[str, Any]:
     nodes = [node for node in found.nodes if is_all or node in odd_nodes][:_MOST_LISTED]
     values = [{item.node: value for item, value in zip(one.items, one.medians, strict=True)} for one in figures]
     odd = {(node, one.benchmark, one.figure) for one in found.odd for node in one.nodes[:1]}
-    rows = []
+    rows: list[Cells] = []
     for node in nodes:
-        row = [Cell(node), Cell(found.switch_of.get(node, NO_VALUE))]
+        row: list[Cell | str] = [node, found.switch_of.get(node, NO_VALUE)]
         for figure, own in zip(figures, values, strict=True):
             value = own.get(node)
             tone = "verdict-slower" if (node, figure.benchmark, figure.figure) in odd else ""
-            row.append(Cell(NO_VALUE) if value is None else Cell(show(value, figure.unit), value, tone=tone))
+            row.append(NO_VALUE if value is None else Cell(show(value, figure.unit), value, tone=tone))
         rows.append(row)
-    columns = headings("Node", "Switch")
-    columns += [Column(figure_name(one.benchmark, one.figure), numeric=True) for one in figures]
+    columns = headings("Node", "Switch", *right(*(words.figure_name(one.benchmark, one.figure) for one in figures)))
     left_out = len(found.nodes) - len(nodes)
     lines = [f"{count(left_out, 'node')} with nothing odd: left out here; `--format json` has all."] if left_out else []
-    return {"table": Table("Medians of each node", columns, rows), "lines": lines}
+    return {"table": Table.of("Medians of each node", columns, rows), "lines": lines}
 
 
 def cluster_page(found: Screen, jobs: Sequence[JobRow] = ()) -> str:

@@ -8,11 +8,11 @@ from statistics import median
 
 from seatrial.analysis.screening.columns import natural
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import arrow_meaning, count, few_names, settings, show, show_range
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, PairFigure, Screen
-from seatrial.report.charts.pair_matrix import CELL_WITH_LABEL, Matrix, Place, number, rectangle, svg, text
+from seatrial.report.charts import heat
 from seatrial.report.pages.templating import Svg
 from seatrial.report.screen.words import MOST_NAMED, figure_name
-from seatrial.report.units import arrow_meaning, count, few_names, settings, show, show_range
 
 _EDGE = 1060.0
 _NAMED_CELL = (64.0, 26.0)
@@ -24,8 +24,16 @@ _TITLE = 16.0
 UNKNOWN = "switch not known"
 
 
-def node_map(found: Screen, ident: str) -> tuple[Svg, str]:
-    """The picture, and the same in words."""
+class Picture(Frozen):
+    """A picture with its name, "" if it needs none, and the same in words."""
+
+    title: str
+    said: str
+    svg: Svg
+
+
+def node_map(found: Screen, ident: str) -> Picture:
+    """The nodes by switch."""
     switches = members(found.nodes, found.switch_of)
     odd_nodes = {one.nodes[0] for one in found.odd if one.kind in (OddKind.NODE, OddKind.DEVICE)}
     odd_links = {one.nodes[0] for one in found.odd if one.kind is OddKind.LINK and len(one.nodes) == 1}
@@ -34,21 +42,20 @@ def node_map(found: Screen, ident: str) -> tuple[Svg, str]:
     is_named = len(found.nodes) <= _MOST_NAMED
     cell = _NAMED_CELL if is_named else _SMALL_CELL
     parts: list[str] = []
-    x = y = row_height = 0.0
-    widest = 0.0
+    x = y = row_height = widest = 0.0
     for switch, nodes in switches.items():
         columns = _columns(len(nodes), is_named)
         width = max(columns * cell[0], 6.6 * len(switch) + 4)
         height = _TITLE + math.ceil(len(nodes) / columns) * cell[1]
         if x and x + width > _EDGE:
             x, y, row_height = 0.0, y + row_height + _GAP, 0.0
-        parts.append(text(x, y + 11, switch, "odd-name" if switch in odd_switches else "tick", "start"))
+        parts.append(heat.text(x, y + 11, switch, "odd-name" if switch in odd_switches else "tick", "start"))
         places = {
             node: (x + k % columns * cell[0], y + _TITLE + k // columns * cell[1]) for k, node in enumerate(nodes)
         }
         parts += _cells(places, cell, is_named, odd_nodes, odd_links, minority)
         if switch in odd_switches:
-            parts.append(rectangle(x - 3, y - 3, width + 6, height + 6, "odd-frame"))
+            parts.append(heat.rectangle(x - 3, y - 3, width + 6, height + 6, "odd-frame"))
         x += width + _GAP
         widest = max(widest, x - _GAP)
         row_height = max(row_height, height)
@@ -60,8 +67,8 @@ def node_map(found: Screen, ident: str) -> tuple[Svg, str]:
     said = f"{count(len(found.nodes), 'node')}{of_them} on {of_switches}."
     if not known:
         said = f"{count(len(found.nodes), 'node')}; their switches are not known."
-    content = f'<g transform="translate(6 6)">{"".join(parts)}</g>'
-    return Svg(svg(ident, max(widest, 520.0) + 12, bottom + 42, "Nodes by switch", said, content)), said
+    size = (max(widest, 520.0) + 12, bottom + 42)
+    return Picture("", said, heat.svg(ident, size, "Nodes by switch", said, parts, (6, 6)))
 
 
 def members(nodes: Sequence[str], switch_of: Mapping[str, str]) -> dict[str, list[str]]:
@@ -95,17 +102,17 @@ def _cells(
     for node, (x, y) in places.items():
         kind = "odd" if node in odd_nodes else "minor" if node in minority else "fine"
         plain.setdefault(kind, []).append(
-            f"M{number(x)} {number(y)}h{number(width)}v{number(height)}h{number(-width)}z"
+            f"M{heat.number(x)} {heat.number(y)}h{heat.number(width)}v{heat.number(height)}h{heat.number(-width)}z"
         )
     for kind, squares in plain.items():
         yield f'<path class="{kind}" d="{"".join(squares)}"/>'
     for node in odd_links & places.keys():
         x, y = places[node]
-        yield rectangle(x, y, width, height, "odd-frame")
+        yield heat.rectangle(x, y, width, height, "odd-frame")
     if is_named:
         for node, (x, y) in places.items():
             shown = node if len(node) <= 9 else f"{node[:4]}…{node[-4:]}"
-            yield text(x + width / 2, y + height / 2 + 4, shown, "on-odd" if node in odd_nodes else "")
+            yield heat.text(x + width / 2, y + height / 2 + 4, shown, "on-odd" if node in odd_nodes else "")
 
 
 def _legend(y: float, has_classes: bool) -> list[str]:
@@ -114,7 +121,7 @@ def _legend(y: float, has_classes: bool) -> list[str]:
         entries.insert(1, ("minor", "of the smaller class"))
     parts, x = [], 0.0
     for kind, words in entries:
-        parts += [rectangle(x + 1, y, 11, 11, kind), text(x + 18, y + 10, words, "tick", "start")]
+        parts += [heat.rectangle(x + 1, y, 11, 11, kind), heat.text(x + 18, y + 10, words, "tick", "start")]
         x += 34 + 6.4 * len(words)
     return parts
 
@@ -123,34 +130,28 @@ _MOST_CELLS = 128
 _LEAST_MARK = 3.0
 
 
-class PairMap(Frozen):
-    """One figure of pairs: its name, its picture, and the same in words."""
-
-    title: str
-    said: str
-    picture: Svg
-
-
-def pair_map(figure: PairFigure, found: Screen, ident: str) -> PairMap:
+def pair_map(figure: PairFigure, found: Screen, ident: str) -> Picture:
     """The matrix of a figure, with frames around odd links and switches."""
     groups, of_what = _groups(found)
     place = {node: k for k, (_, nodes) in enumerate(groups) for node in nodes}
-    collected: dict[Place, list[float]] = {}
+    collected: dict[heat.Place, list[float]] = {}
     for (a, b), own in zip(figure.pairs, figure.values, strict=True):
         row, column = sorted((place[a], place[b]))
         collected.setdefault((row, column), []).append(median(own))
-    values: dict[Place, float] = {}
+    values: dict[heat.Place, float] = {}
     for (row, column), each in collected.items():
         values[row, column] = values[column, row] = median(each)
     is_folded = of_what != "node"
     title = f"{figure_name(figure.benchmark, figure.figure)} between nodes"
     said = _said(figure, len(groups), of_what)
-    matrix = Matrix(values, len(groups), figure.unit, arrow_meaning(figure.better), _LEAST_MARK, has_diagonal=is_folded)
+    matrix = heat.Matrix(
+        values, len(groups), figure.unit, arrow_meaning(figure.better), _LEAST_MARK, has_diagonal=is_folded
+    )
     odd = [one for one in found.odd if one.figure == figure.figure and one.benchmark == figure.benchmark]
     if is_folded:  # a row has many nodes, of which one is odd
         odd = [one for one in odd if one.kind is OddKind.SWITCH]
     frames = [part for one in odd for part in _frames(one, place, matrix)]
-    return PairMap(title, said, matrix.drawn(ident, title, said, _labels([name for name, _ in groups], matrix), frames))
+    return Picture(title, said, matrix.drawn(ident, title, said, _labels([name for name, _ in groups], matrix), frames))
 
 
 def _groups(found: Screen) -> tuple[list[tuple[str, Sequence[str]]], str]:
@@ -181,29 +182,28 @@ def _said(figure: PairFigure, groups: int, of_what: str) -> str:
     )
 
 
-def _labels(names: Sequence[str], matrix: Matrix) -> list[str]:
-    step = 1
-    while step * matrix.side < CELL_WITH_LABEL:
-        step *= 2
-    parts = [text(-6, (k + 0.5) * matrix.side + 4, names[k][-10:], "tick", "end") for k in range(0, len(names), step)]
+def _labels(names: Sequence[str], matrix: heat.Matrix) -> list[str]:
+    step = heat.step_of_labels(matrix.side, heat.CELL_WITH_LABEL)
+    parts = [
+        heat.text(-6, (k + 0.5) * matrix.side + 4, names[k][-10:], "tick", "end") for k in range(0, len(names), step)
+    ]
     if matrix.side >= 8 * max(len(name) for name in names):
-        parts += [text((k + 0.5) * matrix.side, -6, name, "tick") for k, name in enumerate(names)]
+        parts += [heat.text((k + 0.5) * matrix.side, -6, name, "tick") for k, name in enumerate(names)]
     return parts
 
 
-def _frames(one: Odd, place: dict[str, int], matrix: Matrix) -> list[str]:
+def _frames(one: Odd, place: dict[str, int], matrix: heat.Matrix) -> list[str]:
     side, edge = matrix.side, matrix.edge
     places = sorted({place[node] for node in one.nodes if node in place})
     parts: list[str] = []
     if one.kind is OddKind.LINK and len(one.nodes) == 2 and len(places) == 2:
         mark = max(side, 2 * _LEAST_MARK)
         for row, column in (places, places[::-1]):
-            x, y = (column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2
-            parts += [rectangle(x, y, mark, mark, kind) for kind in ("slow-rim", "slow")]
+            parts += heat.framed((column + 0.5) * side - mark / 2, (row + 0.5) * side - mark / 2, mark, mark)
         return parts
     for k in places[:8]:
         for kind in ("slow-rim", "slow"):
-            parts += [rectangle(0, k * side, edge, side, kind), rectangle(k * side, 0, side, edge, kind)]
+            parts += [heat.rectangle(0, k * side, edge, side, kind), heat.rectangle(k * side, 0, side, edge, kind)]
     return parts
 
 
@@ -221,15 +221,7 @@ _MOST_WITH_ENDS = 10
 """The middle 90 % of so few are all of them."""
 
 
-class Distribution(Frozen):
-    """One figure: its name, its picture, and the same in words."""
-
-    title: str
-    said: str
-    picture: Svg
-
-
-def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Distribution:
+def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Picture:
     """The histogram of the medians of a figure; `odd` are the odd ones in this figure."""
     low, high = min(figure.medians), max(figure.medians)
     least = _LEAST_WIDTH * figure.median
@@ -238,16 +230,10 @@ def distribution(figure: FigureOverNodes, odd: Sequence[Odd], ident: str) -> Dis
         low, high = middle - least / 2, middle + least / 2
     named = " ".join(filter(None, (figure_name(figure.benchmark, figure.figure), settings(figure.parameters))))
     said = _spread_said(figure, odd)
-    content = "".join(
-        (
-            *(_dots(figure, odd, low, high) if len(figure.items) <= _MOST_DOTS else _bars(figure, low, high)),
-            *_axis(figure, low, high),
-            *_marks(figure, odd, low, high),
-        )
-    )
+    parts = _dots(figure, odd, low, high) if len(figure.items) <= _MOST_DOTS else _bars(figure, low, high)
+    parts += [*_axis(figure, low, high), *_marks(figure, odd, low, high)]
     size = (_WIDTH + 2 * _MARGIN, _TOP + _HEIGHT + 24)
-    shifted = f'<g transform="translate({number(_MARGIN)} {number(_TOP)})">{content}</g>'
-    return Distribution(named, said, Svg(svg(ident, *size, named, said, shifted)))
+    return Picture(named, said, heat.svg(ident, size, named, said, parts, (_MARGIN, _TOP)))
 
 
 def _spread_said(figure: FigureOverNodes, odd: Sequence[Odd]) -> str:
@@ -255,13 +241,9 @@ def _spread_said(figure: FigureOverNodes, odd: Sequence[Odd]) -> str:
     among = f" Odd: {few_names([one.what for one in odd], MOST_NAMED)}." if odd else ""
     which = "all" if len(figure.items) <= _MOST_WITH_ENDS else "the middle 90 %"
     return (
-        f"{count(len(figure.items), _of(figure))}: median {show(figure.median, figure.unit)} "
+        f"{count(len(figure.items), figure.kind.value)}: median {show(figure.median, figure.unit)} "
         f"({arrow_meaning(figure.better)}), {which} from {ends[0]} to {ends[1]} %.{among}"
     )
-
-
-def _of(figure: FigureOverNodes) -> str:
-    return {"node": "node", "device": "device", "link": "link", "switch": "switch"}[figure.kind.value]
 
 
 def _dots(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float) -> list[str]:
@@ -273,14 +255,14 @@ def _dots(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float) 
         if value not in marked:
             place = round((value - low) / (high - low) * _WIDTH / (2.2 * _DOT))
             piles.setdefault(place, []).append(item.name)
-    parts, last_end = [], -1e9
+    parts: list[str] = []
+    last_end = -1e9
     for place, names in sorted(piles.items()):
         at = min(place * 2.2 * _DOT, _WIDTH)
         step = min(2.2 * _DOT, (_HEIGHT - 18) / len(names))
-        parts += [
-            f'<circle class="fine" cx="{number(at)}" cy="{number(_HEIGHT - _DOT - 1 - k * step)}" r="{number(_DOT)}"/>'
-            for k in range(len(names))
-        ]
+        heights = [heat.number(_HEIGHT - _DOT - 1 - k * step) for k in range(len(names))]
+        circle = f'<circle class="fine" cx="{heat.number(at)}" cy="{{}}" r="{heat.number(_DOT)}"/>'
+        parts += map(circle.format, heights)
         shown = names[0] if len(names) == 1 else f"{names[0]} +{len(names) - 1}"
         length = 6.6 * len(shown)
         start = min(max(0.0, at - length / 2), _WIDTH - length)
@@ -288,7 +270,7 @@ def _dots(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float) 
             len(own) for own_place, own in piles.items() if start - 6 <= own_place * 2.2 * _DOT <= start + length + 6
         )
         if start > last_end + 6 and len(figure.items) <= _MOST_PILES_NAMED:
-            parts.append(text(start, _HEIGHT - 2 * _DOT - 6 - (below - 1) * step, shown, "tick", "start"))
+            parts.append(heat.text(start, _HEIGHT - 2 * _DOT - 6 - (below - 1) * step, shown, "tick", "start"))
             last_end = start + length
     return parts
 
@@ -305,22 +287,22 @@ def _bars(figure: FigureOverNodes, low: float, high: float) -> list[str]:
     for k, n in enumerate(counts):
         if n:
             height = max(1.5, n / tallest * _HEIGHT)
-            bars.append(rectangle(k * side, _HEIGHT - height, max(1.0, side - 0.5), height, "fine"))
+            bars.append(heat.rectangle(k * side, _HEIGHT - height, max(1.0, side - 0.5), height, "fine"))
     return bars
 
 
 def _axis(figure: FigureOverNodes, low: float, high: float) -> list[str]:
     at = (figure.median - low) / (high - low) * _WIDTH
-    median = f'<path class="border-package" d="M{number(at)} {number(_HEIGHT)}v6"/>'
-    line = f'<path class="border-node" d="M0 {number(_HEIGHT)}h{number(_WIDTH)}"/>'
+    median = f'<path class="border-package" d="M{heat.number(at)} {heat.number(_HEIGHT)}v6"/>'
+    line = f'<path class="border-node" d="M0 {heat.number(_HEIGHT)}h{heat.number(_WIDTH)}"/>'
     under = _HEIGHT + 18
     labels = [line, median]
     anchor = "start" if at < 40 else "end" if at > _WIDTH - 40 else "middle"
-    labels.append(text(at, under, show(figure.median, figure.unit), "tick", anchor))
+    labels.append(heat.text(at, under, show(figure.median, figure.unit), "tick", anchor))
     if at > 150:
-        labels.append(text(0, under, show(low, figure.unit), "tick", "start"))
+        labels.append(heat.text(0, under, show(low, figure.unit), "tick", "start"))
     if at < _WIDTH - 150:
-        labels.append(text(_WIDTH, under, show(high, figure.unit), "tick", "end"))
+        labels.append(heat.text(_WIDTH, under, show(high, figure.unit), "tick", "end"))
     return labels
 
 
@@ -330,10 +312,10 @@ def _marks(figure: FigureOverNodes, odd: Sequence[Odd], low: float, high: float)
     last_end = -1e9
     for one in sorted(odd[:_MOST_MARKS], key=lambda one: one.value):
         at = (min(max(one.value, low), high) - low) / (high - low) * _WIDTH
-        parts.append(f'<path class="odd" d="M{number(at)} {number(_HEIGHT - 4)}l-5 -9h10z"/>')
+        parts.append(f'<path class="odd" d="M{heat.number(at)} {heat.number(_HEIGHT - 4)}l-5 -9h10z"/>')
         length = 6.6 * len(one.what)
         start = min(max(0.0, at - length / 2), _WIDTH - length)
         if start > last_end + 6:
-            parts.append(text(start, _HEIGHT - 18, one.what, "odd-name", "start"))
+            parts.append(heat.text(start, _HEIGHT - 18, one.what, "odd-name", "start"))
             last_end = start + length
     return parts

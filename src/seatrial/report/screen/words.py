@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from seatrial.analysis.screening.screen import COUNTED, unit_of_fact
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS
+from seatrial.model.spelling import NO_VALUE, count, few_names, plain, settings, show
 from seatrial.model.study.screen import FactThatDiffers, LinkCount, NodeClasses, NotSeenAgain, Odd, Screen
 from seatrial.report.studies.best_of_words import confidence_words
 from seatrial.report.studies.effect import signed
-from seatrial.report.units import NO_VALUE, count, few_names, plain, settings, show
 from seatrial.stats.far_values import FEW
 
 MOST_NAMED = 4
@@ -107,9 +107,8 @@ def fact_sentence(one: FactThatDiffers) -> str:
     """A fact, with its values and how many nodes have each."""
     parts = []
     for value in one.values[:MOST_NAMED]:
-        shown = NO_VALUE if value.value is None else value_of_fact(one.fact, value.value)
         named = f" ({few_names(value.nodes, MOST_NAMED)})" if value is not one.values[0] else ""
-        parts.append(f"{shown} on {len(value.nodes)}{named}")
+        parts.append(f"{value_of_fact(one.fact, value.value)} on {len(value.nodes)}{named}")
     more = f"; {len(one.values) - MOST_NAMED} more values" if len(one.values) > MOST_NAMED else ""
     return f"{one.fact}: {'; '.join(parts)}{more}"
 
@@ -120,9 +119,11 @@ def counter_sentence(one: LinkCount) -> str:
     return f"{one.node} {one.port}: {one.counter} +{one.grew_by} ({counter.kind.value}: {counter.meaning})"
 
 
-def value_of_fact(fact: str, value: FactValue) -> str:
+def value_of_fact(fact: str, value: FactValue | None) -> str:
     """The value of a fact in its unit."""
     unit = unit_of_fact(fact)
+    if value is None:
+        return NO_VALUE
     if unit == "1" or isinstance(value, str | bool):
         return plain(value)
     return show(value, unit, binary=unit == "B")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from seatrial.analysis.stretches import coarse
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.study.answer import Answer, Efficiency, Reach, Span, Stretch, Undecided
-from seatrial.model.study.comparison import Breakdown, Verdict
+from seatrial.model.spelling import bare_name, count, label, setting_number, show, show_percent, workers_text, written
+from seatrial.model.study.answer import Answer, Reach, Span, Stretch, Undecided
+from seatrial.model.study.comparison import Verdict
 from seatrial.model.study.result import EFFICIENT, BestOfResult
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, distinguishing
 from seatrial.model.units import budget_for, duration
@@ -23,7 +23,6 @@ from seatrial.report.studies.effect import (
     signed_words,
 )
 from seatrial.report.studies.scaling_words import efficiency_range
-from seatrial.report.units import bare_name, count, label, setting_number, show, show_percent, workers_text, written
 from seatrial.stats.interval import LEAST_SESSIONS
 
 _MOST_CLAUSES = 4
@@ -78,16 +77,14 @@ def _clauses(answer: Answer) -> list[str]:
     found += [_undecided_words(one, answer) for one in _worth_naming(answer)]
     if answer.stretches and not found:
         found += _few(_all_undecided(answer.stretches))
-    found += _few([_reach_words(one, _several(answer.reaches)) for one in answer.reaches])
+    found += _few([_reach_words(one, _are_several(answer.reaches)) for one in answer.reaches])
     names = distinguishing([one.parameters for one in answer.best]) if answer.best else []
     found += _few([_best(one, names) for one in answer.best])
     found += _spans(answer.spans)
-    sentences = dict.fromkeys(breakdown_sentence(one) for one in answer.breakdowns if _is_known(one))
-    return found + [_lowered(text) for text in sentences]
-
-
-def _is_known(one: Breakdown) -> bool:
-    return one.whole is not None and any(part.is_beyond_noise for part in one.parts)
+    known = [one for one in answer.breakdowns if one.whole is not None]
+    named = [one for one in known if any(part.is_beyond_noise for part in one.parts)]
+    sentences = dict.fromkeys(breakdown_sentence(one) for one in named)
+    return found + [text[:1].lower() + text[1:] for text in sentences]
 
 
 def _few(clauses: Sequence[str]) -> list[str]:
@@ -119,7 +116,7 @@ def _without_result(answer: Answer) -> str:
 
 def _by_winner(decided: Sequence[Stretch], answer: Answer) -> list[str]:
     """One clause for each winner, in order of appearance; what is the same comes last."""
-    named = _several_benchmarks(answer.stretches)
+    named = _are_several(answer.stretches)
     several_sides = len({(one.baseline, one.candidate) for one in answer.stretches}) > 1
     winners: dict[tuple[str, str], list[str]] = {}
     same: list[str] = []
@@ -166,12 +163,15 @@ def _change(one: Stretch) -> str:
 
 def _what(one: Stretch, named: bool) -> str:
     """The figures and where: "latency one_way up to 8 KiB"."""
+    return f"{_what_without_points(one, named)}{_points(one)}"
+
+
+def _what_without_points(one: Stretch, named: bool) -> str:
     figures = _listed(one.figures)
     area = one.benchmark.rpartition(".")[2]
     if named and figures != area:
         figures = f"{area} {figures}"
-    where = "".join(f" at {label(name, value)}" for name, value in one.where.items())
-    return f"{figures}{where}{_points(one)}"
+    return figures + "".join(f" at {label(name, value)}" for name, value in one.where.items())
 
 
 def _points(one: Stretch) -> str:
@@ -221,7 +221,7 @@ def _all_undecided(stretches: Sequence[Stretch]) -> list[str]:
 
 def _undecided_words(one: Stretch, answer: Answer) -> str:
     """Such as "triad: nontemporal true higher by a factor of 7.0, undecided: 6 repeats needed (4 and 3 made)"."""
-    what = _what_undecided(one, _several_benchmarks(answer.stretches))
+    what = _what_undecided(one, _are_several(answer.stretches))
     text = f"{what}: {_candidate(one)} {_change(one)} against {_baseline(one)}, {UNDECIDED}"
     match one.why:
         case Undecided.FEW if one.needed is not None:
@@ -244,20 +244,14 @@ def _undecided_words(one: Stretch, answer: Answer) -> str:
 
 def _what_undecided(one: Stretch, named: bool) -> str:
     """The figures, with the points by name if they are few: an undecided point may be anywhere on its curve."""
-    if one.along is None or len(one.values) == one.total or len(one.values) > _MOST_NAMED:
-        if one.along is not None and len(one.values) < one.total:
-            bare = _what_without_points(one, named)
-            return f"{bare} at {len(one.values)} of {one.total} {_noun(one.along)}"
+    if one.along is None or len(one.values) == one.total:
         return _what(one, named)
+    what = _what_without_points(one, named)
+    if len(one.values) > _MOST_NAMED:
+        return f"{what} at {len(one.values)} of {one.total} {_noun(one.along)}"
     values = [setting_number(one.along, value) for value in one.values if isinstance(value, int | float)]
     name = "" if one.along.endswith("_B") else f"{bare_name(one.along)} "
-    return f"{_what_without_points(one, named)} at {name}{_listed(values)}"
-
-
-def _what_without_points(one: Stretch, named: bool) -> str:
-    text = _what(one, named)
-    points = _points(one)
-    return text.removesuffix(points) if points else text
+    return f"{what} at {name}{_listed(values)}"
 
 
 def _open_words(answer: Answer) -> list[str]:
@@ -295,15 +289,16 @@ def reach_sentence(one: Reach) -> str:
     """How far the figures scale: "at least 80 % efficient up to 16 threads; 61 % [58, 64] at 32"."""
     threshold = show_percent(EFFICIENT)
     if one.last is None:
-        only = f"only the point at {_workers(one, one.baseline_workers)}" if one.points else "no point"
+        only = f"only the point at {workers_text(one.along, one.baseline_workers)}" if one.points else "no point"
         return f"no scaling: {only} succeeded"
     parts = []
     if one.efficient is not None:
         end = ", the most measured" if one.efficient.workers == one.last.workers else ""
-        reached = f"at least {threshold} efficient up to {_workers(one, one.efficient.workers)}{end}"
-        parts.append(f"{reached}: {_efficiency(one.efficient)}" if end else reached)
+        reached = f"at least {threshold} efficient up to {workers_text(one.along, one.efficient.workers)}{end}"
+        parts.append(f"{reached}: {efficiency_range(one.efficient.values, one.efficient.ci95)}" if end else reached)
     if one.below is not None:
-        below = f"{_efficiency(one.below)} at {_workers(one, one.below.workers)}"
+        efficiency = efficiency_range(one.below.values, one.below.ci95)
+        below = f"{efficiency} at {workers_text(one.along, one.below.workers)}"
         if one.efficient is None and not one.undecided:
             below = f"below {threshold} efficient from the first step on: {below}"
         elif one.efficient is None:
@@ -326,15 +321,7 @@ def _undecided_reach(one: Reach) -> str:
     if first.ci95 is None:
         need = "no interval" if one.needed is None else f"{count(one.needed, 'repeat')} needed, {one.made} made"
         return f"{text}: {need}"
-    return f"{text}: {_efficiency(first)}" if len(one.undecided) == 1 else text
-
-
-def _efficiency(one: Efficiency) -> str:
-    return efficiency_range(one.values, one.ci95)
-
-
-def _workers(one: Reach, number: float) -> str:
-    return workers_text(one.along, number)
+    return f"{text}: {efficiency_range(first.values, first.ci95)}" if len(one.undecided) == 1 else text
 
 
 # Sweeps without a comparison
@@ -342,7 +329,7 @@ def _workers(one: Reach, number: float) -> str:
 
 def _spans(spans: Sequence[Span]) -> list[str]:
     """The figures of a study that compares nothing: medians, and how to get a verdict."""
-    found = _few([_span_words(one, len({other.benchmark for other in spans}) > 1) for one in spans])
+    found = _few([_span_words(one, _are_several(spans)) for one in spans])
     if any(one.points > 1 for one in spans):
         found.append("medians only: `compare`, `scaling` or `best_of` in the study file asks for a verdict")
     return found
@@ -377,13 +364,6 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _several(reaches: Iterable[Reach]) -> bool:
-    return len({one.benchmark for one in reaches}) > 1
-
-
-def _several_benchmarks(stretches: Iterable[Stretch]) -> bool:
-    return len(Counter(one.benchmark for one in stretches)) > 1
-
-
-def _lowered(text: str) -> str:
-    return text[:1].lower() + text[1:]
+def _are_several(those: Sequence[Stretch] | Sequence[Reach] | Sequence[Span]) -> bool:
+    """Whether they are of several benchmarks."""
+    return len({one.benchmark for one in those}) > 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.spelling import count, few_names
 from seatrial.model.study.result import Compared
-from seatrial.report.pages.templating import Verbatim, rendered, style_sheet
-from seatrial.report.units import count, few_names
+from seatrial.report.pages.templating import Table, Verbatim, rendered, style_sheet
 from seatrial.version import __version__
+
+if TYPE_CHECKING:
+    from seatrial.report.charts.vega import Chart
 
 
 class Section(Frozen):
@@ -20,6 +23,36 @@ class Section(Frozen):
     title: str
     template: str
     context: Mapping[str, Any]
+
+
+def tables_section(
+    name: str,
+    title: str,
+    about: str = "",
+    tables: Iterable[Table | None] = (),
+    lines: Sequence[str] = (),
+    left_out: int = 0,
+) -> Section:
+    """A section of a text, tables (of what there is) with the number of rows that they leave out, and lines below."""
+    shown = [one for one in tables if one is not None]
+    context = {"about": about, "tables": shown, "left_out": max(0, left_out), "lines": lines}
+    return Section(name, title, "tables", context)
+
+
+def chart_section(
+    name: str, title: str, about: str, charts: Iterable[Chart | None], lines: Sequence[str] = ()
+) -> list[Section]:
+    """A section of the charts that could be drawn and lines below them; none without charts."""
+    drawn = [chart for chart in charts if chart is not None]
+    return [Section(name, title, "charts", {"about": about, "charts": drawn, "lines": lines})] if drawn else []
+
+
+class Aspect(Frozen):
+    """One aspect of how reliable results are. `is_weak`: it limits their value."""
+
+    name: str
+    text: str
+    is_weak: bool = False
 
 
 class Article(Frozen):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.results.figure_result import FleetSpread, MeasureAgain, Outlier, Screening, ScreenResult
+from seatrial.model.results.figure_result import FleetSpread, Outlier, Screening, ScreenResult
 from seatrial.model.results.pair_sampling import PairSampling
+from seatrial.model.spelling import NO_VALUE, arrow_meaning, count, few_names, label, settings, show, show_range
 from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.units import budget_for, duration
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.templating import Cell, Column, Table
+from seatrial.report.pages.templating import Table, headings, right
 from seatrial.report.studies.effect import UNDECIDED, change_words, effect_of, signed, signed_words
-from seatrial.report.units import NO_VALUE, arrow_meaning, count, few_names, label, settings, show, show_range
 
 _MOST_NAMED = 4
 
@@ -45,22 +45,18 @@ def best_of_headline(result: BestOfResult) -> str:
     runner_up = contender_name(ranking[1], result.over)
     if result.is_beyond_noise:
         return f"{name} is the best with {value}; next is {runner_up}, {gap_words(result)}"
-    open_, untested = len(open_contenders(result)), len(result.untested)
+    leads = f"the best is {UNDECIDED}: {name} leads with {value}"
+    open_, untested = open_contenders(result), len(result.untested)
+    few = f"too few repeats ({result.needed} needed)"
     if not open_:
         others = f"{runner_up} has" if len(ranking) == 2 else f"{untested} of {len(ranking) - 1} others have"
-        return (
-            f"the best is {UNDECIDED}: {name} leads with {value}, but {others} too few repeats ({result.needed} needed)"
-        )
-    others = contender_name(open_contenders(result)[0], result.over) if open_ == 1 else f"{open_} others"
-    more = f", and {untested} have too few repeats ({result.needed} needed)" if untested else ""
-    return f"the best is {UNDECIDED}: {name} leads with {value}, {_not_told(result, others)}{more}"
-
-
-def _not_told(result: BestOfResult, others: str) -> str:
-    """How far the contenders are from the leader that the noise does not tell from it."""
-    if len(open_contenders(result)) == 1 and 1 in result.tied:
-        return f"{others} is {gap_words(result)}"
-    return f"but the noise does not tell {others} from it"
+        return f"{leads}, but {others} {few}"
+    others = contender_name(open_[0], result.over) if len(open_) == 1 else f"{len(open_)} others"
+    told = f"but the noise does not tell {others} from it"
+    if len(open_) == 1 and 1 in result.tied:
+        told = f"{others} is {gap_words(result)}"
+    more = f", and {untested} have {few}" if untested else ""
+    return f"{leads}, {told}{more}"
 
 
 def place_words(result: BestOfResult, place: int) -> str:
@@ -126,7 +122,8 @@ def needed_words(answer: Answer) -> str:
     if not answer.undecided or answer.more_s is None:
         return ""
     some = "" if answer.decidable == answer.undecided else f"; for {answer.decidable} of them"
-    text = f"{answer.undecided} of {answer.asked} {UNDECIDED}{some}: {_repeats(answer)}{_time(answer)}"
+    time = f"about {duration(answer.more_s)} more"
+    text = f"{answer.undecided} of {answer.asked} {UNDECIDED}{some}: {_repeats(answer)}{time}"
     if answer.budget_s is None:
         return text
     maximum = "" if answer.maximum is None else f" and `max: {answer.maximum}` in the study"
@@ -148,24 +145,19 @@ def _repeats(answer: Answer) -> str:
     return f"about {count(needed, 'repeat')} needed ({made} made), "
 
 
-def _time(answer: Answer) -> str:
-    return f"about {duration(answer.more_s or 0.0)} more"
-
-
 _MOST_OUTLIERS = 8
 
 
 def outlier_headline(screen: ScreenResult) -> str:
     """The number of outliers, and the first names."""
-    outliers = screen.outliers
-    if not outliers and screen.fleets:
+    if screen.outliers:
+        named = list(dict.fromkeys(one.what for one in screen.outliers))
+        return f"{count(len(named), 'outlier')}: {few_names(named, 4)}"
+    if screen.fleets:
         return f"No outliers: the nodes differ from each other in {count(len(screen.fleets), 'figure')}"
-    if not outliers and screen.unconfirmed:
+    if screen.unconfirmed:
         return "No outliers: none of the nodes that were measured again differs from the others beside it"
-    if not outliers:
-        return "No outliers: all values agree with their peers"
-    named = list(dict.fromkeys(one.what for one in outliers))
-    return f"{count(len(named), 'outlier')}: {few_names(named, 4)}"
+    return "No outliers: all values agree with their peers"
 
 
 def fleet_words(fleet: FleetSpread) -> str:
@@ -184,28 +176,23 @@ def fleet_words(fleet: FleetSpread) -> str:
 
 def outlier_lines(screen: ScreenResult) -> list[str]:
     """How the nodes differ, the reliability of a screen that found outliers, and what to measure again."""
-    about = [fleet_words(fleet) for fleet in screen.fleets]
+    lines = [fleet_words(fleet) for fleet in screen.fleets]
     if screen.outliers and screen.unconfirmed:
-        about.append(f"Measured again and not confirmed: {', '.join(screen.unconfirmed)}.")
-    again = [] if screen.again is None else [again_words(screen.again)]
-    if not screen.outliers:
-        return [*about, *again]
-    rate = max(one.false_alarm_rate for one in screen.outliers)
-    return [
-        *about,
-        f"A screen like this reports a false outlier in {rate * 100:.3g} % of cases where all are alike. Noise with "
-        "a rare second level looks like an outlier and is reported as one.",
-        *again,
-    ]
-
-
-def again_words(again: MeasureAgain) -> str:
-    """What a second stage measures."""
-    return (
-        f"New repeats are more certain: measure the farthest ({', '.join(again.suspects)}) again, beside nodes drawn "
-        f"at random ({', '.join(again.controls)}), {again.repeats} repeats on each, into another folder; then "
-        "seatrial compare THIS_FOLDER THE_OTHER --along node."
-    )
+        lines.append(f"Measured again and not confirmed: {', '.join(screen.unconfirmed)}.")
+    if screen.outliers:
+        rate = max(one.false_alarm_rate for one in screen.outliers)
+        lines.append(
+            f"A screen like this reports a false outlier in {rate * 100:.3g} % of cases where all are alike. Noise "
+            "with a rare second level looks like an outlier and is reported as one."
+        )
+    again = screen.again
+    if again is not None:
+        lines.append(
+            f"New repeats are more certain: measure the farthest ({', '.join(again.suspects)}) again, beside nodes "
+            f"drawn at random ({', '.join(again.controls)}), {again.repeats} repeats on each, into another folder; "
+            "then seatrial compare THIS_FOLDER THE_OTHER --along node."
+        )
+    return lines
 
 
 def screening_lines(screening: Screening | None) -> list[str]:
@@ -213,7 +200,10 @@ def screening_lines(screening: Screening | None) -> list[str]:
     if screening is None:
         return []
     rate = f"{screening.false_alarm_rate * 100:.3g} %"
-    lines = [f"slow: {slow_words(one)}" for one in screening.outliers]
+    lines = [
+        f"slow: {one.what}: {one.figure} {one.ratio:.3g} x its peers (confidence {confidence_words(one.sureness)})"
+        for one in screening.outliers
+    ]
     if not lines and screening.n and not screening.is_inconclusive:
         lines = [f"none of {screening.n} {screening.of} is slow"]
     if lines:
@@ -238,11 +228,6 @@ def sampling_words(sampling: PairSampling) -> str:
     )
 
 
-def slow_words(one: Outlier) -> str:
-    """A slow one: its figure, ratio and confidence."""
-    return f"{one.what}: {one.figure} {one.ratio:.3g} x its peers (confidence {confidence_words(one.sureness)})"
-
-
 def outlier_row(one: Outlier) -> list[str]:
     """The cells for OUTLIER_COLUMNS."""
     figure = f"{one.benchmark} {one.figure} {settings(one.parameters)}".rstrip()
@@ -259,7 +244,6 @@ OUTLIER_COLUMNS = ("Which", "Figure", "vs. peers", "Confidence", "Of")
 
 def outlier_table(outliers: Sequence[Outlier]) -> Table:
     """A row per outlier."""
-    numeric = ("vs. peers", "Confidence", "Of")
-    columns = [Column(name, numeric=name in numeric) for name in OUTLIER_COLUMNS]
-    rows = [[Cell(text or NO_VALUE) for text in outlier_row(one)] for one in outliers]
-    return Table(f"{count(len(outliers), 'value')} far from the median of their peers", columns, rows)
+    rows = [[text or NO_VALUE for text in outlier_row(one)] for one in outliers]
+    columns = headings(*OUTLIER_COLUMNS[:2], *right(*OUTLIER_COLUMNS[2:]))
+    return Table.of(f"{count(len(outliers), 'value')} far from the median of their peers", columns, rows)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.diagnosis.cpu import NOT_KNOWN, RANKS_WAIT, others_words, ready_words, steal_words
 from seatrial.model.benchmark.program import RANKS
+from seatrial.model.spelling import count, label, show, show_percent
 from seatrial.model.study.comparison import Breakdown, Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal, Part
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import is_of_environment
 from seatrial.report.studies.verdicts import short
-from seatrial.report.units import count, label, show, show_percent
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 
@@ -31,13 +31,21 @@ def _sides(one: ChangeDiagnosis, signal: ChangeSignal, words: Callable[[float], 
     return " -> ".join(missing if value is None else words(value) for value in (found.baseline, found.candidate))
 
 
+def _seconds(one: ChangeDiagnosis, signal: ChangeSignal, missing: str = "unknown") -> str:
+    return _sides(one, signal, lambda value: show(value, "s"), missing)
+
+
+def _delay(one: ChangeDiagnosis) -> str:
+    return _sides(one, ChangeSignal.RUN_DELAY, lambda value: show_percent(min(1.0, value)))
+
+
+def _per_call(one: ChangeDiagnosis) -> str:
+    return f"{_seconds(one, ChangeSignal.CALL_MEAN, 'none')} per call on average"
+
+
 def _has(one: ChangeDiagnosis, signal: ChangeSignal) -> bool:
     """Whether a signal is known on both sides."""
     return any(each.signal is signal and None not in (each.baseline, each.candidate) for each in one.evidence)
-
-
-def _seconds(value: float) -> str:
-    return show(value, "s")
 
 
 def _call(one: ChangeDiagnosis) -> str:
@@ -48,41 +56,28 @@ def _call(one: ChangeDiagnosis) -> str:
 
 def _no_cpu(why: Callable[[ChangeDiagnosis], str]) -> Callable[[ChangeDiagnosis], str]:
     def words(one: ChangeDiagnosis) -> str:
-        share = _sides(one, ChangeSignal.RUN_DELAY, lambda value: show_percent(min(1.0, value)))
-        return f"{ready_words('ranks', f'{share} of their time', are_several=True)}: {why(one)}. {RANKS_WAIT}"
+        ready = ready_words("ranks", f"{_delay(one)} of their time", are_several=True)
+        return f"{ready}: {why(one)}. {RANKS_WAIT}"
 
     return words
 
 
-def _quota(one: ChangeDiagnosis) -> str:
-    quotas = _sides(one, ChangeSignal.QUOTA, lambda value: f"{value:.3g} CPUs", "none")
-    return f"a CPU quota was used up (quota: {quotas})"
-
-
-def _others(one: ChangeDiagnosis) -> str:
-    return others_words(_sides(one, ChangeSignal.OTHERS_CPUS, lambda value: f"{value:.2f} CPUs"))
-
-
 def _ranks(one: ChangeDiagnosis) -> str:
-    middle = _sides(one, ChangeSignal.COMPUTING, _seconds)
-    return f"{_sides(one, ChangeSignal.LONGEST_COMPUTING, _seconds)} for the slowest rank, {middle} for the middle one"
-
-
-def _cpu_time(one: ChangeDiagnosis) -> str:
-    if not _has(one, ChangeSignal.CPU_TIME):
-        return ""
-    return f", CPU time of a rank {_sides(one, ChangeSignal.CPU_TIME, _seconds)}"
+    slowest, middle = (_seconds(one, of) for of in (ChangeSignal.LONGEST_COMPUTING, ChangeSignal.COMPUTING))
+    return f"{slowest} for the slowest rank, {middle} for the middle one"
 
 
 def _computation(one: ChangeDiagnosis) -> str:
-    return f"time outside MPI: {_sides(one, ChangeSignal.COMPUTING, _seconds)} per rank{_cpu_time(one)}"
+    text = f"time outside MPI: {_seconds(one, ChangeSignal.COMPUTING)} per rank"
+    if not _has(one, ChangeSignal.CPU_TIME):
+        return text
+    return f"{text}, CPU time of a rank {_seconds(one, ChangeSignal.CPU_TIME)}"
 
 
 def _blocked(one: ChangeDiagnosis) -> str:
-    blocked = _sides(one, ChangeSignal.BLOCKED, _seconds)
     return (
-        f"ranks are blocked outside MPI (input, output, sleep): {blocked} per rank neither running nor ready to run, "
-        f"of {_sides(one, ChangeSignal.COMPUTING, _seconds)} outside MPI"
+        f"ranks are blocked outside MPI (input, output, sleep): {_seconds(one, ChangeSignal.BLOCKED)} per rank neither "
+        f"running nor ready to run, of {_seconds(one, ChangeSignal.COMPUTING)} outside MPI"
     )
 
 
@@ -91,37 +86,21 @@ def _imbalance(one: ChangeDiagnosis) -> str:
     return f"the others wait for {who}: time outside MPI {_ranks(one)}"
 
 
-def _per_call(one: ChangeDiagnosis) -> str:
-    return f"{_sides(one, ChangeSignal.CALL_MEAN, _seconds, 'none')} per call on average"
-
-
 def _calls(one: ChangeDiagnosis) -> str:
     counts = _sides(one, ChangeSignal.CALLS, lambda value: f"{value:.0f}", "0")
     return f"the number of calls, mostly {_call(one)}: {counts} per rank"
 
 
-def _sizes(one: ChangeDiagnosis) -> str:
-    return f"the size of messages: {_call(one)} on one side only, {_per_call(one)}"
-
-
 def _cost(one: ChangeDiagnosis) -> str:
-    shortest = _sides(one, ChangeSignal.CALL_SHORTEST, _seconds)
+    shortest = _seconds(one, ChangeSignal.CALL_SHORTEST)
     return f"each call itself, mostly {_call(one)}: {shortest} for the shortest, {_per_call(one)}"
 
 
 def _late(what: str) -> Callable[[ChangeDiagnosis], str]:
-    def words(one: ChangeDiagnosis) -> str:
-        shortest = _sides(one, ChangeSignal.CALL_SHORTEST, _seconds)
-        return (
-            f"{what}, mostly in {_call(one)}: {_per_call(one)}, {shortest} for the shortest. Time outside MPI does not "
-            f"explain it: {_ranks(one)}"
-        )
-
-    return words
-
-
-def _startup(one: ChangeDiagnosis) -> str:
-    return f"startup and shutdown of MPI, mostly {one.call}: {_per_call(one)}"
+    return lambda one: (
+        f"{what}, mostly in {_call(one)}: {_per_call(one)}, {_seconds(one, ChangeSignal.CALL_SHORTEST)} for the "
+        f"shortest. Time outside MPI does not explain it: {_ranks(one)}"
+    )
 
 
 def _not_known(one: ChangeDiagnosis) -> str:
@@ -129,8 +108,7 @@ def _not_known(one: ChangeDiagnosis) -> str:
     if one.call:
         looked.append(f"{_call(one)} {_per_call(one)}")
     if _has(one, ChangeSignal.RUN_DELAY):
-        delay = _sides(one, ChangeSignal.RUN_DELAY, lambda value: show_percent(min(1.0, value)))
-        looked.append(f"without a CPU {delay} of the time")
+        looked.append(f"without a CPU {_delay(one)} of the time")
     seen = f" Looked at: {'; '.join(looked)}." if looked else " Records of this version of seatrial have more signals."
     return f"the rest is not known.{seen} `seatrial profile --wait 10` of each side separates waiting from transfer"
 
@@ -138,21 +116,28 @@ def _not_known(one: ChangeDiagnosis) -> str:
 _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
     Change.MORE_RANKS_THAN_CPUS: _no_cpu(lambda one: "more ranks or threads than CPUs"),
     Change.SAME_CPUS: _no_cpu(lambda one: "ranks are bound to the same CPUs"),
-    Change.CPU_QUOTA: _no_cpu(_quota),
+    Change.CPU_QUOTA: _no_cpu(
+        lambda one: (
+            "a CPU quota was used up "
+            f"(quota: {_sides(one, ChangeSignal.QUOTA, lambda value: f'{value:.3g} CPUs', 'none')})"
+        )
+    ),
     Change.STEAL: _no_cpu(lambda one: steal_words("CPU time")),
-    Change.OTHER_PROCESSES: _no_cpu(_others),
+    Change.OTHER_PROCESSES: _no_cpu(
+        lambda one: others_words(_sides(one, ChangeSignal.OTHERS_CPUS, lambda value: f"{value:.2f} CPUs"))
+    ),
     Change.NO_CPU: _no_cpu(lambda one: NOT_KNOWN),
     Change.COMPUTATION: _computation,
     Change.BLOCKED: _blocked,
     Change.IMBALANCE: _imbalance,
     Change.CALLS: _calls,
-    Change.SIZES: _sizes,
+    Change.SIZES: lambda one: f"the size of messages: {_call(one)} on one side only, {_per_call(one)}",
     Change.LATENCY: _cost,
     Change.TRANSFER: _cost,
     Change.LATE_SENDER: _late("receives wait longer for their message"),
     Change.LATE_RECEIVER: _late("sends wait longer for their receiver"),
     Change.LATE_AT_COLLECTIVE: _late("ranks wait longer for the last one at collectives"),
-    Change.STARTUP: _startup,
+    Change.STARTUP: lambda one: f"startup and shutdown of MPI, mostly {one.call}: {_per_call(one)}",
     Change.NOT_KNOWN: _not_known,
 }
 
@@ -197,7 +182,8 @@ def breakdown_sentence(breakdown: Breakdown) -> str:
     difference = whole.difference_s
     same_way = [part for part in sure if part.difference_s * difference > 0]
     if not same_way:
-        named = ", ".join(_moved_words(part) for part in sure[:_MOST_NAMED])
+        moved = [(part, "more" if part.difference_s > 0 else "less") for part in sure[:_MOST_NAMED]]
+        named = ", ".join(f"{show(abs(part.difference_s), 's')} {more} in {part_words(part)}" for part, more in moved)
         return f"The total time is about the same, but {named}"
     more = "more" if difference > 0 else "less"
     shares = [
@@ -208,11 +194,6 @@ def breakdown_sentence(breakdown: Breakdown) -> str:
     return f"Of {show(abs(difference), 's')} {more} per rank, {' and '.join(shares)}"
 
 
-def _moved_words(part: Part) -> str:
-    more = "more" if part.difference_s > 0 else "less"
-    return f"{show(abs(part.difference_s), 's')} {more} in {part_words(part)}"
-
-
 def part_words(part: Part) -> str:
     """A part in words: "MPI_Allreduce of 8 B", "computing"."""
     if part.size_B is None or not part.size_B:
@@ -221,39 +202,21 @@ def part_words(part: Part) -> str:
 
 
 def part_row(part: Part) -> list[str]:
-    """The cells for BREAKDOWN_COLUMNS."""
-    sign = "+" if part.difference_s >= 0 else "-"
+    """The cells for BREAKDOWN_COLUMNS. The time per call compares sides with different numbers of calls."""
+    sides = ((part.baseline_s, part.baseline_count), (part.candidate_s, part.candidate_count))
+    calls = per_call = ""
+    if any(number > 0 for _, number in sides):
+        calls = " -> ".join(dict.fromkeys(f"{number:.0f}" for _, number in sides))
+        per_call = " -> ".join(show(seconds / number, "s") if number else "none" for seconds, number in sides)
     return [
         part_words(part),
         show(part.baseline_s, "s"),
         show(part.candidate_s, "s"),
-        f"{sign}{show(abs(part.difference_s), 's')}",
-        _counts(part),
-        _time_per_call(part),
+        f"{'+' if part.difference_s >= 0 else '-'}{show(abs(part.difference_s), 's')}",
+        calls,
+        per_call,
         "beyond noise" if part.is_beyond_noise else "",
     ]
-
-
-def _counts(part: Part) -> str:
-    first, second = (f"{number:.0f}" for number in (part.baseline_count, part.candidate_count))
-    return "" if not _is_counted(part) else first if first == second else f"{first} -> {second}"
-
-
-def _time_per_call(part: Part) -> str:
-    """Time per call on each side, for comparing sides with different numbers of calls."""
-    if not _is_counted(part):
-        return ""
-    sides = ((part.baseline_s, part.baseline_count), (part.candidate_s, part.candidate_count))
-    return " -> ".join(show(seconds / calls, "s") if calls else "none" for seconds, calls in sides)
-
-
-def _is_counted(part: Part) -> bool:
-    return part.baseline_count > 0 or part.candidate_count > 0
-
-
-def _counts_differ(breakdown: Breakdown) -> bool:
-    counts = [(part.baseline_count, part.candidate_count) for part in breakdown.parts if part.is_beyond_noise]
-    return any(max(pair) > (1 + _NEGLIGIBLE) * min(pair) for pair in counts)
 
 
 def breakdown_lines(breakdown: Breakdown) -> list[str]:
@@ -264,7 +227,8 @@ def breakdown_lines(breakdown: Breakdown) -> list[str]:
             f"{one.what} {show(one.baseline_B, 'B')} -> {show(one.candidate_B, 'B')}" for one in breakdown.moved
         )
         lines.append(f"Input and output of the whole program: {moved}.")
-    if _counts_differ(breakdown):
+    counts = [(part.baseline_count, part.candidate_count) for part in breakdown.parts if part.is_beyond_noise]
+    if any(max(pair) > (1 + _NEGLIGIBLE) * min(pair) for pair in counts):
         lines.append("The sides made different numbers of calls: compare the time per call, not the sums.")
     if breakdown.incomplete:
         lines.append(f"Not included: {count(breakdown.incomplete, 'repeat')} with an incomplete profile.")

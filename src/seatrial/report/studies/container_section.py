@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.benchmarks.container.start import BENCHMARK as START
-from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.spelling import NO_VALUE, count, label, show_percent
 from seatrial.model.study.comparison import (
     Comparison,
     ContainerContrast,
     ContainerCost,
-    ContainerFact,
     Cost,
     Difference,
     Verdict,
@@ -18,11 +18,10 @@ from seatrial.model.study.comparison import (
 )
 from seatrial.model.study.result import Compared
 from seatrial.report.pages.bars import overhead_bar
-from seatrial.report.pages.templating import Cell, Table, headings, right
-from seatrial.report.studies.article import Section
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, interval_text, right
+from seatrial.report.studies.article import Section, tables_section
 from seatrial.report.studies.effect import effect_words, overheads
 from seatrial.report.studies.verdicts import in_order_of_sizes
-from seatrial.report.units import NO_VALUE, count, label, show, show_percent, show_range
 
 _NOT_RECORDED = "not recorded"
 _MOST_FIGURES = 4
@@ -40,23 +39,17 @@ CONTAINER_RULE = (
 def fact_rows(contrast: ContainerContrast) -> list[tuple[str, str, str]]:
     """(fact, baseline, candidate) of what is known to differ or is known of one side only."""
     return [
-        (one.name, _text(one.baseline), _text(one.candidate)) for one in contrast.facts if one.baseline != one.candidate
+        (one.name, one.baseline or _NOT_RECORDED, one.candidate or _NOT_RECORDED)
+        for one in contrast.facts
+        if one.baseline != one.candidate
     ]
 
 
 def alike_line(contrast: ContainerContrast) -> str:
     """What both sides have in common: "Alike on both sides: ..."; "" if nothing is known to be."""
-    alike = [f"{one.name} ({_short(one)})" for one in contrast.facts if one.baseline == one.candidate]
+    known = [(one.name, one.baseline or "") for one in contrast.facts if one.baseline == one.candidate]
+    alike = [f"{name} ({text if len(text) <= _CHARACTERS else f'{text[: _CHARACTERS - 1]}…'})" for name, text in known]
     return f"Alike on both sides: {'; '.join(alike)}." if alike else ""
-
-
-def _text(text: str | None) -> str:
-    return _NOT_RECORDED if text is None else text
-
-
-def _short(one: ContainerFact) -> str:
-    text = one.baseline or ""
-    return text if len(text) <= _CHARACTERS else f"{text[: _CHARACTERS - 1]}…"
 
 
 def cost_lines(compared: Compared) -> list[str]:
@@ -73,9 +66,8 @@ def cost_lines(compared: Compared) -> list[str]:
     if not main:
         return []
     undecided = sum(one.verdict is Verdict.AMBIGUOUS for one in main)
-    rest = f" {undecided} of {count(len(main), 'figure')} {'is' if undecided == 1 else 'are'} undecided." * bool(
-        undecided
-    )
+    rest = f" {undecided} of {count(len(main), 'figure')} {'is' if undecided == 1 else 'are'} undecided."
+    rest = rest if undecided else ""
     return [f"No figure is clearly slower on either side, so there is no cost to explain.{rest}"]
 
 
@@ -91,9 +83,10 @@ def is_stated_by_facts(compared: Compared, difference: Difference) -> bool:
 
 def cost_sentence(one: ContainerCost, compared: Compared) -> str:
     """A cause, its evidence and the figures that it fits, as one or more sentences."""
-    text = _SENTENCES[one.cost](one)
+    pair = f"baseline: {one.baseline or _NOT_RECORDED}; candidate: {one.candidate or _NOT_RECORDED}"
+    text = _SENTENCES[one.cost].format(pair=pair)
     figures = _figures(one.figures, compared.candidate)
-    return f"{text[:1].upper()}{text[1:]} Seen in: {figures}{_spared(one)}."
+    return f"{text} Seen in: {figures}{_spared(one)}."
 
 
 def _figures(figures: Sequence[Comparison], candidate: str) -> str:
@@ -117,46 +110,22 @@ def _spared(one: ContainerCost) -> str:
     return "".join(parts)
 
 
-def _pair(one: ContainerCost) -> str:
-    return f"baseline: {one.baseline or _NOT_RECORDED}; candidate: {one.candidate or _NOT_RECORDED}"
-
-
-def _cross_memory(one: ContainerCost) -> str:
-    return (
-        "cross-memory attach (CMA) is lost: large messages are copied through shared memory, twice instead of once "
-        f"({_pair(one)}). One user namespace for all ranks (environment.container_mpi=joined or inside) brings it back "
-        "where namespaces are the reason."
-    )
-
-
-def _transport(one: ContainerCost) -> str:
-    return (
-        f"the MPI library loaded other modules for its messages (only there: {_pair(one)}). An image has only the "
-        "modules that are installed in it."
-    )
-
-
-def _mpi_library(one: ContainerCost) -> str:
-    return f"the ranks load another MPI library, by build id ({_pair(one)})."
-
-
-def _user_files(one: ContainerCost) -> str:
-    return (
-        f"a process in user space serves the root file system ({_pair(one)}): the image's files are read through it. "
-        "An image unpacked into a folder, or mounted by the kernel, does without."
-    )
-
-
-def _not_known(one: ContainerCost) -> str:
-    return "no recorded fact of the container explains this difference."
-
-
-_SENTENCES: Mapping[Cost, Callable[[ContainerCost], str]] = {
-    Cost.CROSS_MEMORY: _cross_memory,
-    Cost.TRANSPORT: _transport,
-    Cost.MPI_LIBRARY: _mpi_library,
-    Cost.USER_FILES: _user_files,
-    Cost.NOT_KNOWN: _not_known,
+_SENTENCES: Mapping[Cost, str] = {
+    Cost.CROSS_MEMORY: (
+        "Cross-memory attach (CMA) is lost: large messages are copied through shared memory, twice instead of once "
+        "({pair}). One user namespace for all ranks (environment.container_mpi=joined or inside) brings it back where "
+        "namespaces are the reason."
+    ),
+    Cost.TRANSPORT: (
+        "The MPI library loaded other modules for its messages (only there: {pair}). An image has only the modules "
+        "that are installed in it."
+    ),
+    Cost.MPI_LIBRARY: "The ranks load another MPI library, by build id ({pair}).",
+    Cost.USER_FILES: (
+        "A process in user space serves the root file system ({pair}): the image's files are read through it. An image "
+        "unpacked into a folder, or mounted by the kernel, does without."
+    ),
+    Cost.NOT_KNOWN: "No recorded fact of the container explains this difference.",
 }
 
 
@@ -176,13 +145,12 @@ def container_sections(compared: Sequence[Compared]) -> list[Section]:
 
 def _part(one: Compared) -> Mapping[str, object]:
     assert one.containers is not None  # noqa: S101  asked by the caller
-    columns = headings("Fact", f"Baseline: {one.baseline}", f"Candidate: {one.candidate}")
-    rows = [[Cell(text) for text in row] for row in fact_rows(one.containers)]
+    columns = ["Fact", f"Baseline: {one.baseline}", f"Candidate: {one.candidate}"]
     named = in_order_of_sizes([one])
     found = overheads([comparison for comparison, _ in named], [subject for _, subject in named])
     return {
         "title": f"{one.candidate} against {one.baseline}",
-        "facts": Table("What differs", columns, rows) if rows else None,
+        "facts": Table.if_any("What differs", columns, fact_rows(one.containers)),
         "alike": alike_line(one.containers),
         "overheads": [{"one": each, "bar": overhead_bar(each)} for each in found[:_MOST_ROWS]],
         "left_out": max(0, len(found) - _MOST_ROWS),
@@ -194,43 +162,30 @@ def start_sections(results: Sequence[ExperimentResult]) -> list[Section]:
     """What a start of each container costs, with a warm and a cold cache, alone and several at once; none if it was
     not measured."""
     rows = [row for one in results if one.experiment.benchmark == START.name and (row := _start_row(one)) is not None]
-    if not rows:
-        return []
-    columns = headings(
-        "Image files",
-        right("At once"),
-        "Container",
-        right("Start"),
-        right("95 % interval"),
-        right("Bare start"),
-        right("Repeats"),
-    )
+    columns = headings("Image files", *right("At once"), "Container")
+    columns += right("Start", "95 % interval", "Bare start", "Repeats")
     about = (
         "From the call that starts the runtime to the first instruction of a program inside, of the last container if "
         "several start at once; a bare start is the same program without a container. Warm: the files of the image are "
         "in memory; cold: they were dropped from it before each start."
     )
-    table = Table("Time until a program runs", columns, rows)
-    return [Section("starts", "What a start costs", "starts", {"about": about, "table": table})]
+    made = Table.if_any("Time until a program runs", columns, rows)
+    return [tables_section("starts", "What a start costs", about, [made])] if made is not None else []
 
 
-def _start_row(one: ExperimentResult) -> list[Cell] | None:
+def _start_row(one: ExperimentResult) -> Cells | None:
     figures = {figure.name: figure for figure in one.figures}
-    start = figures.get(_START)
+    start, bare = figures.get(_START), figures.get(_BARE)
     if start is None:
         return None
     parameters = one.experiment.parameters
     at_once = parameters.get("at_once", 1)
     return [
-        Cell(str(parameters.get("cache", "warm"))),
+        str(parameters.get("cache", "warm")),
         Cell(str(at_once), float(at_once) if isinstance(at_once, int) else None),
-        Cell(one.container),
-        Cell(show(start.median, start.unit), start.median),
-        Cell(NO_VALUE if start.ci95 is None else show_range(*start.ci95, start.unit, beside=start.median)),
-        _bare(figures.get(_BARE)),
-        Cell(str(start.n_repeats), start.n_repeats),
+        one.container,
+        Cell.amount(start.median, start.unit),
+        NO_VALUE if start.ci95 is None else interval_text(start),
+        NO_VALUE if bare is None else Cell.amount(bare.median, bare.unit),
+        Cell.number(start.n_repeats),
     ]
-
-
-def _bare(figure: FigureResult | None) -> Cell:
-    return Cell(NO_VALUE) if figure is None else Cell(show(figure.median, figure.unit), figure.median)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.stretches import is_apart
+from seatrial.model.spelling import count, label
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing
-from seatrial.report.studies.effect import alike_words, effect_of, range_words
-from seatrial.report.studies.verdicts import ORDER, Statement, more_repeats, short, statements
-from seatrial.report.units import count, label
+from seatrial.report.studies.effect import effect_of, range_words
+from seatrial.report.studies.verdicts import ORDER, Statement, more_repeats, sentence_of, statements
 
 _DIFFER = (Verdict.FASTER, Verdict.SLOWER)
 _FEWEST = 3
@@ -65,17 +65,9 @@ def _of_points(same: Sequence[Statement], points: int) -> Statement:
 
 
 def _sentence(comparisons: Sequence[Comparison]) -> str:
-    first = comparisons[0]
-    base, candidate = short(first.baseline.name), short(first.candidate.name)
     changes = _changes(comparisons)
-    match first.verdict:
-        case Verdict.FASTER | Verdict.SLOWER:
-            return f"{candidate} is {changes} than {base}"
-        case Verdict.SAME | Verdict.EQUIVALENT:
-            return f"{candidate} and {base} are {alike_words(first.verdict, first.margin)}: {changes}"
-    if all(is_apart(one) for one in comparisons):
-        return f"no verdict on {candidate} against {base}: these sessions differ by {changes}"
-    return f"{candidate} against {base}: {changes}"
+    apart = f"these sessions differ by {changes}" if all(map(is_apart, comparisons)) else ""
+    return sentence_of(comparisons[0], changes, apart)
 
 
 def _changes(comparisons: Sequence[Comparison]) -> str:

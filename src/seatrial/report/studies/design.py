@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from seatrial.analysis.stretches import repeats_made
-from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, few_names
 from seatrial.model.study.comparison import Comparison, Difference, Stopped
 from seatrial.model.study.result import Compared
+from seatrial.report.studies.article import Aspect
 from seatrial.report.studies.effect import margin_words
 from seatrial.report.studies.verdicts import FEWEST_REPEATS
-from seatrial.report.units import count, few_names
 from seatrial.stats.sequential import ALPHA
 
 _MOST_NAMES = 4
@@ -25,29 +25,13 @@ _WHY = {
 }
 
 
-class DesignLine(Frozen):
-    """One aspect of the design. `is_weak`: it limits the value of the verdicts."""
-
-    name: str
-    text: str
-    is_weak: bool = False
-
-
-def design_lines(compared: Sequence[Compared]) -> list[DesignLine]:
+def design_lines(compared: Sequence[Compared]) -> list[Aspect]:
     """The design of all comparisons together."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
     if not comparisons:
-        return [DesignLine("Scope", text) for text in scopes(compared)]
-    lines = [
-        _order(comparisons),
-        _place(comparisons),
-        _looks(comparisons),
-        _stopped(comparisons),
-        _margin(comparisons),
-        _errors(comparisons),
-    ]
-    lines += [DesignLine("Scope", text) for text in scopes(compared)]
-    return [line for line in lines if line is not None]
+        return [Aspect("Scope", text) for text in scopes(compared)]
+    lines = [aspect(comparisons) for aspect in (_order, _place, _looks, _stopped, _margin, _errors)]
+    return [*filter(None, lines), *(Aspect("Scope", text) for text in scopes(compared))]
 
 
 def scopes(compared: Sequence[Compared]) -> list[str]:
@@ -73,69 +57,61 @@ def fairness_headline(compared: Sequence[Compared]) -> str:
     return "No differences found other than the intended ones"
 
 
-def _order(comparisons: Sequence[Comparison]) -> DesignLine:
+def _order(comparisons: Sequence[Comparison]) -> Aspect:
     measured = [one for one in comparisons if not one.baseline.is_reference and not one.candidate.is_reference]
     if not measured:
-        return DesignLine("Order", "measured repeats against a published value, which has no repeats", True)
+        return Aspect("Order", "measured repeats against a published value, which has no repeats", True)
     together = [one for one in measured if one.design.is_interleaved]
     apart = len(measured) - len(together)
     if not apart:
         text = f"interleaved, {_numbers([one.design.blocks for one in together], 'block')} of one repeat per side in "
-        return DesignLine("Order", text + "random order: drift of the machine affects both sides equally")
+        return Aspect("Order", text + "random order: drift of the machine affects both sides equally")
     text = "not interleaved: the sides were measured apart, so a change of the machine may affect only one of them"
     if together:
         text = f"{apart} of {len(measured)} comparisons are {text}; the rest are interleaved in blocks"
     repeats = _numbers([repeats_made(one) for one in measured], "repeat")
-    return DesignLine("Order", f"{text}; {repeats} per side", True)
+    return Aspect("Order", f"{text}; {repeats} per side", True)
 
 
-def _place(comparisons: Sequence[Comparison]) -> DesignLine:
+def _place(comparisons: Sequence[Comparison]) -> Aspect:
     base = list(dict.fromkeys(host for one in comparisons for host in one.baseline.hosts))
     candidate = list(dict.fromkeys(host for one in comparisons for host in one.candidate.hosts))
     if not base or not candidate:
-        return DesignLine("Node", "unknown for at least one side", True)
+        return Aspect("Node", "unknown for at least one side", True)
     if set(base) != set(candidate):
         both = f"{few_names(base, _MOST_NAMES)} is compared with {few_names(candidate, _MOST_NAMES)}"
         text = f"two machines: {both}; a verdict is about these machines, not only about the setting"
-        return DesignLine("Node", text, True)
+        return Aspect("Node", text, True)
     if len(base) == 1:
-        return DesignLine("Node", f"the same for both sides: {base[0]}")
-    return DesignLine("Node", f"the same {len(base)} nodes for both sides: {few_names(base, _MOST_NAMES)}")
+        return Aspect("Node", f"the same for both sides: {base[0]}")
+    return Aspect("Node", f"the same {len(base)} nodes for both sides: {few_names(base, _MOST_NAMES)}")
 
 
-def _looks(comparisons: Sequence[Comparison]) -> DesignLine | None:
+def _looks(comparisons: Sequence[Comparison]) -> Aspect | None:
     looks = list(dict.fromkeys(one.design.looks for one in comparisons if one.design.looks))
     if not looks:
-        return DesignLine("Looks", "none planned: the interval was computed once, over all repeats")
-    if len(looks) > 1:
-        return DesignLine(
-            "Looks", f"planned, with {len(looks)} different schedules; the intervals account for every look"
-        )
-    spelled = [str(number) for number in looks[0]]
-    listed = spelled[0] if len(spelled) == 1 else f"{', '.join(spelled[:-1])} and {spelled[-1]}"
-    return DesignLine("Looks", f"planned after {listed} blocks; the intervals account for every look")
+        return Aspect("Looks", "none planned: the interval was computed once, over all repeats")
+    when = f"with {len(looks)} different schedules"
+    if len(looks) == 1:
+        *first, last = map(str, looks[0])
+        when = f"after {' and '.join(filter(None, (', '.join(first), last)))} blocks"
+    between = "" if len(looks) == 1 else ","
+    return Aspect("Looks", f"planned{between} {when}; the intervals account for every look")
 
 
-def _stopped(comparisons: Sequence[Comparison]) -> DesignLine | None:
+def _stopped(comparisons: Sequence[Comparison]) -> Aspect | None:
     counts = Counter(one.design.stopped for one in comparisons)
     if len(counts) == 1:
-        return DesignLine(
-            "Stopped", f"because {_WHY[next(iter(counts))]}" if _is_planned(counts) else _WHY[next(iter(counts))]
-        )
+        (why,) = counts
+        return Aspect("Stopped", _WHY[why] if why is Stopped.NOT_PLANNED else f"because {_WHY[why]}")
     reasons = "; ".join(f"{counts[stopped]} because {_WHY[stopped]}" for stopped in Stopped if counts[stopped])
-    return DesignLine("Stopped", reasons)
+    return Aspect("Stopped", reasons)
 
 
-def _is_planned(counts: Counter[Stopped]) -> bool:
-    return Stopped.NOT_PLANNED not in counts
-
-
-def _margin(comparisons: Sequence[Comparison]) -> DesignLine:
+def _margin(comparisons: Sequence[Comparison]) -> Aspect:
     margins = sorted({one.margin for one in comparisons})
     families = sorted({one.family for one in comparisons})
-    alphas = sorted({one.design.alpha for one in comparisons})
-    family = f"{families[0]}" if len(families) == 1 else f"{families[0]} to {families[-1]}"
-    error = f"{alphas[0] * 100:.3g} %" if len(alphas) == 1 else f"{alphas[0] * 100:.3g} to {alphas[-1] * 100:.3g} %"
+    alphas = [f"{alpha * 100:.3g}" for alpha in sorted({one.design.alpha for one in comparisons})]
     asked = [one.asks_equivalence for one in comparisons]
     inside = [] if all(asked) else ["`same` if the interval is entirely inside it"]
     if any(asked):
@@ -147,29 +123,33 @@ def _margin(comparisons: Sequence[Comparison]) -> DesignLine:
         f"{' or '.join(map(margin_words, margins))}. A verdict is {', '.join(inside)}, "
         "`faster` or `slower` if entirely outside, else undecided (`ambiguous` in JSON): the interval "
         "allows more than one verdict. "
+        f"The intervals are for an error rate of {_ends(alphas)} %"
     )
-    text += f"The intervals are for an error rate of {error}"
-    text += f", divided by the family of {family} comparisons." if families != [1] else "."
+    text += f", divided by the family of {_ends(families)} comparisons." if families != [1] else "."
     few = [one for one in comparisons if 0 < repeats_made(one) < FEWEST_REPEATS]
     if few:
         text += f" {len(few)} of {len(comparisons)} have fewer than {FEWEST_REPEATS} repeats and therefore no interval."
-    return DesignLine("Margin", text)
+    return Aspect("Margin", text)
 
 
-def _errors(comparisons: Sequence[Comparison]) -> DesignLine | None:
+def _ends(ordered: Sequence[object]) -> str:
+    return f"{ordered[0]}" if len(ordered) == 1 else f"{ordered[0]} to {ordered[-1]}"
+
+
+def _errors(comparisons: Sequence[Comparison]) -> Aspect | None:
     """How often any verdict of the page is wrong."""
     families = len({(one.benchmark, one.figure) for one in comparisons if one.ci95_family is not None})
     if not families:
         return None
     share = f"{ALPHA * 100:.3g} %"
     if families == 1:
-        return DesignLine("Errors", f"in at most {share} of such studies, any verdict is wrong")
+        return Aspect("Errors", f"in at most {share} of such studies, any verdict is wrong")
     most = ALPHA * families
     page = f"in at most {most * 100:.3g} % of such studies" if most < 1 else "a wrong one among them must be expected"
     text = (
         f"the verdicts on one figure of one benchmark are a family, with any of them wrong in at most {share} of such "
     )
-    return DesignLine("Errors", f"{text}studies; of all {families} families together, {page}")
+    return Aspect("Errors", f"{text}studies; of all {families} families together, {page}")
 
 
 def _numbers(values: Iterable[int], noun: str) -> str:

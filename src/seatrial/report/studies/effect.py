@@ -57,6 +57,12 @@ def effect_of(comparison: Comparison) -> Effect | None:
     )
 
 
+def size_of(comparison: Comparison) -> float:
+    """How large the effect is in either direction; 0 without a ratio."""
+    effect = effect_of(comparison)
+    return abs(math.log(effect.advantage)) if effect is not None else 0.0
+
+
 def margin_edges(margin: float) -> Interval:
     """The ratios between which two sides count as the same; inverting the ratio does not change them."""
     return 1 / (1 + margin), 1 + margin
@@ -66,7 +72,8 @@ def effect_words(comparison: Comparison) -> str:
     """The effect with the interval behind the verdict: "16 % higher [14, 18]", "+0.3 % [-0.4, +0.9]"."""
     if not _is_positive(comparison.ratio):
         return "no ratio"
-    interval = _positive(comparison.simultaneous)
+    known = comparison.simultaneous
+    interval = known if known is not None and all(map(_is_positive, known)) else None
     if comparison.verdict in (Verdict.SAME, Verdict.EQUIVALENT, Verdict.AMBIGUOUS):
         return signed_words(comparison.ratio, interval, comparison.margin)
     return change_words(comparison.ratio, interval, comparison.margin)
@@ -202,12 +209,8 @@ def _is_positive(value: float) -> bool:
     return math.isfinite(value) and value > 0
 
 
-def _positive(interval: Interval | None) -> Interval | None:
-    return interval if interval is not None and all(map(_is_positive, interval)) else None
-
-
 def _oriented(value: float, better: Better) -> float | None:
-    if not (math.isfinite(value) and value > 0):
+    if not _is_positive(value):
         return None
     oriented = value if better is Better.HIGHER else 1 / value
     return oriented if math.isfinite(oriented) else None

@@ -8,6 +8,7 @@ from seatrial.model.benchmark.parameter import Params
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.history import Reference
+from seatrial.model.spelling import NO_VALUE, arrow, count, label, settings
 from seatrial.model.study.study import Study, varying
 from seatrial.references.loader import all_references
 from seatrial.references.words import (
@@ -19,12 +20,10 @@ from seatrial.references.words import (
     value_text,
 )
 from seatrial.report.charts.distributions import Recorded
-from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.templating import Cell, Table, headings, right
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, median_cells, right
 from seatrial.report.pages.view import nearest
-from seatrial.report.studies.article import Section
+from seatrial.report.studies.article import Section, tables_section
 from seatrial.report.studies.verdicts import shared
-from seatrial.report.units import NO_VALUE, arrow, count, label, settings, show, show_percent, show_range
 
 _MOST_ROWS = 1000
 _MOST_UNFOLDED = 20
@@ -34,35 +33,19 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
     """One section: experiments without a result first, then the table of figures."""
     if not results:
         return []
-    lost = [result for result in results if not result.shown]
     names = _names(results)
-    rows = [row for result in results for row in _rows(result, names, record)]
-    columns = headings("Experiment", "Figure", *map(right, _NUMBERS), "Record")
-    table = Table(f"Figures of {count(len(results), 'experiment')}", columns, rows[:_MOST_ROWS])
+    rows = [_row(names[result.id], result, figure, record) for result in results for figure in result.shown]
+    numbers = right("Median", "95 % interval", "Repeats", "Fraction of limit")
+    columns = headings("Experiment", "Figure", *numbers, "Record")
+    caption = f"Figures of {count(len(results), 'experiment')}"
     context = {
         "held": [_held(results, benchmark) for benchmark in dict.fromkeys(r.experiment.benchmark for r in results)],
-        "lost": _lost(lost, names) if lost else None,
-        "table": table if rows else None,
+        "lost": _lost([result for result in results if not result.shown], names),
+        "table": Table.if_any(caption, columns, rows[:_MOST_ROWS]),
         "is_folded": len(rows) > _MOST_UNFOLDED,
         "left_out": max(0, len(rows) - _MOST_ROWS),
     }
     return [Section("experiments", "Experiments", "experiments", context)]
-
-
-_NUMBERS = ("Median", "95 % interval", "Repeats", "Fraction of limit")
-
-
-def _name(
-    result: ExperimentResult, distinct: Mapping[str, Sequence[str]], several_environments: bool, has_containers: bool
-) -> str:
-    parameters = result.experiment.parameters
-    names = distinct[result.experiment.benchmark]
-    words = [result.experiment.benchmark, *(label(name, parameters[name]) for name in names if name in parameters)]
-    if has_containers:
-        words.append(f"in {result.container}" if result.container else "no container")
-    elif several_environments and result.experiment.environment:
-        words.append(f"environment {result.experiment.environment}")
-    return " · ".join(words)
 
 
 def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
@@ -73,7 +56,16 @@ def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
     distinct = {benchmark: varying(own) for benchmark, own in settings.items()}
     several = len({result.experiment.environment for result in results}) > 1
     has_containers = any(result.container for result in results)
-    return {result.id: _name(result, distinct, several, has_containers) for result in results}
+    names = {}
+    for result in results:
+        benchmark, parameters = result.experiment.benchmark, result.experiment.parameters
+        words = [benchmark, *(label(name, parameters[name]) for name in distinct[benchmark] if name in parameters)]
+        if has_containers:
+            words.append(f"in {result.container}" if result.container else "no container")
+        elif several and result.experiment.environment:
+            words.append(f"environment {result.experiment.environment}")
+        names[result.id] = " · ".join(words)
+    return names
 
 
 def _held(results: Sequence[ExperimentResult], benchmark: str) -> str:
@@ -82,38 +74,25 @@ def _held(results: Sequence[ExperimentResult], benchmark: str) -> str:
     return f"{benchmark}, all with {held}" if held else benchmark
 
 
-def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table:
-    rows = [
-        [
-            Cell(names[result.id]),
-            Cell(result.outcome.state.value.replace("_", " "), tone=f"outcome {result.outcome.state.value}"),
-            Cell(result.outcome.reason or ("no figures" if result.outcome.is_ok else "no reason was recorded")),
-        ]
-        for result in lost[:_MOST_ROWS]
-    ]
-    return Table("Without a result", headings("Experiment", "Outcome", "Why"), rows)
+def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table | None:
+    rows: list[Cells] = []
+    for result in lost[:_MOST_ROWS]:
+        state = result.outcome.state.value
+        why = result.outcome.reason or ("no figures" if result.outcome.is_ok else "no reason was recorded")
+        rows.append([names[result.id], Cell(state.replace("_", " "), tone=f"outcome {state}"), why])
+    return Table.if_any("Without a result", ["Experiment", "Outcome", "Why"], rows)
 
 
-def _rows(result: ExperimentResult, names: Mapping[str, str], record: Recorded) -> list[list[Cell]]:
-    return [_row(names[result.id], result, figure, record) for figure in result.shown]
-
-
-def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> list[Cell]:
+def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> Cells:
     point = " · ".join(label(*item) for item in figure.point.items())
     link = next((href for repeat in nearest(figure, 3) if (href := record(result.id, repeat))), None)
-    share = figure.fraction_of_limit
     return [
-        Cell(name),
-        Cell(f"{figure.name}{f' · {point}' if point else ''} {arrow(figure.better)}"),
-        Cell(show(figure.median, figure.unit, 4), figure.median),
-        Cell(
-            show_range(*figure.ci95, figure.unit, beside=figure.median)
-            if figure.ci95 is not None
-            else no_interval_words(figure.n_repeats)
-        ),
-        Cell(str(figure.n_repeats), figure.n_repeats),
-        Cell(NO_VALUE if share is None else show_percent(share), share),
-        Cell("record", href=link) if link else Cell(NO_VALUE),
+        name,
+        f"{figure.name}{f' · {point}' if point else ''} {arrow(figure.better)}",
+        *median_cells(figure),
+        Cell.number(figure.n_repeats),
+        Cell.share(figure.fraction_of_limit),
+        Cell("record", href=link) if link else NO_VALUE,
     ]
 
 
@@ -140,16 +119,15 @@ def published_sources(study: Study) -> Sequence[Source]:
     known = {reference.id: reference for reference in all_references()}
     sources: dict[str, list[Reference]] = {}
     for reference in filter(None, map(known.get, study.references)):
-        sources.setdefault(_source(reference), []).append(reference)
+        name = ": ".join(filter(None, (source_text(reference), machine_of(reference))))
+        sources.setdefault(name, []).append(reference)
     return [Source(name, those) for name, those in sources.items()]
 
 
 def published_sections(study: Study) -> list[Section]:
     """One section with a table for each source; none if the study names no value."""
     tables = [_table(source) for source in published_sources(study)]
-    if not tables:
-        return []
-    return [Section("published", "Published values", "published", {"rule": _RULE, "tables": tables})]
+    return [tables_section("published", "Published values", _RULE, tables)] if tables else []
 
 
 def published_lines(study: Study) -> list[tuple[str, str]]:
@@ -167,26 +145,15 @@ def published_lines(study: Study) -> list[tuple[str, str]]:
 
 
 def _table(source: Source) -> Table:
-    columns = headings("What", right("Published"), "With", "Remark", "Reference")
-    rows = [
-        [
-            Cell(f"{reference.benchmark} {reference.figure}"),
-            Cell(f"{value_text(reference)} {arrow(reference.better)}", reference.value),
-            Cell(_with(reference)),
-            Cell(
-                "; ".join(filter(None, (reference.remark, contradiction_text(reference)))),
-                tone="remark-cell" if reference.contradicts else "",
-            ),
-            Cell(reference.id),
-        ]
-        for reference in source.references
-    ]
-    return Table(source.name, columns, rows)
+    rows: list[Cells] = []
+    for reference in source.references:
+        value = Cell(f"{value_text(reference)} {arrow(reference.better)}", reference.value)
+        remark = "; ".join(filter(None, (reference.remark, contradiction_text(reference))))
+        tone = "remark-cell" if reference.contradicts else ""
+        what = f"{reference.benchmark} {reference.figure}"
+        rows.append([what, value, _with(reference), Cell(remark, tone=tone), reference.id])
+    return Table.of(source.name, ["What", *right("Published"), "With", "Remark", "Reference"], rows)
 
 
 def _with(reference: Reference) -> str:
     return "; ".join(filter(None, (configuration_text(reference), settings(reference.parameters))))
-
-
-def _source(reference: Reference) -> str:
-    return ": ".join(filter(None, (source_text(reference), machine_of(reference))))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.benchmark.parameter import Value
+from seatrial.model.spelling import bare_name, count, label, setting_number, show_percent, workers_text
 from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult
 from seatrial.model.study.study import varying
-from seatrial.report.units import bare_name, count, label, setting_number, show_percent, workers_text
 
 FEWEST_FOR_A_FIT = 5
 _WIDE = 0.02
@@ -66,20 +65,17 @@ def _digits(shares: Sequence[float], least: int) -> int:
 
 def scaling_design(result: ScalingResult) -> str:
     """Strong or weak, the baseline, the definition of efficiency, and the fixed parameters."""
-    base = workers(result, result.baseline_workers)
+    along, base = bare_name(result.along), workers(result, result.baseline_workers)
     if result.kind == "strong":
-        text = (
-            f"Strong scaling: the same work for every number of {bare_name(result.along)}. The baseline is {base}, the "
-        )
-        text += "smallest that succeeded; efficiency is the speedup over it, divided by the growth in workers."
+        work, efficiency = "the same work for every number of", "the speedup over it, divided by the growth in workers"
+    elif result.better is Better.LOWER:
+        work, efficiency = "the work grows with the", "the time of the baseline over the time of the point"
     else:
-        text = f"Weak scaling: the work grows with the {bare_name(result.along)}. The baseline is {base}, the smallest "
-        text += "that succeeded; efficiency is "
-        text += (
-            "the time of the baseline over the time of the point."
-            if result.better is Better.LOWER
-            else "the rate per worker over that of the baseline."
-        )
+        work, efficiency = "the work grows with the", "the rate per worker over that of the baseline"
+    text = (
+        f"{result.kind.capitalize()} scaling: {work} {along}. The baseline is {base}, the smallest that succeeded; "
+        f"efficiency is {efficiency}."
+    )
     held = " · ".join(label(name, value) for name, value in result.parameters.items())
     return f"{text} Fixed: {held}." if held else text
 
@@ -87,16 +83,14 @@ def scaling_design(result: ScalingResult) -> str:
 def crossing_words(result: ScalingResult) -> str:
     """Between which numbers of workers the efficiency falls below 80 %; "" if it does not."""
     low, high = result.crossing_bounds
-    threshold = show_percent(EFFICIENT)
+    least = show_percent(EFFICIENT)
     if high is not None and low is not None:
         numbers = f"{setting_number(result.along, low)} and {workers(result, high)}"
-        return (
-            f"Efficiency falls below {threshold} between {numbers}: the intervals on either side exclude {threshold}."
-        )
+        return f"Efficiency falls below {least} between {numbers}: the intervals on either side exclude {least}."
     if high is not None:
-        return f"Efficiency is below {threshold} at {workers(result, high)}; where it falls below is not certain."
+        return f"Efficiency is below {least} at {workers(result, high)}; where it falls below is not certain."
     if result.crossing is not None:
-        return f"Whether efficiency falls below {threshold} is not certain: no interval is entirely below it."
+        return f"Whether efficiency falls below {least} is not certain: no interval is entirely below it."
     return ""
 
 
@@ -104,11 +98,10 @@ def winning_parameters(result: ScalingResult) -> dict[float, str]:
     """Workers -> the settings that won there, without those that are equal at every point."""
     chosen = {point.workers: point.parameters for point, _ in measured(result) if point.parameters}
     distinct = [name for name in varying(list(chosen.values())) if name != result.along] if chosen else []
-    return {number: _labels(settings, distinct) for number, settings in chosen.items()} if distinct else {}
-
-
-def _labels(settings: Mapping[str, Value], names: Sequence[str]) -> str:
-    return " · ".join(label(name, settings[name]) for name in names if name in settings)
+    return {
+        number: " · ".join(label(name, settings[name]) for name in distinct if name in settings)
+        for number, settings in (chosen.items() if distinct else ())
+    }
 
 
 def fit_words(result: ScalingResult, fit: Fit) -> str:

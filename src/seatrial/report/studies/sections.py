@@ -6,46 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seatrial.analysis.answer import reaches_of
-from seatrial.model.study.comparison import Breakdown, Comparison, Difference
+from seatrial.model.spelling import NO_VALUE, arrow, label, show
+from seatrial.model.study.comparison import Difference
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
-from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs
-from seatrial.report.charts.efficiency import efficiency_chart, fit_chart
+from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import comparison_table, forest
-from seatrial.report.charts.in_order import drift_words, in_order
-from seatrial.report.charts.scaling import scaling_chart, scaling_table
+from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
 from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.templating import Cell, Column, Table, headings
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
-from seatrial.report.studies.article import Section
-from seatrial.report.studies.best_of_words import (
-    best_of_figure,
-    best_of_headline,
-    best_of_lines,
-    contender_interval,
-    contender_name,
-    place_words,
-)
-from seatrial.report.studies.change_words import (
-    BREAKDOWN_COLUMNS,
-    BREAKDOWN_RULE,
-    breakdown_lines,
-    breakdown_sentence,
-    breakdown_title,
-    breakdowns_of,
-    change_lines,
-    part_row,
-)
+from seatrial.report.studies.article import Section, chart_section
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
-from seatrial.report.studies.scaling_words import (
-    crossing_words,
-    fit_words,
-    no_fit_words,
-    scaling_design,
-)
 from seatrial.report.studies.verdicts import headline, in_order_of_sizes, shared
-from seatrial.report.units import NO_VALUE, arrow, label, show
 
 _MOST_UNFOLDED = 12
 _FEWEST_TO_FOLD = 16
@@ -88,51 +63,38 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
         return sections
     sections.append(Section("verdicts", "Verdicts", "verdicts", _verdicts(compared)))
     sections += container_sections(compared)
+    number = "The comparison" if len(comparisons) == 1 else f"{len(comparisons)} comparisons"
     named = list(zip(names, comparisons, strict=True))
-    table = comparison_table(named, f"{_number(comparisons)}: medians and ratios of the raw figures")
+    numbers = comparison_table(named, f"{number}: medians and ratios of the raw figures")
     held = " · ".join(label(*item) for item in shared([one.parameters for one in comparisons]).items())
-    ratios = {"about": _RATIOS, "charts": forest(comparisons, names, ident), "table": table, "held": held}
+    ratios = {"about": _RATIOS, "charts": forest(comparisons, names, ident), "table": numbers, "held": held}
     sections.append(Section("ratios", "Ratios with their intervals", "ratios", ratios))
-    charts: list[tuple[str, str, str, Chart | None]] = [
-        ("distributions", "Distributions", _SPREAD, distributions(comparisons, names, ident)),
-        ("order", "Over time", _TIME, in_order(comparisons, names, ident, record)),
-    ]
     sections += _where(compared)
-    for name, title, about, chart in charts:
-        if chart is not None:
-            drifts = _drifts(comparisons, names) if name == "order" else []
-            sections.append(Section(name, title, "charts", {"about": about, "charts": [chart], "lines": drifts}))
-    return sections
+    spread = distributions(comparisons, names, ident)
+    drifts = [f"{one.subject}: {drift_words(one.comparison)}." for one in drawn_pairs(comparisons, names)]
+    sections += chart_section("distributions", "Distributions", _SPREAD, [spread])
+    return sections + chart_section("order", "Over time", _TIME, [in_order(comparisons, names, ident, record)], drifts)
 
 
 def _where(compared: Sequence[Compared]) -> list[Section]:
     """The breakdowns of a difference; empty if no probe recorded them."""
-    found = breakdowns_of(compared)
-    if not found:
-        return []
+    found = change_words.breakdowns_of(compared)
     lines: list[str] = []
     tables = []
     for one in found:
-        title = breakdown_title(one)
-        lines += [f"{title}: {breakdown_sentence(one)}.", *change_lines(one), *breakdown_lines(one)]
+        title = change_words.breakdown_title(one)
+        lines += [
+            f"{title}: {change_words.breakdown_sentence(one)}.",
+            *change_words.change_lines(one),
+            *change_words.breakdown_lines(one),
+        ]
         if one.whole is not None:
-            tables.append(_parts(title, one))
-    context = {"about": BREAKDOWN_RULE, "tables": tables, "left_out": 0, "lines": lines}
-    return [Section("where", "Where the difference comes from", "breakdown", context)]
-
-
-def _parts(title: str, one: Breakdown) -> Table:
-    columns = [Column(name.capitalize(), numeric=0 < place < 6) for place, name in enumerate(BREAKDOWN_COLUMNS)]
-    whole = [] if one.whole is None else [one.whole]
-    return Table(title, columns, [[Cell(text) for text in part_row(part)] for part in (*whole, *one.parts)])
-
-
-def _number(comparisons: Sequence[Comparison]) -> str:
-    return "The comparison" if len(comparisons) == 1 else f"{len(comparisons)} comparisons"
-
-
-def _drifts(comparisons: Sequence[Comparison], names: Sequence[str]) -> list[str]:
-    return [f"{one.subject}: {drift_words(one.comparison)}." for one in drawn_pairs(comparisons, names)]
+            first, *numbers, last = map(str.capitalize, change_words.BREAKDOWN_COLUMNS)
+            tables.append(
+                Table.of(title, [first, *right(*numbers), last], map(change_words.part_row, (one.whole, *one.parts)))
+            )
+    context = {"about": change_words.BREAKDOWN_RULE, "tables": tables, "lines": lines}
+    return [Section("where", "Where the difference comes from", "breakdown", context)] if found else []
 
 
 def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
@@ -143,29 +105,29 @@ def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
     followed = [pair for pair in pairs if pair[1].intended and pair[1].follows_from]
     return {
         "headline": fairness_headline(compared),
-        "unintended": _differences("Unintended differences", unintended, several, tone="alarm") if unintended else None,
-        "asked": _differences("Intended: what the comparison is about", asked, several) if asked else None,
-        "followed": _differences("Consequences of the intended differences", followed, several) if followed else None,
+        "unintended": _differences("Unintended differences", unintended, several, tone="alarm"),
+        "asked": _differences("Intended: what the comparison is about", asked, several),
+        "followed": _differences("Consequences of the intended differences", followed, several),
         "design": design_lines(compared),
     }
 
 
-def _differences(caption: str, pairs: Sequence[tuple[Compared, Difference]], several: bool, tone: str = "") -> Table:
-    """One row per difference; the headings name the sides if there are only two."""
-    columns = headings("What", "Baseline", "Candidate")
-    if several:
-        columns.append(Column("Comparison"))
-    else:
-        columns[1:] = headings(f"Baseline: {pairs[0][0].baseline}", f"Candidate: {pairs[0][0].candidate}")
+def _differences(
+    caption: str, pairs: Sequence[tuple[Compared, Difference]], several: bool, tone: str = ""
+) -> Table | None:
+    """One row per difference; the headings name the sides if there are only two. None without differences."""
+    if not pairs:
+        return None
     follows = any(difference.follows_from for _, difference in pairs)
-    columns += [Column("Follows from")] if follows else []
-    rows = []
+    sides = ["Baseline", "Candidate", "Comparison"]
+    if not several:
+        sides = [f"Baseline: {pairs[0][0].baseline}", f"Candidate: {pairs[0][0].candidate}"]
+    rows: list[Cells] = []
     for one, difference in pairs:
         cells = [Cell(difference.what, tone=tone), _side(difference.baseline), _side(difference.candidate)]
-        cells += [Cell(one.candidate)] if several else []
-        cells += [Cell(difference.follows_from)] if follows else []
-        rows.append(cells)
-    return Table(caption, columns, rows)
+        more = [one.candidate] * several + [difference.follows_from] * follows
+        rows.append([*cells, *more])
+    return Table.of(caption, ["What", *sides, *["Follows from"] * follows], rows)
 
 
 def _side(text: str | None) -> Cell:
@@ -190,11 +152,17 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
         (reach,) = reaches_of([result])
         makers: tuple[Callable[[ScalingResult, str], Chart | None], ...] = (scaling_chart, efficiency_chart, fit_chart)
         drawn = [maker(result, own) for maker in makers] if number <= _MOST_SCALING_CHARTS else []
+        lines = [
+            scaling_words.scaling_design(result),
+            scaling_words.crossing_words(result),
+            *(scaling_words.fit_words(result, fit) for fit in result.fits),
+        ]
+        lines += [scaling_words.no_fit_words(result), result.note if result.fits else ""]
         parts.append(
             {
                 "subject": f"{result.benchmark} {result.figure}",
                 "headline": reach_sentence(reach) if len(results) > 1 else "",
-                "lines": said_once([scaling_design(result), *_scaling_lines(result)], said),
+                "lines": said_once(lines, said),
                 "charts": [chart for chart in drawn if chart is not None],
                 "table": scaling_table(result),
             }
@@ -202,19 +170,14 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
     return [Section("scaling", "Scaling", "scaling", {"parts": parts})]
 
 
-def _scaling_lines(result: ScalingResult) -> list[str]:
-    lines = [crossing_words(result), *(fit_words(result, fit) for fit in result.fits), no_fit_words(result)]
-    return [*lines, result.note if result.fits else ""]
-
-
 def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
     """One section for all sweeps: the winner, its lead, all contenders."""
     said: set[str] = set()
     parts = [
         {
-            "subject": best_of_figure(result),
-            "headline": best_of_headline(result) if len(results) > 1 else "",
-            "lines": said_once(best_of_lines(result), said),
+            "subject": best_of_words.best_of_figure(result),
+            "headline": best_of_words.best_of_headline(result) if len(results) > 1 else "",
+            "lines": said_once(best_of_words.best_of_lines(result), said),
             "table": _contenders(result),
         }
         for result in results
@@ -223,29 +186,21 @@ def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
 
 
 def _contenders(result: BestOfResult) -> Table:
-    names = ["Place", "Contender", "Median", "95 % interval", "vs. leader", "Repeats", "Remark"]
-    numeric = {"Place", "Median", "95 % interval", "vs. leader", "Repeats"}
-    columns = [Column(name, numeric=name in numeric) for name in names]
     best = next((one.median for one in result.contenders if one.median is not None), None)
-    rows = []
+    rows: list[Cells] = []
     for place, one in enumerate(result.contenders):
-        name = Cell(contender_name(one, result.over))
+        name, repeats = best_of_words.contender_name(one, result.over), Cell.number(one.n_repeats)
         if one.median is None:
-            blank = [Cell(NO_VALUE)] * 3
             reason = Cell(one.reason or "no reason given", tone="remark-cell")
-            rows.append([Cell(NO_VALUE), name, *blank, Cell(str(one.n_repeats), one.n_repeats), reason])
+            rows.append([NO_VALUE, name, *[NO_VALUE] * 3, repeats, reason])
             continue
         share = one.median / best if best else None
-        remark = place_words(result, place)
+        median = Cell(f"{show(one.median, result.unit, 4)} {arrow(result.better)}", one.median)
+        lead = Cell(NO_VALUE if share is None else f"{share:.3f}", share)
+        interval = best_of_words.contender_interval(result, one)
         rows.append(
-            [
-                Cell(str(place + 1), place + 1),
-                name,
-                Cell(f"{show(one.median, result.unit, 4)} {arrow(result.better)}", one.median),
-                Cell(contender_interval(result, one)),
-                Cell(NO_VALUE if share is None else f"{share:.3f}", share),
-                Cell(str(one.n_repeats), one.n_repeats),
-                Cell(remark),
-            ]
+            [Cell.number(place + 1), name, median, interval, lead, repeats, best_of_words.place_words(result, place)]
         )
-    return Table("All contenders, best first", columns, rows)
+    numbers = right("Median", "95 % interval", "vs. leader", "Repeats")
+    columns = headings(*right("Place"), "Contender", *numbers, "Remark")
+    return Table.of("All contenders, best first", columns, rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -10,6 +9,7 @@ from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, label
 from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing, varying
@@ -21,10 +21,10 @@ from seatrial.report.studies.effect import (
     margin_edges,
     margin_words,
     signed_words,
+    size_of,
     verdict_word,
     word_of,
 )
-from seatrial.report.units import count, label
 from seatrial.stats.interval import LEAST_SESSIONS
 from seatrial.stats.ratio import verdict as verdict_of
 
@@ -65,7 +65,7 @@ def statements(compared: Sequence[Compared]) -> list[Statement]:
     largest: dict[Hashable, float] = {}
     for each in made:
         key = (each.comparison.verdict, curve_of(each.comparison))
-        largest[key] = max(_size(each.comparison), largest.get(key, 0.0))
+        largest[key] = max(size_of(each.comparison), largest.get(key, 0.0))
     return sorted(
         made,
         key=lambda each: (
@@ -122,19 +122,23 @@ def headline(compared: Sequence[Compared]) -> str:
 
 def verdict_sentence(comparison: Comparison) -> str:
     """The verdict with its interval, without a full stop: "B is 16 % higher [14, 18] than A"."""
+    is_decided = comparison.verdict is not Verdict.AMBIGUOUS
+    apart = "" if is_decided or not is_apart(comparison) else _apart_words(comparison)
+    text = sentence_of(comparison, effect_words(comparison), apart)
+    if is_decided:
+        return f"{text}{_contradiction(comparison)}"
+    return text if apart or _is_open(comparison) else f"{text}{_reach(comparison)}"
+
+
+def sentence_of(comparison: Comparison, change: str, apart: str) -> str:
+    """The verdict, the change and the two sides; `apart` is why sides that were measured apart have none, else ""."""
     base, candidate = short(comparison.baseline.name), short(comparison.candidate.name)
-    effect = effect_words(comparison)
     match comparison.verdict:
         case Verdict.FASTER | Verdict.SLOWER:
-            return f"{candidate} is {effect} than {base}{_contradiction(comparison)}"
+            return f"{candidate} is {change} than {base}"
         case Verdict.SAME | Verdict.EQUIVALENT:
-            alike = alike_words(comparison.verdict, comparison.margin)
-            return f"{candidate} and {base} are {alike}: {effect}{_contradiction(comparison)}"
-    if is_apart(comparison):
-        return f"no verdict on {candidate} against {base}: {_apart_words(comparison)}"
-    if _is_open(comparison):
-        return f"{candidate} against {base}: {effect}"
-    return f"{candidate} against {base}: {effect}{_reach(comparison)}"
+            return f"{candidate} and {base} are {alike_words(comparison.verdict, comparison.margin)}: {change}"
+    return f"no verdict on {candidate} against {base}: {apart}" if apart else f"{candidate} against {base}: {change}"
 
 
 def more_repeats(comparison: Comparison) -> str:
@@ -195,16 +199,13 @@ def subjects(compared: Sequence[Compared], *, with_sides: bool = True) -> list[s
     names = []
     for one in comparisons:
         words = [one.benchmark] if several["benchmark"] else []
-        words += [one.figure, *_settings(one, distinct[one.benchmark])]
+        words.append(one.figure)
+        words += [label(name, one.parameters[name]) for name in distinct[one.benchmark] if name in one.parameters]
         if with_sides and (several["candidate"] or several["baseline"]):
             against = f" against {one.baseline.name}" if several["baseline"] else ""
             words.append(f"{one.candidate.name}{against}")
         names.append(" · ".join(words))
     return names
-
-
-def _settings(one: Comparison, names: Sequence[str]) -> list[str]:
-    return [label(name, one.parameters[name]) for name in names if name in one.parameters]
 
 
 def shared(everything: Sequence[Mapping[str, Value]]) -> dict[str, Value]:
@@ -239,11 +240,6 @@ def _is_open(comparison: Comparison) -> bool:
     return effect is None or effect.family is None
 
 
-def _size(comparison: Comparison) -> float:
-    effect = effect_of(comparison)
-    return abs(math.log(effect.advantage)) if effect is not None else 0.0
-
-
 def _reach(comparison: Comparison) -> str:
     """The verdicts that the interval allows."""
     effect = effect_of(comparison)
@@ -251,13 +247,10 @@ def _reach(comparison: Comparison) -> str:
         return ""
     low, high = margin_edges(comparison.margin)
     faster, slower = ("faster", "slower") if is_speed(comparison.unit) else ("better", "worse")
-    may_be = [slower] if effect.family[0] < low else []
-    may_be += (
-        ["equivalent" if comparison.asks_equivalence else "the same"]
-        if effect.family[1] > low and effect.family[0] < high
-        else []
-    )
-    may_be += [faster] if effect.family[1] > high else []
+    least, most = effect.family
+    alike = "equivalent" if comparison.asks_equivalence else "the same"
+    allowed = {slower: least < low, alike: most > low and least < high, faster: most > high}
+    may_be = [word for word, is_allowed in allowed.items() if is_allowed]
     return f", consistent with {' or '.join(may_be)}" if len(may_be) > 1 else ""
 
 

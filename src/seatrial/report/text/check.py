@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from seatrial.analysis.rank_layout import Binding, Layout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.machine.finding import Finding, Severity
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
-from seatrial.report.units import count, cpu_list
+from seatrial.model.spelling import count, cpu_list
+from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean, joined
+from seatrial.report.trial_verdict import findings_counted
 
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
 _TONES: dict[Severity, Tone] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "near"}
@@ -31,32 +32,27 @@ def check_text(
     """
     ordered = [finding for severity, _ in _GROUPS for finding in findings if finding.severity is severity]
     if detail is Detail.BRIEF:
-        return "\n".join([_summary(findings, style), *(_brief(one, style) for one in ordered if _is_problem(one))])
-    blocks = [_summary(findings, style)]
-    blocks += [finding_text(finding, style, detail) for finding in ordered]
-    blocks += [_bindings(bindings, style), _layout(layout, style) if layout is not None else ""]
-    return "\n\n".join(block for block in blocks if block)
+        problems = [one for one in ordered if one.severity is not Severity.INFO]
+        return "\n".join([_summary(findings, style), *(_brief(one, style) for one in problems)])
+    blocks = [_summary(findings, style), *(finding_text(finding, style, detail) for finding in ordered)]
+    return joined([*blocks, _bindings(bindings, style), _layout(layout, style) if layout is not None else ""])
 
 
 def _summary(findings: Sequence[Finding], style: Style) -> str:
-    numbers = [(word, sum(f.severity is severity for f in findings)) for severity, word in _GROUPS]
-    counted = [count(number, word) for word, number in numbers if number]
-    return style.paint(", ".join(counted) or "no findings", "heading")
+    return style.paint(findings_counted(findings) or "no findings", "heading")
 
 
-def _is_problem(finding: Finding) -> bool:
-    return finding.severity is not Severity.INFO
+def _word(finding: Finding, style: Style) -> str:
+    return style.paint(dict(_GROUPS)[finding.severity], _TONES[finding.severity])
 
 
 def _brief(finding: Finding, style: Style) -> str:
-    word = style.paint(dict(_GROUPS)[finding.severity], _TONES[finding.severity])
-    return f"{word} {clean(finding.rule)}: {clean(' '.join(finding.observation.split()))}"
+    return f"{_word(finding, style)} {clean(finding.rule)}: {clean(' '.join(finding.observation.split()))}"
 
 
 def finding_text(finding: Finding, style: Style = PLAIN, detail: Detail = Detail.USUAL) -> str:
     """One finding: what was observed, what it means, what to do, and its evidence (in full, or the first lines)."""
-    word = style.paint(dict(_GROUPS)[finding.severity], _TONES[finding.severity])
-    head = f"{word} {style.paint(clean(finding.rule), 'heading')}"
+    head = f"{_word(finding, style)} {style.paint(clean(finding.rule), 'heading')}"
     lines = [head, *_wrapped(style, finding.observation, "  ")]
     lines += _wrapped(style, finding.diagnosis, "  means:    ")
     lines += _wrapped(style, finding.remedy, "  do:       ")
@@ -93,16 +89,10 @@ def _grouped(bindings: Sequence[Binding]) -> list[tuple[list[str], Binding]]:
 
 def _layout(layout: Layout, style: Style) -> str:
     rows = [("rank", "GPU", "adapter", "NUMA", "CPUs")]
-    rows += [
-        (
-            str(place.rank),
-            clean(place.gpu or "-"),
-            clean(place.adapter or "-"),
-            "-" if place.numa is None else str(place.numa),
-            cpu_list(place.cpus),
-        )
-        for place in layout.places
-    ]
+    for place in layout.places:
+        numa = "-" if place.numa is None else str(place.numa)
+        devices = (clean(place.gpu or "-"), clean(place.adapter or "-"))
+        rows.append((str(place.rank), *devices, numa, cpu_list(place.cpus)))
     lines = [style.paint(f"Layout of {count(len(layout.places), 'rank')}", "heading")]
     lines += [*_wrapped(style, f"{layout.how}.", "  "), style.table(rows, has_head=True)]
     for name, command in (("Open MPI", layout.mpirun), ("Slurm", layout.srun), ("MPICH", layout.mpich)):

@@ -6,51 +6,22 @@ from collections.abc import Sequence
 
 from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.results.figure_result import ScreenResult
+from seatrial.model.spelling import arrow, settings, show, show_alike, show_range
 from seatrial.model.study.answer import Answer
 from seatrial.model.study.comparison import Breakdown, Comparison, Difference, Verdict
 from seatrial.model.study.result import BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
+from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import answer_line
 from seatrial.report.studies.article import outcome_counts
-from seatrial.report.studies.best_of_words import (
-    OUTLIER_COLUMNS,
-    best_of_figure,
-    best_of_lines,
-    contender_interval,
-    contender_name,
-    outlier_headline,
-    outlier_lines,
-    outlier_row,
-    place_words,
-)
-from seatrial.report.studies.change_words import (
-    BREAKDOWN_COLUMNS,
-    breakdown_lines,
-    breakdown_sentence,
-    breakdown_title,
-    breakdowns_of,
-    change_lines,
-    part_row,
-)
 from seatrial.report.studies.container_section import alike_line, cost_lines, fact_rows, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
 from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
 from seatrial.report.studies.experiments import published_lines
-from seatrial.report.studies.scaling_words import (
-    crossing_words,
-    efficiency_words,
-    fit_words,
-    no_fit_words,
-    scaling_design,
-    winning_parameters,
-    workers,
-)
 from seatrial.report.studies.verdicts import Statement, headline, in_order_of_sizes
-from seatrial.report.text.results import few, not_run, parameters_text, results_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
-from seatrial.report.units import arrow, show, show_alike, show_range
+from seatrial.report.text.results import few, not_run, results_text
+from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, joined, plain, sentences, side_text
 
-_LONGEST_VALUE = 60
 _MOST_INTENDED = 12
 _TONES: dict[Verdict, Tone] = {Verdict.SLOWER: "error", Verdict.FASTER: "direct", Verdict.AMBIGUOUS: "warning"}
 
@@ -72,15 +43,15 @@ def compare_text(
     is_brief = detail is Detail.BRIEF
     blocks = [] if is_brief else _compared(compared, style, detail)
     if screen is not None:
-        blocks.append(_title(outlier_headline(screen), style) if is_brief else _outliers(screen, style))
+        blocks.append(_title(best_of_words.outlier_headline(screen), style) if is_brief else _outliers(screen, style))
     if compared:
         blocks.append(_answer(answer or answer_of_comparisons(compared), style))
-    return "\n\n".join(block for block in blocks if block) or "nothing to compare"
+    return joined(blocks) or "nothing to compare"
 
 
 def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
     """The result of a study: its question, the comparisons, the experiments without a result, and the answer."""
-    blocks = [f"{_title(result.study.name, style)}: {_plain(result.study.question)}"]
+    blocks = [f"{_title(result.study.name, style)}: {plain(result.study.question)}"]
     blocks += _compared(result.compared, style)
     said: set[str] = set()
     blocks += [_scaling(one, style, said) for one in result.scaling]
@@ -90,14 +61,18 @@ def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
     else:
         blocks.append(_without_figures(result, style))
     published = published_lines(result.study)
-    blocks.append("\n".join(line for lead, text in published for line in _wrapped(style, _plain(text), lead)))
+    blocks.append("\n".join(line for lead, text in published for line in sentences([text], style, lead)))
     blocks.append(_answer(answer_of_study(result), style))
-    return "\n\n".join(block for block in blocks if block)
+    return joined(blocks)
 
 
 def _answer(answer: Answer, style: Style) -> str:
     """The answer, as the last line: a reader of a terminal sees the end first."""
-    return "\n".join(style.paint(line, "heading") for line in _wrapped(style, _plain(answer_line(answer)), "answer: "))
+    return "\n".join(style.paint(line, "heading") for line in sentences([answer_line(answer)], style, "answer: "))
+
+
+def _title(text: str, style: Style) -> str:
+    return style.paint(plain(text), "heading")
 
 
 def _compared(compared: Sequence[Compared], style: Style, detail: Detail = Detail.USUAL) -> list[str]:
@@ -105,42 +80,30 @@ def _compared(compared: Sequence[Compared], style: Style, detail: Detail = Detai
         return []
     title = _title(headline(compared), style)
     where = [_containers(one, style) for one in compared if one.containers is not None]
-    where += [_breakdown(one, style) for one in breakdowns_of(compared)]
-    left_out = _left_out(compared, style)
+    where += [_breakdown(one, style) for one in change_words.breakdowns_of(compared)]
+    lost = dict.fromkeys(f"not compared: {text}" for one in compared for text in one.lost)
+    left_out = "\n".join(sentences(lost, style, ""))
     is_empty = not any(one.comparisons for one in compared)
     if is_empty and not where and (left_out or not any(one.differences for one in compared)):
         return [title, left_out]
     differences = _fairness(compared, style, detail)
-    return [title, left_out, differences, _verdicts(compared, style), *where, _design(compared, style)]
-
-
-def _left_out(compared: Sequence[Compared], style: Style) -> str:
-    """What was not compared, and why."""
-    texts = dict.fromkeys(text for one in compared for text in one.lost)
-    return "\n".join(line for text in texts for line in _wrapped(style, _plain(f"not compared: {text}"), ""))
+    aspects = [(f"{one.name.lower()}: ".ljust(9), one.text) for one in design_lines(compared)]
+    design = "\n".join(line for lead, text in aspects for line in sentences([text], style, lead))
+    return [title, left_out, differences, _verdicts(compared, style), *where, design]
 
 
 def _without_figures(result: StudyResult, style: Style) -> str:
     """The experiments without figures, and why."""
-    lines = [outcome_counts(result.results)] if result.results else []
     shared = {reason: alike for reason, alike in not_run(result.results).items() if len(alike) > 1}
+    texts = []
     for (state, reason), alike in shared.items():
         names = few(one.experiment.benchmark for one in alike)
-        lines += _wrapped(style, f"{state}: {len(alike)} experiments of {_plain(names)}: {_plain(reason)}", "  ")
+        texts.append(f"{state}: {len(alike)} experiments of {names}: {reason}")
     for one in result.results:
         if not one.shown and (one.outcome.state, one.outcome.reason) not in shared:
-            named = _plain(f"{one.experiment.benchmark} {parameters_text(one.experiment.parameters)}".rstrip())
-            lines += _wrapped(style, f"{one.outcome.state}: {named}: {_plain(one.outcome.reason)}", "  ")
-    return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    """Text without control characters; our own no-break spaces become blanks."""
-    return clean(text.replace("\N{NO-BREAK SPACE}", " "))
-
-
-def _title(text: str, style: Style) -> str:
-    return style.paint(_plain(text), "heading")
+            named = f"{one.experiment.benchmark} {settings(one.experiment.parameters)}".rstrip()
+            texts.append(f"{one.outcome.state}: {named}: {one.outcome.reason}")
+    return "\n".join([*([outcome_counts(result.results)] if result.results else []), *sentences(texts, style)])
 
 
 def _fairness(compared: Sequence[Compared], style: Style, detail: Detail) -> str:
@@ -161,17 +124,9 @@ def _fairness(compared: Sequence[Compared], style: Style, detail: Detail) -> str
 
 
 def _difference(compared: Compared, one: Difference, several: bool) -> list[str]:
-    cells = [_plain(one.what), _value(one.baseline), "->", _value(one.candidate)]
-    if several:
-        cells.insert(0, f"{_value(compared.candidate)}:")
-    return [*cells, f"(follows from {_plain(one.follows_from)})"] if one.follows_from else cells
-
-
-def _value(text: str | None) -> str:
-    if text is None:
-        return "missing"
-    plain = _plain(text)
-    return plain if len(plain) <= _LONGEST_VALUE else f"{plain[: _LONGEST_VALUE - 3]}..."
+    of = [f"{side_text(compared.candidate)}:"] * several
+    cells = [*of, plain(one.what), side_text(one.baseline), "->", side_text(one.candidate)]
+    return [*cells, f"(follows from {plain(one.follows_from)})"] if one.follows_from else cells
 
 
 def _verdicts(compared: Sequence[Compared], style: Style) -> str:
@@ -187,18 +142,16 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
 
 
 def _statement(one: Statement, style: Style) -> list[str]:
-    lines = style.wrapped(f"{_plain(one.subject)}: {_plain(one.sentence)}", f"{one.word} ", "  ")
+    lines = style.wrapped(f"{plain(one.subject)}: {plain(one.sentence)}", f"{one.word} ", "  ")
     word = style.paint(one.word, _TONES.get(one.comparison.verdict, "near"))
     lines[0] = word + lines[0][len(one.word) :]
-    for text in (one.hint, one.note):
-        lines += _wrapped(style, _plain(text), "  ") if text else []
-    return lines
+    return lines + sentences((one.hint, one.note), style)
 
 
 def _row(one: Comparison, subject: str, style: Style, is_asked: bool) -> list[str]:
     baseline, candidate = show_alike((one.baseline.median, one.candidate.median), one.unit, 4)
     return [
-        f"{_plain(subject)} {arrow(one.better)}",
+        f"{plain(subject)} {arrow(one.better)}",
         baseline,
         candidate,
         ratio_words(one.ratio, one.ci95),
@@ -215,96 +168,80 @@ def _containers(one: Compared, style: Style) -> str:
     if one.containers is None:
         return ""
     lines = [_title(f"What the container changes: {one.candidate} against {one.baseline}", style)]
-    rows = [[name, _value(first), "->", _value(second)] for name, first, second in fact_rows(one.containers)]
+    rows = [[name, side_text(first), "->", side_text(second)] for name, first, second in fact_rows(one.containers)]
     if rows:
-        lines.append(style.table([[_plain(cell) for cell in row] for row in rows]))
-    for text in (alike_line(one.containers), *cost_lines(one)):
-        lines += _wrapped(style, _plain(text), "  ") if text else []
-    return "\n".join(lines)
+        lines.append(style.table([[plain(cell) for cell in row] for row in rows]))
+    return "\n".join([*lines, *sentences((alike_line(one.containers), *cost_lines(one)), style)])
 
 
 def _breakdown(one: Breakdown, style: Style) -> str:
     """Where the difference comes from: the sentence, then the parts."""
-    lines = [_title(f"Where the difference comes from: {breakdown_title(one)}", style)]
-    for text in (f"{breakdown_sentence(one)}.", *change_lines(one)):
-        lines += _wrapped(style, _plain(text), "  ")
+    lines = [_title(f"Where the difference comes from: {change_words.breakdown_title(one)}", style)]
+    lines += sentences((f"{change_words.breakdown_sentence(one)}.", *change_words.change_lines(one)), style)
     if one.whole is not None:
-        rows = [list(BREAKDOWN_COLUMNS), *(part_row(part) for part in (one.whole, *one.parts))]
-        lines.append(style.table([[_plain(cell) for cell in row] for row in rows], has_head=True))
-    for text in breakdown_lines(one):
-        lines += _wrapped(style, _plain(text), "  ")
-    return "\n".join(lines)
-
-
-def _design(compared: Sequence[Compared], style: Style) -> str:
-    lines: list[str] = []
-    for line in design_lines(compared):
-        lines += _wrapped(style, _plain(line.text), f"{line.name.lower()}: ".ljust(9))
-    return "\n".join(lines)
+        rows = [
+            list(change_words.BREAKDOWN_COLUMNS),
+            *(change_words.part_row(part) for part in (one.whole, *one.parts)),
+        ]
+        lines.append(style.table([[plain(cell) for cell in row] for row in rows], has_head=True))
+    return "\n".join([*lines, *sentences(change_words.breakdown_lines(one), style)])
 
 
 def _scaling(result: ScalingResult, style: Style, said: set[str]) -> str:
     subject = f"{result.benchmark} {result.figure} over {result.along} ({result.kind} scaling)"
-    lines = [_title(subject, style)]
-    winners = winning_parameters(result)
+    winners = scaling_words.winning_parameters(result)
     rows = [[result.along, "median", "95 % interval", "speedup", "efficiency", ""]]
     rows += [
         _point(result, point, winners.get(point.workers, ""))
         for point in sorted(result.points, key=lambda p: p.workers)
     ]
-    lines.append(style.table(rows, has_head=True))
-    texts = [scaling_design(result), crossing_words(result), *(fit_words(result, fit) for fit in result.fits)]
     lost = [
-        f"no result at {workers(result, point.workers)}: {point.reason or 'no reason given'}"
+        f"no result at {scaling_words.workers(result, point.workers)}: {point.reason or 'no reason given'}"
         for point in result.points
         if point.value is None
     ]
-    for text in (*lost, *said_once((*texts, no_fit_words(result)), said)):
-        lines += _wrapped(style, _plain(text), "  ")
-    return "\n".join(lines)
+    texts = [
+        scaling_words.scaling_design(result),
+        scaling_words.crossing_words(result),
+        *(scaling_words.fit_words(result, fit) for fit in result.fits),
+    ]
+    shown = (*lost, *said_once((*texts, scaling_words.no_fit_words(result)), said))
+    return "\n".join([_title(subject, style), style.table(rows, has_head=True), *sentences(shown, style)])
 
 
 def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]:
     if point.value is None:
-        return [workers(result, point.workers), "no result"]
+        return [scaling_words.workers(result, point.workers), "no result"]
     return [
-        workers(result, point.workers),
+        scaling_words.workers(result, point.workers),
         f"{show(point.value, result.unit, 4)} {arrow(result.better)}",
         show_range(*point.ci95, result.unit, beside=point.value) if point.ci95 is not None else "no interval",
         "" if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95),
-        efficiency_words(result, point),
-        _plain(winner),
+        scaling_words.efficiency_words(result, point),
+        plain(winner),
     ]
 
 
 def _best_of(result: BestOfResult, style: Style, said: set[str]) -> str:
-    lines = [_title(best_of_figure(result), style)]
     rows = []
-    for place, contender in enumerate(result.contenders):
-        name = _plain(contender_name(contender, result.over))
-        if contender.median is None:
-            rows.append(["-", name, f"no result: {_plain(contender.reason or 'no reason given')}"])
+    for place, one in enumerate(result.contenders):
+        name = plain(best_of_words.contender_name(one, result.over))
+        if one.median is None:
+            rows.append(["-", name, f"no result: {plain(one.reason or 'no reason given')}"])
             continue
-        relation = place_words(result, place)
-        value = f"{show(contender.median, result.unit, 4)} {arrow(result.better)}"
-        rows.append(
-            [str(place + 1), name, value, contender_interval(result, contender), f"n={contender.n_repeats}", relation]
-        )
-    lines.append(style.table(rows))
-    for text in said_once(best_of_lines(result), said):
-        lines += _wrapped(style, _plain(text), "  ")
-    return "\n".join(lines)
+        value = f"{show(one.median, result.unit, 4)} {arrow(result.better)}"
+        interval, repeats = best_of_words.contender_interval(result, one), f"n={one.n_repeats}"
+        rows.append([str(place + 1), name, value, interval, repeats, best_of_words.place_words(result, place)])
+    texts = sentences(said_once(best_of_words.best_of_lines(result), said), style)
+    return "\n".join([_title(best_of_words.best_of_figure(result), style), style.table(rows), *texts])
 
 
 def _outliers(screen: ScreenResult, style: Style) -> str:
-    lines = [_title(outlier_headline(screen), style)]
+    lines = [_title(best_of_words.outlier_headline(screen), style)]
     if screen.outliers:
-        rows = [list(OUTLIER_COLUMNS), *([_plain(cell) for cell in outlier_row(one)] for one in screen.outliers)]
+        rows = [
+            list(best_of_words.OUTLIER_COLUMNS),
+            *([plain(cell) for cell in best_of_words.outlier_row(one)] for one in screen.outliers),
+        ]
         lines.append(style.table(rows, has_head=True))
-    for text in outlier_lines(screen):
-        lines += _wrapped(style, _plain(text), "  ")
-    return "\n".join(lines)
-
-
-def _wrapped(style: Style, text: str, lead: str) -> list[str]:
-    return style.wrapped(text, lead) or [lead.rstrip()]
+    return "\n".join([*lines, *sentences(best_of_words.outlier_lines(screen), style)])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from seatrial.model.machine.fabric import AdapterKind, Fabric, LinkEnd, Oversubscription
 from seatrial.model.machine.host_list import by_number, fold_hosts, host_spans
+from seatrial.model.spelling import count, few_names, show
 from seatrial.report.text.check import finding_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, clean
-from seatrial.report.units import count, few_names, show
+from seatrial.report.text.terminal import PLAIN, Detail, Style, block, clean, joined, sentences
 
 _MOST_LEAVES = 40
 """Leaves with their nodes; `--verbose` and the JSON have all."""
@@ -28,29 +28,33 @@ def fabric_text(fabric: Fabric, style: Style = PLAIN, detail: Detail = Detail.US
     if detail is Detail.BRIEF:
         return _header(fabric, style)
     most_leaves = len(fabric.nodes_of_switch) if detail is Detail.FULL else _MOST_LEAVES
-    blocks = [
-        _header(fabric, style),
-        _block("Levels", _levels(fabric, style), style),
-        _block("Oversubscription (links below a level over links above it)", _ratios(fabric, style), style),
-        _block("Links", _links(fabric, style), style),
-        _block("Ports down", _ports_down(fabric, style), style),
-        *(finding_text(finding, style, detail) for finding in fabric.findings),
-        _block("Nodes of each leaf", _leaves(fabric, most_leaves, style), style),
-        _block("Could not be read", _sentences(fabric.unread, style), style),
-    ]
-    return "\n\n".join(block for block in blocks if block)
+    ratios = [(f"level {each.level}", *_ratio(fabric, each)) for each in fabric.oversubscription]
+    return joined(
+        [
+            _header(fabric, style),
+            block("Levels", _levels(fabric, style), style),
+            block("Oversubscription (links below a level over links above it)", _rows(ratios, style), style),
+            block("Links", _links(fabric, style), style),
+            block("Ports down", _ports_down(fabric, style), style),
+            *(finding_text(finding, style, detail) for finding in fabric.findings),
+            block("Nodes of each leaf", _leaves(fabric, most_leaves, style), style),
+            block("Could not be read", sentences(fabric.unread, style), style),
+        ]
+    )
+
+
+def counts_of(fabric: Fabric) -> str:
+    """How many switches, levels, nodes and links it has."""
+    numbers = (fabric.switches, fabric.levels, fabric.nodes, fabric.links)
+    switches, *others = map(len, numbers)
+    named = zip(others, ("level", "node", "link"), strict=True)
+    return ", ".join([count(switches, "switch", "switches"), *(count(number, noun) for number, noun in named)])
 
 
 def _header(fabric: Fabric, style: Style) -> str:
-    what = [
-        count(len(fabric.switches), "switch", "switches"),
-        count(len(fabric.levels), "level"),
-        count(len(fabric.nodes), "node"),
-        count(len(fabric.links), "link"),
-    ]
     made = f", made {clean(fabric.facts['made'])}" if "made" in fabric.facts else ""
     source = clean(", ".join(fabric.sources))
-    return f"{style.paint(f'Fabric ({source})', 'heading')}: {', '.join(what)}{made}"
+    return f"{style.paint(f'Fabric ({source})', 'heading')}: {counts_of(fabric)}{made}"
 
 
 def _levels(fabric: Fabric, style: Style) -> list[str]:
@@ -76,10 +80,6 @@ def _short(names: list[str]) -> str:
     if len(text) <= _LONGEST_NAMES:
         return text
     return f"{clean(min(names, key=by_number))} .. {clean(max(names, key=by_number))}"
-
-
-def _ratios(fabric: Fabric, style: Style) -> list[str]:
-    return _rows([(f"level {each.level}", *_ratio(fabric, each)) for each in fabric.oversubscription], style)
 
 
 def _ratio(fabric: Fabric, each: Oversubscription) -> tuple[str, str]:
@@ -115,7 +115,7 @@ def _ports_down(fabric: Fabric, style: Style) -> list[str]:
     on = Counter(port.device for port in fabric.ports_down)
     lines = [", ".join(f"{number} {clean(state)}" for state, number in states.most_common())] if states else []
     most = few_names([f"{clean(fabric.name(device))} {number}" for device, number in on.most_common()], _MOST_NAMES)
-    return _sentences([*lines, f"by device: {most}"] if lines else [], style)
+    return sentences([*lines, f"by device: {most}"] if lines else [], style)
 
 
 def _leaves(fabric: Fabric, most: int, style: Style) -> list[str]:
@@ -133,11 +133,3 @@ def _leaves(fabric: Fabric, most: int, style: Style) -> list[str]:
 
 def _rows(rows: Sequence[tuple[str, ...]], style: Style) -> list[str]:
     return style.table([[clean(cell) for cell in row] for row in rows]).splitlines() if rows else []
-
-
-def _sentences(sentences: list[str] | tuple[str, ...], style: Style) -> list[str]:
-    return [line for sentence in sentences for line in style.wrapped(clean(sentence), "  ")]
-
-
-def _block(title: str, lines: list[str], style: Style) -> str:
-    return "\n".join([style.paint(title, "heading"), *lines]) if lines else ""

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from seatrial.model.results.history import Change, FigureHistory
+from seatrial.model.spelling import arrow, count, settings, show
 from seatrial.model.study.screen import Screen
-from seatrial.report.histories import (
-    FALSE_ALARMS,
-    NOT_TESTED,
-    NOTHING_ELSE,
-    change_words,
-    day,
-    no_change_words,
-    span_words,
-)
-from seatrial.report.screen.words import (
-    about,
-    also,
-    by_how_much,
-    classes_sentence,
-    counter_sentence,
-    fact_sentence,
-    figure_name,
-    grouped,
-    headline,
-    named,
-    not_seen_again_sentence,
-)
-from seatrial.report.text.terminal import PLAIN, Detail, Style, clean
-from seatrial.report.units import arrow, count, settings, show
+from seatrial.report import histories
+from seatrial.report.screen import words as screen_words
+from seatrial.report.text.terminal import PLAIN, Detail, Style, clean, plain, sentences, side_text
 
 _MOST_DIFFERENCES = 12
 
@@ -38,56 +18,52 @@ def history_text(found: Sequence[FigureHistory], style: Style, detail: Detail = 
     """Each series with its first and last value, then its changes; in brief, a line for each change, or that there is
     none; in full, also every session and every difference."""
     if detail is Detail.BRIEF:
-        return "\n".join(line for one in found for line in _brief(one))
+        return "\n".join(f"{_name(one)}: {text}" for one in found for text in _changes(one))
     blocks = ["\n".join(_series(one, style, detail)) for one in found]
-    return "\n\n".join([*blocks, FALSE_ALARMS])
+    return "\n\n".join([*blocks, histories.FALSE_ALARMS])
 
 
 def _name(one: FigureHistory) -> str:
     return clean(f"{one.benchmark} {one.figure} {arrow(one.better)} {settings(one.parameters)} on {one.host}")
 
 
-def _brief(one: FigureHistory) -> Iterator[str]:
-    for words in [change_words(change, one) for change in one.changes] or [no_change_words(one)]:
-        yield f"{_name(one)}: {words}"
+def _changes(one: FigureHistory) -> list[str]:
+    return [histories.change_words(change, one) for change in one.changes] or [histories.no_change_words(one)]
 
 
 def _series(one: FigureHistory, style: Style, detail: Detail) -> Iterator[str]:
     yield style.paint(_name(one), "heading")
-    yield f"  {span_words(one)}"
+    yield f"  {histories.span_words(one)}"
     if not one.changes:
-        yield f"  {no_change_words(one)}"
+        yield f"  {histories.no_change_words(one)}"
     for change in one.changes:
         yield from _change(change, one, style, detail)
     if detail is Detail.FULL:
         yield "  sessions:"
         rows = [
-            (day(session.at), show(session.median, one.unit), count(session.n_repeats, "repeat"))
+            (histories.day(session.at), show(session.median, one.unit), count(session.n_repeats, "repeat"))
             for session in one.sessions
         ]
         yield style.table(rows, indent="    ")
 
 
 def _change(change: Change, one: FigureHistory, style: Style, detail: Detail) -> Iterator[str]:
-    yield f"  {change_words(change, one)}"
+    yield f"  {histories.change_words(change, one)}"
     if not change.differences:
-        yield f"    {NOTHING_ELSE}"
+        yield f"    {histories.NOTHING_ELSE}"
         return
-    yield f"    {NOT_TESTED}:"
+    yield f"    {histories.NOT_TESTED}:"
     most = len(change.differences) if detail is Detail.FULL else _MOST_DIFFERENCES
-    rows = [(one.what, _side(one.baseline), "->", _side(one.candidate)) for one in change.differences[:most]]
-    yield style.table([tuple(map(clean, row)) for row in rows], indent="      ")
+    shown = change.differences[:most]
+    rows = [(clean(each.what), side_text(each.baseline), "->", side_text(each.candidate)) for each in shown]
+    yield style.table(rows, indent="      ")
     if len(change.differences) > most:
         yield f"      and {len(change.differences) - most} more (--verbose lists all)"
 
 
-def _side(text: str | None) -> str:
-    return "missing" if text is None else text if len(text) <= 60 else f"{text[:57]}..."
-
-
 _MOST_ODD = 40
 _MOST_FIGURES = 3
-_MOST_FACTS = 12
+_MOST_LISTED = 12
 
 
 def screen_text(found: Screen, style: Style = PLAIN, detail: Detail = Detail.USUAL) -> str:
@@ -96,64 +72,53 @@ def screen_text(found: Screen, style: Style = PLAIN, detail: Detail = Detail.USU
 
 
 def _lines(found: Screen, style: Style, detail: Detail) -> Iterator[str]:
-    yield style.paint(_plain(headline(found)), "error" if found.odd else "heading")
-    groups = grouped(found.odd)
-    shown = groups if detail is Detail.FULL else groups[:_MOST_ODD]
-    for group in shown:
-        yield from style.wrapped(_plain(f"{named(group[0])}: {by_how_much(group[0])}"), "  ", "    ")
+    is_full = detail is Detail.FULL
+    yield style.paint(plain(screen_words.headline(found)), "error" if found.odd else "heading")
+    groups = screen_words.grouped(found.odd)
+    for group in groups if is_full else groups[:_MOST_ODD]:
+        yield from sentences(
+            [f"{screen_words.named(group[0])}: {screen_words.by_how_much(group[0])}"], style, "  ", "    "
+        )
         if detail is Detail.BRIEF:
             continue
-        further = also(group)
-        for text in further if detail is Detail.FULL else further[:_MOST_FIGURES]:
-            yield from style.wrapped(f"also: {_plain(text)}", "    ", "      ")
-        if detail is not Detail.FULL and len(further) > _MOST_FIGURES:
-            yield f"    and in {count(len(further) - _MOST_FIGURES, 'more figure')} (--verbose lists all)"
-        yield from style.wrapped(f"to do: {_plain(group[0].remedy)}", "    ", "      ")
-    if len(groups) > len(shown):
-        yield f"  and {len(groups) - len(shown)} more (--verbose lists all)"
+        further = screen_words.also(group)
+        shown = further if is_full else further[:_MOST_FIGURES]
+        yield from sentences((f"also: {text}" for text in shown), style, "    ", "      ")
+        if len(further) > len(shown):
+            yield f"    and in {count(len(further) - len(shown), 'more figure')} (--verbose lists all)"
+        yield from sentences([f"to do: {group[0].remedy}"], style, "    ", "      ")
+    if len(groups) > _MOST_ODD and not is_full:
+        yield f"  and {len(groups) - _MOST_ODD} more (--verbose lists all)"
     if detail is Detail.BRIEF:
         return
-    for again in found.not_seen_again:
-        yield from style.wrapped(_plain(not_seen_again_sentence(again)), "", "  ")
-    for classes in found.classes:
-        yield from style.wrapped(_plain(classes_sentence(classes)), "", "  ")
-    if found.facts_that_differ:
+    yield from sentences(map(screen_words.not_seen_again_sentence, found.not_seen_again), style, "", "  ")
+    yield from sentences(map(screen_words.classes_sentence, found.classes), style, "", "  ")
+    facts, counters = found.facts_that_differ, found.link_counts
+    yield from _listed(
+        f"nodes differ in {count(len(facts), 'fact')}", map(screen_words.fact_sentence, facts), style, is_full
+    )
+    grew = f"{count(len(counters), 'counter')} of links grew meanwhile"
+    yield from _listed(grew, map(screen_words.counter_sentence, counters), style, is_full)
+    if found.figures and is_full:
+        rows: list[tuple[str, ...]] = [("figure", "of", "median", "middle 90 %", "settings")]
+        for one in found.figures:
+            low, high = (f"{(end - 1.0) * 100:+.1f}" for end in one.spread)
+            values = (f"{len(one.items)} {one.kind.value}s", show(one.median, one.unit), f"{low} to {high} %")
+            rows.append((screen_words.figure_name(one.benchmark, one.figure), *values, plain(settings(one.parameters))))
         yield ""
-        yield style.paint(f"nodes differ in {count(len(found.facts_that_differ), 'fact')}", "heading")
-        facts = found.facts_that_differ if detail is Detail.FULL else found.facts_that_differ[:_MOST_FACTS]
-        for fact in facts:
-            yield from style.wrapped(_plain(fact_sentence(fact)), "  ", "    ")
-        if len(facts) < len(found.facts_that_differ):
-            yield f"  and {len(found.facts_that_differ) - len(facts)} more (--verbose lists all)"
-    if found.link_counts:
-        yield ""
-        yield style.paint(f"{count(len(found.link_counts), 'counter')} of links grew meanwhile", "heading")
-        counters = found.link_counts if detail is Detail.FULL else found.link_counts[:_MOST_FACTS]
-        for one in counters:
-            yield from style.wrapped(_plain(counter_sentence(one)), "  ", "    ")
-        if len(counters) < len(found.link_counts):
-            yield f"  and {len(found.link_counts) - len(counters)} more (--verbose lists all)"
-    if found.figures and detail is Detail.FULL:
-        yield ""
-        yield style.table(_figures(found), has_head=True)
-    for text in found.not_screened:
-        yield from style.wrapped(f"not screened: {_plain(text)}", "", "  ")
+        yield style.table(rows, has_head=True)
+    yield from sentences((f"not screened: {text}" for text in found.not_screened), style, "", "  ")
     yield ""
-    yield from style.wrapped(about(found))
+    yield from style.wrapped(screen_words.about(found))
 
 
-def _figures(found: Screen) -> Iterator[tuple[str, ...]]:
-    yield ("figure", "of", "median", "middle 90 %", "settings")
-    for one in found.figures:
-        low, high = (f"{(end - 1.0) * 100:+.1f}" for end in one.spread)
-        yield (
-            figure_name(one.benchmark, one.figure),
-            f"{len(one.items)} {one.kind.value}s",
-            show(one.median, one.unit),
-            f"{low} to {high} %",
-            _plain(settings(one.parameters)),
-        )
-
-
-def _plain(text: str) -> str:
-    return clean(text.replace("\N{NO-BREAK SPACE}", " "))
+def _listed(title: str, texts: Iterable[str], style: Style, is_full: bool) -> Iterator[str]:
+    """Texts below a title, and how many more there are; nothing without texts."""
+    known = list(texts)
+    shown = known if is_full else known[:_MOST_LISTED]
+    if known:
+        yield ""
+        yield style.paint(title, "heading")
+        yield from sentences(shown, style, "  ", "    ")
+    if len(known) > len(shown):
+        yield f"  and {len(known) - len(shown)} more (--verbose lists all)"

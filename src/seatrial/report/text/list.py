@@ -1,10 +1,21 @@
-"""The text output of `seatrial list`: what can be measured here, then the tools that programs are built with."""
+"""The text output of `seatrial list`: what can be measured here, then the tools that programs are built with; and
+references: a block for each source, a line for each value, its remarks below."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from seatrial.model.results.history import Reference
+from seatrial.model.spelling import arrow, settings
+from seatrial.references.words import (
+    ANOTHER_MACHINE,
+    configuration_text,
+    contradiction_text,
+    machine_of,
+    source_text,
+    value_text,
+)
 from seatrial.report.text.terminal import PLAIN, Style, Tone
 
 _TONES: dict[str, Tone] = {"ready": "direct", "unverified": "near"}
@@ -36,8 +47,13 @@ def tools_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     lines += _mpis(document["mpis"], style)
     lines += _environments(document["environments"], style)
     lines += _blas(document["blas"], style)
-    lines += _containers(document.get("containers", ()), style)
-    lines += _guests(document.get("guests", ()), style)
+    runtimes = document.get("containers", ())
+    installed = [one for one in runtimes if one["state"] != "absent"]
+    first = "the first that starts the image is the default"
+    lines += _runtimes(f"container runtimes (environment.container_runtime; {first}):", installed, style)
+    if absent := [one["name"] for one in runtimes if one not in installed]:
+        lines += style.wrapped(f"container runtimes that are not installed: {', '.join(absent)}", then="  ")
+    lines += _runtimes("virtual machines (environment.vm):", document.get("guests", ()), style)
     return "\n".join(lines)
 
 
@@ -58,14 +74,14 @@ def _place_of(area: str, benchmarks: Sequence[Mapping[str, Any]]) -> tuple[bool,
 
 
 def _line(benchmark: Mapping[str, Any], width: int, style: Style) -> str:
-    question = benchmark["question"]
-    if benchmark["state"] != "ready":
-        question = f"{style.paint('[unverified]', _TONES['unverified'])} {question}"
+    question, mark = benchmark["question"], ""
     room = style.width - width - len("    ")
-    extra = len(question) - len(benchmark["question"]) - (len("[unverified] ") if benchmark["state"] != "ready" else 0)
-    if style.cuts_lines and len(question) - extra > room:
-        question = question[: max(0, room + extra - 3)].rstrip() + "..."
-    return f"  {benchmark['name']:{width}}  {question}"
+    if benchmark["state"] != "ready":
+        mark = f"{style.paint('[unverified]', _TONES['unverified'])} "
+        room -= len("[unverified] ")
+    if style.cuts_lines and len(question) > room:
+        question = question[: max(0, room - 3)].rstrip() + "..."
+    return f"  {benchmark['name']:{width}}  {mark}{question}"
 
 
 def _unsupported(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
@@ -85,29 +101,25 @@ def _unsupported(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Itera
 def _details(benchmark: Mapping[str, Any], style: Style) -> Iterator[str]:
     state = style.paint(benchmark["state"], _TONES.get(benchmark["state"], "warning"))
     yield f"{style.paint(benchmark['name'], 'heading')}  [{state}]"
-    yield from style.wrapped(benchmark["question"], "  ")
-    if benchmark["evidence"]:
-        yield from style.wrapped(benchmark["evidence"], "  ")
-    if benchmark["need"]:
-        yield from style.wrapped(f"needs {benchmark['need']}", "  ")
+    need = f"needs {benchmark['need']}" if benchmark["need"] else ""
+    for text in (benchmark["question"], benchmark["evidence"], need):
+        yield from style.wrapped(text, "  ")
     if benchmark["ranks"] == "mpi":
         yield "  runs as MPI ranks"
-    if benchmark["parameters"]:
-        yield "  parameters (--set NAME=VALUE; the default is shown)"
-        rows = [(f"{p['name']}={p['default']}", f"{p['help']} ({p['accepts']})") for p in benchmark["parameters"]]
-        yield style.table(rows, indent="    ")
-    if benchmark["figures"]:
-        yield "  figures"
-        yield style.table(
-            (
-                (f["name"], f["unit"], f"{f['better']} is better", f["work"], _LIMITS[f["limit"]])
-                for f in benchmark["figures"]
-            ),
-            indent="    ",
-        )
-    if benchmark["checks"]:
-        yield "  checks (no figure is published if one fails)"
-        yield style.table(((check["name"], check["meaning"]) for check in benchmark["checks"]), indent="    ")
+    parts: dict[str, list[tuple[str, ...]]] = {
+        "parameters (--set NAME=VALUE; the default is shown)": [
+            (f"{one['name']}={one['default']}", f"{one['help']} ({one['accepts']})") for one in benchmark["parameters"]
+        ],
+        "figures": [
+            (one["name"], one["unit"], f"{one['better']} is better", one["work"], _LIMITS[one["limit"]])
+            for one in benchmark["figures"]
+        ],
+        "checks (no figure is published if one fails)": [(one["name"], one["meaning"]) for one in benchmark["checks"]],
+    }
+    for title, rows in parts.items():
+        if rows:
+            yield f"  {title}"
+            yield style.table(rows, indent="    ")
 
 
 def _mpis(mpis: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
@@ -116,62 +128,35 @@ def _mpis(mpis: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
         yield "MPI libraries: none"
         return
     yield "MPI libraries (environment.mpi; the first is the default):"
-    yield style.table(
-        (
-            mpi["name"] if mpi["state"] == "ready" else "-",
-            mpi["title"],
-            mpi["library"],
-            _remark(mpi),
-        )
-        for mpi in mpis
-    )
-
-
-def _remark(mpi: Mapping[str, Any]) -> str:
-    if mpi["need"]:
-        return f"needs {mpi['need']}"
-    return f"from {mpi['found']}" + ("" if mpi["launcher"] else "; without a launcher")
+    rows = []
+    for mpi in mpis:
+        remark = f"from {mpi['found']}" + ("" if mpi["launcher"] else "; without a launcher")
+        if mpi["need"]:
+            remark = f"needs {mpi['need']}"
+        rows.append((mpi["name"] if mpi["state"] == "ready" else "-", mpi["title"], mpi["library"], remark))
+    yield style.table(rows)
 
 
 def _environments(environments: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
     """The site's own environments; the others follow from the compilers and libraries above."""
-    of_site = [environment for environment in environments if environment["site"]]
-    if not of_site:
-        return
-    yield "environments of the site file (the first is the default):"
-    yield style.table(
-        (
-            environment["name"],
-            " ".join(filter(None, (environment["compiler"] or "first compiler", *environment["flags"]))),
-            environment["mpi"] or "no MPI",
-            " ".join(f"{name}={value}" for name, value in environment["variables"].items())
-            if not environment["need"]
-            else f"needs {environment['need']}",
-        )
-        for environment in of_site
-    )
+    rows = []
+    for one in environments:
+        if one["site"]:
+            compiled = " ".join(filter(None, (one["compiler"] or "first compiler", *one["flags"])))
+            variables = " ".join(f"{name}={value}" for name, value in one["variables"].items())
+            remark = f"needs {one['need']}" if one["need"] else variables
+            rows.append((one["name"], compiled, one["mpi"] or "no MPI", remark))
+    if rows:
+        yield "environments of the site file (the first is the default):"
+        yield style.table(rows)
 
 
-def _containers(runtimes: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
-    """A line for each runtime that is installed, with its state or why it does not start; the others in one line."""
-    installed = [one for one in runtimes if one["state"] != "absent"]
-    if installed:
-        yield "container runtimes (environment.container_runtime; the first that starts the image is the default):"
+def _runtimes(title: str, those: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
+    """A line for each, with its state and why it does not start."""
+    if those:
+        yield title
         yield style.table(
-            (one["name"], one["title"], f"{one['state']}: {one['need']}" if one["need"] else one["state"])
-            for one in installed
-        )
-    if absent := [one["name"] for one in runtimes if one not in installed]:
-        yield from style.wrapped(f"container runtimes that are not installed: {', '.join(absent)}", then="  ")
-
-
-def _guests(guests: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
-    """A line for each virtual machine."""
-    if guests:
-        yield "virtual machines (environment.vm):"
-        yield style.table(
-            (one["name"], one["title"], f"{one['state']}: {one['need']}" if one["need"] else one["state"])
-            for one in guests
+            (one["name"], one["title"], ": ".join(filter(None, (one["state"], one["need"])))) for one in those
         )
 
 
@@ -196,3 +181,45 @@ def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]
             yield from style.wrapped(", ".join(row), "  ", "    ")
     else:
         yield style.table(rows)
+
+
+_INTRODUCTION = (
+    f"Published values, each of {ANOTHER_MACHINE}. To compare one with results: seatrial compare reference:ID DIR."
+)
+
+
+def references_text(references: Iterable[Reference]) -> str:
+    """All references. A value that contradicts another one of its source is marked with "!"."""
+    sources: dict[str, list[Reference]] = {}
+    for reference in references:
+        sources.setdefault(source_text(reference), []).append(reference)
+    return "\n\n".join([_INTRODUCTION, *(_source_block(source, those) for source, those in sources.items())])
+
+
+def _source_block(source: str, references: Sequence[Reference]) -> str:
+    shared = _shared(references)
+    common = [text if name == "machine" else f"{name.replace('_', ' ')}: {text}" for name, text in shared.items()]
+    lines = [source, *(f"  {text}" for text in common)]
+    widest_id = max(len(reference.id) for reference in references)
+    widest_value = max(len(value_text(reference)) for reference in references)
+    for reference in references:
+        mark = "!" if reference.contradicts else " "
+        what = " ".join(filter(None, (reference.benchmark, reference.figure, settings(reference.parameters))))
+        value = f"{value_text(reference).ljust(widest_value)} {arrow(reference.better)}"
+        lines.append(f"{mark} {reference.id.ljust(widest_id)}  {value}  {what}")
+        machine = "" if "machine" in shared else machine_of(reference)
+        configuration = configuration_text(reference, without=shared)
+        lines += [f"      {note}" for note in (machine, configuration, reference.remark) if note]
+        if reference.contradicts:
+            lines.append(f"      {contradiction_text(reference)}")
+    return "\n".join(lines)
+
+
+def _shared(references: Sequence[Reference]) -> Mapping[str, str]:
+    """The configuration that all references of a source have in common, without `of` and `over`."""
+    first = references[0].configuration
+    return {
+        name: text
+        for name, text in first.items()
+        if name not in ("of", "over") and all(other.configuration.get(name) == text for other in references)
+    }

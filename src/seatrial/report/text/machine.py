@@ -15,15 +15,11 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import PeerRates
-from seatrial.model.machine.fact import Disagreement, Fact, FactKind, Facts
+from seatrial.model.machine.fact import Disagreement, Fact, FactKind
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.links import PCIE
 from seatrial.model.machine.machine import DeviceKind, Link, Machine, Memory
-from seatrial.report.charts.pair_matrix import short
-from seatrial.report.folded_tree import Fold, fold, walk
-from seatrial.report.text.path_matrix import matrix_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean
-from seatrial.report.units import (
+from seatrial.model.spelling import (
     count,
     cpu_list,
     display_scale,
@@ -33,6 +29,10 @@ from seatrial.report.units import (
     show_transfers,
     surrounding,
 )
+from seatrial.report.charts.heat import short
+from seatrial.report.folded_tree import Fold, fold, walk
+from seatrial.report.text.path_matrix import matrix_text
+from seatrial.report.text.terminal import PLAIN, Detail, Style, block, clean, joined, sentences
 
 _ASSERTED = ("NCCL", "RCCL")
 """Their topology files may be written by hand; all other sources read the hardware."""
@@ -44,7 +44,8 @@ def links_text(machine: Machine, style: Style = PLAIN) -> list[str]:
     """A line for each measured link; empty without any. Neighbours with equal rates (eight GPUs) share a line, and so
     do the links from one GPU to switches."""
     measured = _with_bundles(machine, [link for link in machine.links if link.measured_Bps is not None])
-    alike = groupby(measured, key=lambda link: replace(link, a="", b=_kind(machine, link.b), source=_source(link)))
+    kinds = {device.id: device.kind.value for device in machine.devices}
+    alike = groupby(measured, key=lambda link: replace(link, a="", b=kinds.get(link.b, ""), source=_source(link)))
     rows = [_HEADINGS, *(_row(list(group)) for _, group in alike)]
     if len(rows) == 1:
         return []
@@ -90,11 +91,6 @@ def _row(group: Sequence[Link]) -> tuple[str, ...]:
     return clean(f"{ends} ({kind})"), *rates, "unknown" if share is None else show_percent(share), _source(first)
 
 
-def _kind(machine: Machine, end: str) -> str:
-    device = machine.device(end)
-    return "" if device is None else device.kind.value
-
-
 def _ends(link: Link) -> str:
     """Both ends; of PCIe only the lower one, which identifies the link."""
     return link.b if link.kind == PCIE else f"{link.a} - {link.b}"
@@ -118,11 +114,9 @@ def peers_text(rates: PeerRates) -> list[str]:
     cells = {place: short(figure.median / scale) for place, figure in rates.values.items()}
     width = max(map(len, (*cells.values(), *labels)))
     lead = max(map(len, labels))
-    lines = [f"  {'':<{lead}}  " + "  ".join(f"{label:>{width}}" for label in labels)]
-    for row, label in enumerate(labels):
-        values = (cells.get((row, column), "-") for column in range(len(labels)))
-        lines.append(f"  {label:<{lead}}  " + "  ".join(f"{value:>{width}}" for value in values))
-    return lines
+    rows = [("", labels)]
+    rows += [(label, [cells.get((row, k), "-") for k in range(len(labels))]) for row, label in enumerate(labels)]
+    return [f"  {label:<{lead}}  {'  '.join(f'{text:>{width}}' for text in texts)}" for label, texts in rows]
 
 
 def _medians(rates: PeerRates) -> list[float]:
@@ -168,23 +162,28 @@ def machine_text(
     """
     if detail is Detail.BRIEF:
         return _header(machine, style)
-    blocks = [
-        _header(machine, style),
-        _block("Topology", _tree(fold(machine), style), style),
-        _block("GPUs and adapters", matrix_text(machine, style).splitlines(), style),
-        _block("Memory", _memory(machine, style), style),
-        _block("Limits", _limits(machine, style), style),
-        _block("Measured", _measured(machine, style), style),
-        _block("Links measured, per direction", links_text(machine, style), style),
-        *(_block(peers_title(rates), peers_text(rates), style) for rates in peers if len(rates.devices) <= _MOST_PEERS),
-        _block("Platform", _platform(machine, style), style),
-        _block("Settings", _settings(machine, style), style),
-        *(_facts(machine, style) if detail is Detail.FULL else ()),
-        _block("Sources disagree", _disagreements(machine.disagreements()), style, "warning"),
-        _block("Could not be read", _sentences(machine.unread, style), style, "warning"),
-        _block("Sources", _sentences([", ".join(machine.sources)], style) if machine.sources else [], style),
-    ]
-    return "\n\n".join(block for block in blocks if block)
+    return joined(
+        [
+            _header(machine, style),
+            block("Topology", _tree(fold(machine), style), style),
+            block("GPUs and adapters", matrix_text(machine, style).splitlines(), style),
+            block("Memory", _memory(machine, style), style),
+            block("Limits", _limits(machine, style), style),
+            block("Measured", _measured(machine, style), style),
+            block("Links measured, per direction", links_text(machine, style), style),
+            *(
+                block(peers_title(rates), peers_text(rates), style)
+                for rates in peers
+                if len(rates.devices) <= _MOST_PEERS
+            ),
+            block("Platform", _platform(machine, style), style),
+            block("Settings", _settings(machine, style), style),
+            *(_facts(machine, style) if detail is Detail.FULL else ()),
+            block("Sources disagree", _disagreements(machine.disagreements()), style, "warning"),
+            block("Could not be read", sentences(machine.unread, style), style, "warning"),
+            block("Sources", sentences([", ".join(machine.sources)], style), style),
+        ]
+    )
 
 
 def _header(machine: Machine, style: Style) -> str:
@@ -217,9 +216,8 @@ def _header(machine: Machine, style: Style) -> str:
 
 def _platform(machine: Machine, style: Style) -> list[str]:
     """Hypervisors and containers with their evidence."""
-    rows = [(sign.kind, "hypervisor", sign.evidence) for sign in machine.platform.virtualization]
-    rows += [(sign.kind, "container", sign.evidence) for sign in machine.platform.container]
-    return [line for kind, what, text in rows for line in style.wrapped(clean(f"{kind} ({what}): {text}"), "  ")]
+    found = {"hypervisor": machine.platform.virtualization, "container": machine.platform.container}
+    return sentences((f"{one.kind} ({what}): {one.evidence}" for what, signs in found.items() for one in signs), style)
 
 
 def _tree(folds: Sequence[Fold], style: Style) -> list[str]:
@@ -281,13 +279,18 @@ def _limits(machine: Machine, style: Style) -> list[str]:
             groups[-1] = (first, named.name, named.limit)
         else:
             groups.append((named.name, named.name, named.limit))
-    labels = [first if first == last else f"{first} .. {last.removeprefix('pcie.')}" for first, last, _ in groups]
-    width = max((len(label) for label in labels), default=0)
-    lines: list[str] = []
-    for label, (_, _, limit) in zip(labels, groups, strict=True):
-        lead = f"  {clean(label):<{width}}  {show(limit.value, limit.unit):<14} "
-        lines += style.wrapped(clean(limit.derivation), lead)
-    return lines
+    rows = []
+    for first, last, limit in groups:
+        name = first if first == last else f"{first} .. {last.removeprefix('pcie.')}"
+        rows.append((name, show(limit.value, limit.unit), limit.derivation))
+    return _labelled(rows, style)
+
+
+def _labelled(rows: Sequence[tuple[str, str, str]], style: Style) -> list[str]:
+    """A line for each label, its value and a text, which is wrapped."""
+    width = max((len(label) for label, _, _ in rows), default=0)
+    leads = [(f"  {clean(label):<{width}}  {value:<14} ", text) for label, value, text in rows]
+    return [line for lead, text in leads for line in style.wrapped(clean(text), lead)]
 
 
 def _measured(machine: Machine, style: Style) -> list[str]:
@@ -304,11 +307,7 @@ def _measured(machine: Machine, style: Style) -> list[str]:
         for fact in statements
         if fact.kind is FactKind.MEASURED and not isinstance(fact.value, str)
     ]
-    width = max((len(label) for label, _, _ in found), default=0)
-    lines: list[str] = []
-    for label, value, source in found:
-        lines += style.wrapped(clean(source), f"  {clean(label):<{width}}  {value:<14} ")
-    return lines
+    return _labelled(found, style)
 
 
 def _settings(machine: Machine, style: Style) -> list[str]:
@@ -338,13 +337,11 @@ def _huge_page_pools(machine: Machine) -> list[tuple[str, str]]:
 def _facts(machine: Machine, style: Style) -> list[str]:
     """A block for the machine and for each device: its facts, with the source of each."""
     parts = [("Facts", machine.facts), *((f"Facts of {device.id}", device.facts) for device in machine.devices)]
-    return [
-        _block(clean(title), style.table(rows).splitlines(), style) for title, facts in parts if (rows := _rows(facts))
-    ]
-
-
-def _rows(facts: Facts) -> list[tuple[str, str, str]]:
-    return [(clean(name), _value(name, fact), clean(fact.source)) for name in facts for fact in facts[name]]
+    blocks = []
+    for title, facts in parts:
+        rows = [(clean(name), _value(name, fact), clean(fact.source)) for name in facts for fact in facts[name]]
+        blocks.append(block(clean(title), style.table(rows).splitlines(), style))
+    return blocks
 
 
 def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
@@ -353,16 +350,6 @@ def _disagreements(disagreements: Iterable[Disagreement]) -> list[str]:
         lines.append(f"  {clean(disagreement.name)}")
         lines += [f"    {_value(disagreement.name, fact):<16} {clean(fact.source)}" for fact in disagreement.facts]
     return lines
-
-
-def _sentences(sentences: Iterable[str], style: Style) -> list[str]:
-    return [line for sentence in sentences for line in style.wrapped(clean(sentence), "  ")]
-
-
-def _block(title: str, lines: Sequence[str], style: Style, tone: Tone = "heading") -> str:
-    if not lines:
-        return ""
-    return "\n".join([style.paint(title, tone), *lines])
 
 
 def _value(name: str, fact: Fact) -> str:

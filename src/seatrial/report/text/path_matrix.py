@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from seatrial.model.machine.machine import Affinity, DeviceKind, Machine, Path
+from seatrial.model.spelling import count, cpu_list
 from seatrial.report.intervals import DIRECT, MEANINGS, NEAR, UNKNOWN
-from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
-from seatrial.report.units import count, cpu_list
+from seatrial.report.text.terminal import PLAIN, Style, Tone, clean, cut
 
 MOST = 48
 """With more devices, a matrix is not readable."""
@@ -63,7 +63,7 @@ def _blocks(
     names: Sequence[str], cells: Mapping[tuple[str, str], Cell], affinity: Mapping[str, Affinity], style: Style
 ) -> list[str]:
     """The lines of the matrix, in as many blocks as its width needs."""
-    labels = {name: _label(name) for name in names}
+    labels = {name: _name(name) for name in names}
     lead = max(len(label) for label in labels.values())
     about = _about(names, affinity)
     tail = [max(len(row[column]) for row in about.values()) for column in range(len(about[""]))]
@@ -103,15 +103,15 @@ def _about(names: Sequence[str], affinity: Mapping[str, Affinity]) -> dict[str, 
     """Device -> its CPUs and its NUMA node; "" holds the headings. Empty columns are left out."""
     known = {name: affinity.get(name) for name in names}
     cpus = {name: "" if entry is None or not entry.cpus else cpu_list(entry.cpus) for name, entry in known.items()}
-    numa = {name: "" if entry is None else _nodes(entry) for name, entry in known.items()}
+    numa = {name: "" if one is None else cpu_list(_nodes(one)) for name, one in known.items()}
     filled = [(head, of) for head, of in (("CPUs", cpus), ("NUMA", numa)) if any(of.values())]
-    rows = {name: [_cut(of[name] or UNKNOWN) for _, of in filled] for name in names}
+    rows = {name: [cut(of[name] or UNKNOWN, _LONGEST_CPUS) for _, of in filled] for name in names}
     return {"": [head for head, _ in filled], **rows}
 
 
-def _nodes(affinity: Affinity) -> str:
+def _nodes(affinity: Affinity) -> Sequence[int]:
     """The NUMA node, or the nodes if there are several."""
-    return str(affinity.numa) if affinity.numa is not None else cpu_list(affinity.numa_nodes or ())
+    return [affinity.numa] if affinity.numa is not None else affinity.numa_nodes or ()
 
 
 def _legend(
@@ -120,17 +120,13 @@ def _legend(
     used = {kind for _, kind in cells.values()}
     if any((a, b) not in cells for a in names for b in names):
         used.add(UNKNOWN)
-    lines: list[str] = []
-    shown = [(kind, meaning) for kind, meaning in MEANINGS.items() if kind in used]
-    spelled = {
-        "NV": "NV#",
-        "XGMI": "XGMI#" if any(p.path_class == "XGMI" and p.links for p in machine.paths) else "XGMI",
-    }
-    for kind, meaning in shown:
-        text = meaning if kind != "XGMI" or spelled["XGMI"].endswith("#") else "XGMI links (Infinity Fabric)"
-        lines.append(f"  {_paint(spelled.get(kind, kind).ljust(5), kind, style)} {text}")
+    meanings = {kind: ("NV#" if kind == "NV" else kind, meaning) for kind, meaning in MEANINGS.items() if kind in used}
+    if "XGMI" in used:
+        is_counted = any(path.path_class == "XGMI" and path.links for path in machine.paths)
+        meanings["XGMI"] = ("XGMI#", MEANINGS["XGMI"]) if is_counted else ("XGMI", "XGMI links (Infinity Fabric)")
+    lines = [f"  {_paint(name.ljust(5), kind, style)} {text}" for kind, (name, text) in meanings.items()]
     others = [
-        f"{_label(device.id)} is {', '.join(clean(alias) for alias in device.aliases)}"
+        f"{_name(device.id)} is {', '.join(clean(alias) for alias in device.aliases)}"
         for device in machine.of_kind(DeviceKind.NIC)
         if device.aliases and device.id in names
     ]
@@ -139,13 +135,8 @@ def _legend(
     return lines
 
 
-def _label(name: str) -> str:
-    text = clean(name)
-    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 3] + "..."
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_CPUS else text[: _LONGEST_CPUS - 3] + "..."
+def _name(name: str) -> str:
+    return cut(clean(name), _LONGEST_NAME)
 
 
 def _coloured(cell: Cell, width: int, style: Style) -> str:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.study.study import SYSTEM, Scaling
+from seatrial.model.spelling import count, few_names, show, show_percent, written
+from seatrial.model.study.study import SYSTEM, Compare, Scaling
 from seatrial.model.units import duration
 from seatrial.plan.planned_jobs import PlannedJobs
 from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
 from seatrial.plan.planned_trial import PlannedTrial
-from seatrial.report.text.terminal import PLAIN, Style, clean
-from seatrial.report.units import count, few_names, show, show_percent, written
+from seatrial.report.text.terminal import PLAIN, Style, block, clean, joined, sentences
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 _MOST_LINES = 20
@@ -26,12 +25,11 @@ def plan_text(plan: PlannedStudy | PlannedTrial, style: Style = PLAIN, *, verbos
     if isinstance(plan, PlannedTrial):
         return trial_text(plan, style)
     study = plan.study
-    head = [style.paint(clean(study.name), "heading"), *_wrapped(style, study.question)]
+    head = [style.paint(clean(study.name), "heading"), *sentences([study.question], style)]
     blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan.experiments, style)]
     blocks += [_each(plan, style)] if verbose else []
-    blocks += [_linked(plan, style), _time(plan, style)]
-    blocks.append(_analysis(plan, style))
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    blocks += [_linked(plan, style), _time(plan, style), _analysis(plan, style)]
+    return joined(map("\n".join, blocks))
 
 
 def trial_text(plan: PlannedTrial, style: Style = PLAIN) -> str:
@@ -42,19 +40,19 @@ def trial_text(plan: PlannedTrial, style: Style = PLAIN) -> str:
         if one.refusal is None:
             times = [show(s, "s", 2) for s in (one.repeat_s, plan.estimate_of(one), plan.most_of(one))]
             rows.append([one.experiment.benchmark, _parameters(one, varied[one.experiment.benchmark]), *times])
-    lines = [
-        *_wrapped(
-            style,
-            f"expected: about {duration(plan.estimate_s)}; at most about {duration(plan.most_s)}, if no figure is "
-            f"known to {show_percent(plan.rule.precision)} before. An experiment takes at most "
-            f"{show(plan.rule.budget_s, 's')}, or {plan.rule.minimum} repeats if these take longer. "
-            "`seatrial run --budget TIME` measures what fits.",
-        ),
-        *_building(plan.build_s, style),
-    ]
+    text = (
+        f"expected: about {duration(plan.estimate_s)}; at most about {duration(plan.most_s)}, if no figure is known to "
+        f"{show_percent(plan.rule.precision)} before. An experiment takes at most {show(plan.rule.budget_s, 's')}, or "
+        f"{plan.rule.minimum} repeats if these take longer. `seatrial run --budget TIME` measures what fits."
+    )
     refused = _refused(plan.experiments, style)
-    blocks = [[*head, style.table(rows, has_head=True)], refused, [style.paint("Time", "heading"), *lines]]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    time = block("Time", sentences((text, _building(plan.build_s)), style), style)
+    return joined(["\n".join([*head, style.table(rows, has_head=True)]), "\n".join(refused), time])
+
+
+def _building(build_s: float) -> str:
+    """The time for missing programs."""
+    return f"building the missing programs takes about {duration(build_s)} more." if build_s else ""
 
 
 def _varied(planned: Sequence[PlannedExperiment]) -> dict[str, list[str]]:
@@ -72,15 +70,13 @@ def _parameters(one: PlannedExperiment, names: Sequence[str]) -> str:
     return ", ".join(f"{clean(name)} {_value(name, parameters[name])}" for name in names if name in parameters)
 
 
-def _building(build_s: float, style: Style) -> list[str]:
-    """The time for missing programs."""
-    return _wrapped(style, f"building the missing programs takes about {duration(build_s)} more.") if build_s else []
-
-
 def _axes(plan: PlannedStudy, style: Style) -> list[str]:
     if not plan.study.axes:
         return []
-    rows = [(clean(axis.name), str(len(axis.values)), _values(axis.name, axis.values)) for axis in plan.study.axes]
+    rows = [
+        (clean(axis.name), str(len(axis.values)), _short([_value(axis.name, value) for value in axis.values]))
+        for axis in plan.study.axes
+    ]
     lines = [style.paint("Axes", "heading"), style.table(rows)]
     lines += [f"  zip: {', '.join(map(clean, names))}" for names in plan.study.zips]
     for key, points in (("exclude", plan.study.exclude), ("include", plan.study.include)):
@@ -96,16 +92,15 @@ def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
     merged = plan.combinations - number
     if merged:
         lines.append(f"  {count(plan.combinations, 'combination')}, of which {merged} are duplicates here")
-    by_benchmark = Counter(experiment.experiment.benchmark for experiment in plan.experiments)
-    ready = Counter(e.experiment.benchmark for e in plan.experiments if e.refusal is None)
-    repeat_s = dict.fromkeys(by_benchmark, 0.0)
-    for experiment in plan.experiments:
-        repeat_s[experiment.experiment.benchmark] += experiment.repeat_s
+    of_benchmark: dict[str, list[PlannedExperiment]] = {}
+    for one in plan.experiments:
+        of_benchmark.setdefault(one.experiment.benchmark, []).append(one)
     rows = []
-    for name, here in by_benchmark.items():
-        can = "" if ready[name] == here else f"{ready[name]} can run here"
-        mean = f"{show(repeat_s[name] / ready[name], 's')} each repeat" if ready[name] else ""
-        rows.append((name, count(here, "experiment"), mean, can))
+    for name, those in of_benchmark.items():
+        ready = sum(one.refusal is None for one in those)
+        can = "" if ready == len(those) else f"{ready} can run here"
+        mean = f"{show(sum(one.repeat_s for one in those) / ready, 's')} each repeat" if ready else ""
+        rows.append((name, count(len(those), "experiment"), mean, can))
     return [*lines, style.table(rows)]
 
 
@@ -131,7 +126,7 @@ def _refused(planned: Sequence[PlannedExperiment], style: Style) -> list[str]:
     text = [style.paint("Cannot run here", "warning")]
     for (state, reason), experiments in list(reasons.items())[:_MOST_LINES]:
         names = ", ".join(dict.fromkeys(experiment.experiment.benchmark for experiment in experiments))
-        text += _wrapped(style, f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}")
+        text += sentences([f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}"], style)
     if len(reasons) > _MOST_LINES:
         text.append(f"  {len(reasons) - _MOST_LINES} more reasons (--format json lists all)")
     return text
@@ -149,57 +144,60 @@ def _linked(plan: PlannedStudy, style: Style) -> list[str]:
 
 
 def _time(plan: PlannedStudy, style: Style) -> list[str]:
-    lines = [style.paint("Time", "heading")]
-    budget = show(plan.study.repeat.budget_s, "s")
+    budget, least = show(plan.study.repeat.budget_s, "s"), show(plan.least_s, "s")
     if plan.round_s == 0:
-        return [*lines, "  none: nothing can run here"]
+        return [style.paint("Time", "heading"), "  none: nothing can run here"]
     if plan.is_short_of_time:
         text = (
-            f"The budget of {budget} is too short: {MINIMUM_REPEATS} repeats of each experiment take "
-            f"{show(plan.least_s, 's')}, but only {plan.affordable} fit. Below {MINIMUM_REPEATS} repeats there is no "
-            f"interval and no verdict. Set a budget of at least {show(plan.least_s, 's')} (repeat.budget), or use "
-            "fewer values."
+            f"The budget of {budget} is too short: {MINIMUM_REPEATS} repeats of each experiment take {least}, but only "
+            f"{plan.affordable} fit. Below {MINIMUM_REPEATS} repeats there is no interval and no verdict. Set a budget "
+            f"of at least {least} (repeat.budget), or use fewer values."
         )
-        return [style.paint("Time", "warning"), *_wrapped(style, text)]
+        return [style.paint("Time", "warning"), *sentences([text], style)]
     precision = show_percent(plan.study.repeat.precision)
     undecided = "undecided comparisons" if plan.study.compare is not None else f"figures not yet known to {precision}"
     text = (
         f"about {show(plan.estimate_s, 's')} for the first {plan.first_look} repeats of each experiment; {undecided} "
         f"then continue, up to the budget of {budget} for the whole study and {plan.study.repeat.maximum} repeats "
-        f"each. The minimum of {MINIMUM_REPEATS} repeats for an interval takes {show(plan.least_s, 's')}."
+        f"each. The minimum of {MINIMUM_REPEATS} repeats for an interval takes {least}."
     )
-    return [*lines, *_wrapped(style, text), *_building(plan.build_s, style)]
+    return [style.paint("Time", "heading"), *sentences([text, _building(plan.build_s)], style)]
 
 
 def _analysis(plan: PlannedStudy, style: Style) -> list[str]:
     study = plan.study
-    lines: list[str] = []
-    if study.compare is not None:
-        along = study.compare.along
-        comparisons = sum((len(group) - 1) * len(_figures(plan, group)) for group in plan.compared)
-        others = [_value(along, v) for v in _axis_values(plan, along) if v != study.compare.baseline]
-        if comparisons:
-            how = "on each system in a job of its own" if along == SYSTEM else "side by side in random order"
-            text = (
-                f"{_short(others)} against {_value(along, study.compare.baseline)} along {clean(along)}, "
-                f"{'equivalence' if study.compare.asks_equivalence else 'margin'} "
-                f"{show_percent(study.compare.margin)}: {count(comparisons, 'comparison')} in "
-                f"{count(len(plan.compared), 'group')}, each group measured {how}."
-            )
-            lines += _wrapped(style, text)
-            for name, figures in _figures_by_benchmark(plan).items():
-                lines += _wrapped(style, f"figures of {name}: {', '.join(figures)}")
-        else:
-            lines += _wrapped(style, f"no comparison: fewer than two values of {clean(along)} can run here.")
-        for same in plan.same[:_MOST_LINES]:
-            shown = _short([_value(along, value) for value in same.values])
-            text = f"{same.benchmark}: {shown} are one experiment on this machine"
-            lines += _wrapped(style, f"not compared: {text}.")
+    texts = [] if study.compare is None else _comparisons(plan, study.compare)
     if study.scaling is not None:
-        lines += _wrapped(style, _scaling(plan, study.scaling))
+        texts.append(_scaling(plan, study.scaling))
     if study.best_of is not None:
-        lines += _wrapped(style, f"the best {study.best_of.figure} over {', '.join(map(clean, study.best_of.over))}.")
-    return [style.paint("Analysis", "heading"), *lines] if lines else []
+        texts.append(f"the best {study.best_of.figure} over {', '.join(study.best_of.over)}.")
+    return [style.paint("Analysis", "heading"), *sentences(texts, style)] if texts else []
+
+
+def _comparisons(plan: PlannedStudy, compare: Compare) -> list[str]:
+    along = compare.along
+    figures: dict[str, list[str]] = {}
+    comparisons = 0
+    for group in plan.compared:
+        of_group = _figures(plan, group)
+        comparisons += (len(group) - 1) * len(of_group)
+        own = figures.setdefault(group[0].experiment.benchmark, [])
+        own += [name for name in of_group if name not in own]
+    if comparisons:
+        others = [_value(along, value) for value in _axis_values(plan, along) if value != compare.baseline]
+        how = "on each system in a job of its own" if along == SYSTEM else "side by side in random order"
+        texts = [
+            f"{_short(others)} against {_value(along, compare.baseline)} along {along}, "
+            f"{'equivalence' if compare.asks_equivalence else 'margin'} {show_percent(compare.margin)}: "
+            f"{count(comparisons, 'comparison')} in {count(len(plan.compared), 'group')}, each group measured {how}.",
+            *(f"figures of {name}: {', '.join(names)}" for name, names in figures.items()),
+        ]
+    else:
+        texts = [f"no comparison: fewer than two values of {along} can run here."]
+    for same in plan.same[:_MOST_LINES]:
+        shown = _short([_value(along, value) for value in same.values])
+        texts.append(f"not compared: {same.benchmark}: {shown} are one experiment on this machine.")
+    return texts
 
 
 def _scaling(plan: PlannedStudy, scaling: Scaling) -> str:
@@ -214,14 +212,6 @@ def _scaling(plan: PlannedStudy, scaling: Scaling) -> str:
     if len(here) < 2:
         return f"no {text}: {len(here)} of its {len(values)} values can run here, and it needs two."
     return f"{text}."
-
-
-def _figures_by_benchmark(plan: PlannedStudy) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for group in plan.compared:
-        own = found.setdefault(group[0].experiment.benchmark, [])
-        own += [name for name in _figures(plan, group) if name not in own]
-    return found
 
 
 def _figures(plan: PlannedStudy, group: Sequence[PlannedExperiment]) -> list[str]:
@@ -249,18 +239,10 @@ def _value(name: str, value: Value | None) -> str:
     return clean(text) if text else "(none)"
 
 
-def _values(name: str, values: Iterable[Value | None]) -> str:
-    return _short([_value(name, value) for value in values])
-
-
 def _short(shown: list[str]) -> str:
     if len(shown) <= _MOST_VALUES:
         return ", ".join(shown)
     return f"{', '.join(shown[: _MOST_VALUES - 1])}, ... {shown[-1]}"
-
-
-def _wrapped(style: Style, text: str) -> list[str]:
-    return style.wrapped(clean(text), "  ")
 
 
 _MOST_NAMES = 4
@@ -269,21 +251,12 @@ _MOST_NAMES = 4
 def jobs_text(planned: PlannedJobs, style: Style = PLAIN, *, verbose: bool = False) -> str:
     """The jobs with their times and node-hours, and the script of the first; `verbose`: of each."""
     is_of_several = len({job.system for job in planned.jobs}) > 1
-    rows = [
-        [
-            "job",
-            *(["system"] if is_of_several else []),
-            "benchmarks",
-            "nodes",
-            "expected",
-            "time limit",
-            "node-hours at most",
-        ]
-    ]
+    columns = ("benchmarks", "nodes", "expected", "time limit", "node-hours at most")
+    rows = [["job", *["system"] * is_of_several, *columns]]
     for number, job in enumerate(planned.jobs, start=1):
         shown = few_names(job.benchmarks, _MOST_NAMES)
         times = (duration(job.expected_s), duration(job.limit_s), f"{job.node_hours:.3g}")
-        rows.append([str(number), *([clean(job.system)] if is_of_several else []), shown, str(job.nodes), *times])
+        rows.append([str(number), *[clean(job.system)] * is_of_several, shown, str(job.nodes), *times])
     title = f"{count(len(planned.jobs), 'job')} on {clean(planned.system)}, {planned.node_hours:.3g} node-hours at most"
     known = planned.machine_is_of_nodes
     machine = "the nodes, as an earlier job found them." if known else "this machine: the nodes are not known yet."

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from seatrial.analysis.pairs import pair_of
-from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.host_list import fold_hosts
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.outcome import State
+from seatrial.model.spelling import arrow, settings, show, show_percent, show_range
 from seatrial.report.intervals import derivation, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Style, Tone
-from seatrial.report.units import arrow, settings, show, show_percent, show_range
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""
@@ -53,13 +52,8 @@ def few(names: Iterable[str]) -> str:
     return ", ".join(found) if more <= 1 else f"{', '.join(found[:_MOST_NAMES])} and {more} more"
 
 
-def parameters_text(parameters: Mapping[str, Value]) -> str:
-    """`name=value` of each parameter, as on the command line."""
-    return settings(parameters)
-
-
 def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool) -> str:
-    title = f"{result.experiment.benchmark} {parameters_text(result.experiment.parameters)}".rstrip()
+    title = f"{result.experiment.benchmark} {settings(result.experiment.parameters)}".rstrip()
     lines = [style.paint(title, "heading") + ("  (stored)" if result.reused else "")]
     if not result.outcome.is_ok:
         state = style.paint(result.outcome.state.value, _TONES.get(result.outcome.state, "error"))
@@ -113,7 +107,7 @@ def _row(figure: FigureResult) -> tuple[str, ...]:
         against = f"{show_percent(share)} of {show(limit.value, limit.unit)}{kind}"
         if share > 1.0 and not limit.is_physical:
             against += ", above expected"
-    point = f" {parameters_text(figure.point)}" if figure.point else ""
+    point = f" {settings(figure.point)}" if figure.point else ""
     return (
         figure.name + point,
         f"{show(figure.median, figure.unit)} {arrow(figure.better)}"

@@ -13,6 +13,9 @@ from typing import Literal
 Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
 
 
+_LONGEST_SIDE = 60
+
+
 class Style:
     """Without colours and with a fixed width, so that outputs can be compared."""
 
@@ -55,6 +58,36 @@ PLAIN = Style()
 def clean(text: str) -> str:
     """`text` with each unprintable character replaced by "?", so that a product name cannot carry escape codes."""
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def plain(text: str) -> str:
+    """Text without control characters; our own no-break spaces become blanks."""
+    return clean(text.replace("\N{NO-BREAK SPACE}", " "))
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a text that is longer."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def side_text(text: str | None) -> str:
+    """What one side has in a table of differences."""
+    return "missing" if text is None else cut(plain(text), _LONGEST_SIDE)
+
+
+def sentences(texts: Iterable[str], style: Style, lead: str = "  ", then: str | None = None) -> list[str]:
+    """Lines of plain texts, each wrapped for itself; an empty one has none."""
+    return [line for text in texts for line in style.wrapped(plain(text), lead, then)]
+
+
+def block(title: str, lines: Sequence[str], style: Style, tone: Tone = "heading") -> str:
+    """Lines below a title; "" without lines."""
+    return "\n".join([style.paint(title, tone), *lines]) if lines else ""
+
+
+def joined(blocks: Iterable[str]) -> str:
+    """The blocks that have a text, with an empty line between them."""
+    return "\n\n".join(filter(None, blocks))
 
 
 class Detail(Enum):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, layer, render
-from seatrial.report.pages.templating import Cell, Column, Table, headings, right
+from seatrial.report.charts import vega
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.profile.place_words import share_words
 from seatrial.report.profile.words import BOUND_WORDS, size_words, spread_words, typical_size, waiting_words
-from seatrial.report.units import NO_VALUE, show, show_percent
 
 _WIDTH = 620
 _ROW = 26
@@ -19,7 +19,7 @@ _PIXELS_OF_A_CHARACTER = 7.8
 _BEST, _BEYOND = "best", "above the best: waiting or contention"
 
 
-def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
+def wall_time_chart(profile: Profile, ident: str) -> vega.Chart | None:
     """Computing and MPI as shares of wall time, each with a line from the minimum to the maximum over ranks."""
     ranks = [one for one in profile.per_rank if one.wall_s > 0]
     if not ranks or profile.wall_s <= 0:
@@ -41,23 +41,14 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
         "Means over ranks; the line spans the minimum to the maximum. The time above the best is an estimate: other "
         "ranks arrived late, or the fabric was shared."
     )
-    columns = headings("Part", right("Of wall"), right("Range over ranks"))
+    ranges = {kind: f"{show_percent(min(own))} to {show_percent(max(own))}" for kind, own in kinds.items()}
     shares = [("MPI above the best", means["MPI"] * waiting), *means.items()]
-    rows = [
-        [
-            Cell(kind),
-            Cell(show_percent(share), share),
-            Cell(
-                f"{show_percent(min(kinds[kind]))} to {show_percent(max(kinds[kind]))}" if kind in kinds else NO_VALUE
-            ),
-        ]
-        for kind, share in reversed(shares)
-    ]
-    svg = render(_spec(bars, spans, list(kinds), "% of wall time"), f"{ident}-wall", title, caption)
-    return Chart(title, caption, svg, Table(title, columns, rows))
+    rows = [(kind, Cell.share(share), ranges.get(kind, NO_VALUE)) for kind, share in reversed(shares)]
+    numbers = Table.of(title, ["Part", *right("Of wall", "Range over ranks")], rows)
+    return vega.chart(_spec(bars, spans, list(kinds)), f"{ident}-wall", title, caption, numbers)
 
 
-def calls_chart(profile: Profile, ident: str) -> Chart | None:
+def calls_chart(profile: Profile, ident: str) -> vega.Chart | None:
     """The calls with the most time, as bars of shares of wall time. None if there are none."""
     shown = [one for one in profile.calls[:_MOST] if one.time_s > 0]
     if not shown or profile.wall_s <= 0:
@@ -73,68 +64,63 @@ def calls_chart(profile: Profile, ident: str) -> Chart | None:
     left = len(profile.calls) - len(shown)
     caption += " Where waiting was measured, it replaces the estimate." if profile.measured_calls[0] else ""
     caption += f" {left} more calls are in the table." if left else ""
-    svg = render(_spec(bars, [], [one.call for one in shown], "% of wall time"), f"{ident}-calls", title, caption)
-    return Chart(title, caption, svg, calls_table(profile))
+    spec = _spec(bars, [], [one.call for one in shown])
+    return vega.chart(spec, f"{ident}-calls", title, caption, calls_table(profile))
 
 
 def calls_table(profile: Profile, most: int | None = None) -> Table:
     """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
-    numeric = ("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks")
     measured = bool(profile.measured_calls[0])
-    columns = headings("Call", *map(right, numeric))
-    columns += [Column("Waiting, measured", numeric=True)] * measured
-    columns += headings("Size", "Bound by")
-    rows = []
+    rows: list[Cells] = []
     for one in profile.calls[:most]:
-        of_wall = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
-        of_mpi = one.time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0
         rows.append(
             [
-                Cell(one.call),
-                Cell(share_words(of_wall), of_wall),
-                Cell(share_words(of_mpi), of_mpi),
-                Cell(show(one.time_s, "s"), one.time_s),
-                Cell(str(one.count), one.count),
-                Cell(show(one.mean_s, "s"), one.mean_s),
-                Cell(show(one.bytes, "B"), one.bytes),
-                Cell(spread_words([one.least_rank_s, one.most_rank_s])),
-                *[Cell(waiting_words(one) or NO_VALUE)] * measured,
-                Cell(typical_size(profile.sizes, one) or NO_VALUE),
-                Cell(BOUND_WORDS[one.bound]),
+                one.call,
+                *(_share(one.time_s, of) for of in (profile.wall_s, profile.mpi_s)),
+                Cell.amount(one.time_s, "s"),
+                Cell.number(one.count),
+                Cell.amount(one.mean_s, "s"),
+                Cell.amount(one.bytes, "B"),
+                spread_words([one.least_rank_s, one.most_rank_s]),
+                *[waiting_words(one) or NO_VALUE] * measured,
+                typical_size(profile.sizes, one) or NO_VALUE,
+                BOUND_WORDS[one.bound],
             ]
         )
-    return Table("Calls by time", columns, rows)
+    numbers = ["Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks"]
+    columns = headings("Call", *right(*numbers, *["Waiting, measured"] * measured), "Size", "Bound by")
+    return Table.of("Calls by time", columns, rows)
 
 
-def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[str], x_title: str) -> dict[str, Any]:
+def _share(time_s: float, of_s: float) -> Cell:
+    share = time_s / of_s if of_s > 0 else 0.0
+    return Cell(share_words(share), share)
+
+
+def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[str]) -> dict[str, Any]:
     # The renderer does not know the width of the browser's font: reserve space for the longest name.
     axis = {"labelLimit": 260, "minExtent": _PIXELS_OF_A_CHARACTER * max(map(len, order)) + 8}
     y = {"field": "row", "type": "nominal", "sort": order, "title": None, "axis": axis}
-    x = {"field": "x", "type": "quantitative", "title": x_title, "stack": "zero"}
+    x = vega.quantity("x", "% of wall time", stack="zero")
     parts = list(dict.fromkeys(bar["part"] for bar in bars))
-    colours = {"computing": SERIES_COLOURS[2], _BEST: SERIES_COLOURS[0], _BEYOND: SERIES_COLOURS[1]}
-    colour = {
-        "field": "part",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": parts, "range": [colours[part] for part in parts]},
-        "legend": {**STROKE_LEGEND, "symbolType": "square", "symbolSize": 120, "columns": 3},
-    }
-    place = {"field": "place", "type": "quantitative"}
-    layers: list[dict[str, Any]] = [
-        layer(
-            "bar",
-            {"x": x, "y": y, "color": colour, "order": place},
-            [{**bar, "place": parts.index(bar["part"])} for bar in bars],
-            size=14,
-        )
+    colours = {"computing": vega.SERIES_COLOURS[2], _BEST: vega.SERIES_COLOURS[0], _BEYOND: vega.SERIES_COLOURS[1]}
+    rows = [{**bar, "place": parts.index(bar["part"])} for bar in bars]
+    layers = [
+        vega.layer("bar", {"x": x, "y": y, **_stacked("part", parts, [colours[part] for part in parts])}, rows, size=14)
     ]
     if spans:
         across = {"x": {"field": "x", "type": "quantitative"}, "x2": {"field": "x2"}, "y": y}
-        rim = {"type": "rule", "color": "var(--paper)", "strokeWidth": 4}
-        line = {"type": "rule", "color": "var(--ink)", "strokeWidth": 1.5}
-        layers += [{"data": {"values": spans}, "mark": mark, "encoding": across} for mark in (rim, line)]
+        layers.append(vega.layer("rule", across, spans, color="var(--paper)", strokeWidth=4))
+        layers.append(vega.layer("rule", across, spans, color="var(--ink)", strokeWidth=1.5))
     return {"width": _WIDTH, "height": _ROW * len(order), "layer": layers}
+
+
+def _stacked(field: str, names: list[str], colours: list[str]) -> dict[str, Any]:
+    """The encodings of the parts of a bar, in the order of their `place`."""
+    legend = {**vega.STROKE_LEGEND, "symbolType": "square", "symbolSize": 120, "columns": 3}
+    scale = {"domain": names, "range": colours}
+    colour = {"field": field, "type": "nominal", "title": None, "scale": scale, "legend": legend}
+    return {"color": colour, "order": {"field": "place", "type": "quantitative"}}
 
 
 _HEIGHT = 180
@@ -143,63 +129,46 @@ _MOST_ROWS = 60
 _OTHERS = "other calls"
 
 
-def sizes_charts(profile: Profile, ident: str) -> list[Chart]:
+def sizes_charts(profile: Profile, ident: str) -> list[vega.Chart]:
     """Two charts over the size: share of MPI time, and number of calls. Empty where no call has a size."""
     sizes = [one for one in profile.sizes if one.largest_B and one.count]
     if not sizes or not profile.trust.has_sizes:
         return []
-    named = list(dict.fromkeys(one.call for one in sizes))[:_MOST_CALLS]
-    table = _table(profile, sizes)
+    numbers = _table(profile, sizes)
     caption = "Sizes as passed by the caller, in powers of two: a bar covers its size up to the next."
     share = 100 / profile.mpi_s if profile.mpi_s > 0 else 0.0
+    times = _sizes_spec("% of MPI time", sizes, lambda one: one.time_s * share)
+    counts = _sizes_spec("calls", sizes, lambda one: one.count)
     return [
-        _chart(
-            "Time by size", caption, "% of MPI time", sizes, named, lambda one: one.time_s * share, f"{ident}-t", table
-        ),
-        _chart("Calls by size", caption, "calls", sizes, named, lambda one: one.count, f"{ident}-n", table),
+        vega.chart(times, f"{ident}-t", "Time by size", caption, numbers),
+        vega.chart(counts, f"{ident}-n", "Calls by size", caption, numbers),
     ]
 
 
-def _chart(
-    title: str,
-    caption: str,
-    axis: str,
-    sizes: list[SizeTotals],
-    named: list[str],
-    value: Callable[[SizeTotals], float],
-    ident: str,
-    table: Table,
-) -> Chart:
+def _sizes_spec(axis: str, sizes: list[SizeTotals], value: Callable[[SizeTotals], float]) -> dict[str, Any]:
+    named = list(dict.fromkeys(one.call for one in sizes))[:_MOST_CALLS]
     summed: dict[tuple[int, str], float] = {}
     for one in sizes:
         key = (one.size_B.bit_length(), one.call if one.call in named else _OTHERS)
         summed[key] = summed.get(key, 0.0) + value(one)
     powers = range(min(p for p, _ in summed), max(p for p, _ in summed) + 1)
-    series = [*named, *([_OTHERS] if any(call == _OTHERS for _, call in summed) else [])]
+    calls = [*named, *([_OTHERS] if any(call == _OTHERS for _, call in summed) else [])]
     rows = [
-        {"size": _name(power), "call": call, "y": total, "place": series.index(call)}
+        {"size": _name(power), "call": call, "y": total, "place": calls.index(call)}
         for (power, call), total in summed.items()
     ]
     x: dict[str, Any] = {"field": "size", "type": "ordinal", "title": "size", "sort": None}
     x["scale"] = {"domain": [_name(power) for power in powers]}
     x["axis"] = {"labelAngle": -45, "labelOverlap": True}
-    colours = [*SERIES_COLOURS[: len(named)], "var(--faint)"][: len(series)]
-    colour = {
-        "field": "call",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": series, "range": colours},
-        "legend": {**STROKE_LEGEND, "symbolType": "square", "symbolSize": 120, "columns": 3},
-    }
-    y = {"field": "y", "type": "quantitative", "title": axis, "axis": {"tickCount": 5, "format": "~s"}}
-    spec = {
+    y = vega.quantity("y", axis, axis={"tickCount": 5, "format": "~s"})
+    colours = [*vega.SERIES_COLOURS[: len(named)], "var(--faint)"][: len(calls)]
+    return {
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": rows},
         "mark": {"type": "bar"},
-        "encoding": {"x": x, "y": y, "color": colour, "order": {"field": "place", "type": "quantitative"}},
+        "encoding": {"x": x, "y": y, **_stacked("call", calls, colours)},
     }
-    return Chart(title, caption, render(spec, ident, title, caption), table)
 
 
 def _name(power: int) -> str:
@@ -208,22 +177,13 @@ def _name(power: int) -> str:
 
 
 def _table(profile: Profile, sizes: list[SizeTotals]) -> Table:
-    numeric = ("Size", "Of MPI", "Calls", "Bytes", "Mean", "Best")
-    columns = headings("Call", *map(right, numeric), "Bound by")
-    rows = []
+    rows: list[Cells] = []
     for one in sizes[:_MOST_ROWS]:
-        of_mpi = one.time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0
+        shown = [Cell(size_words(one), one.size_B), _share(one.time_s, profile.mpi_s)]
+        times = [Cell.amount(one.time_s / one.count, "s"), Cell.amount(one.best_s, "s")]
         rows.append(
-            [
-                Cell(one.call),
-                Cell(size_words(one), one.size_B),
-                Cell(share_words(of_mpi), of_mpi),
-                Cell(str(one.count), one.count),
-                Cell(show(one.bytes, "B"), one.bytes),
-                Cell(show(one.time_s / one.count, "s"), one.time_s / one.count),
-                Cell(show(one.best_s, "s"), one.best_s),
-                Cell(BOUND_WORDS[one.bound]),
-            ]
+            [one.call, *shown, Cell.number(one.count), Cell.amount(one.bytes, "B"), *times, BOUND_WORDS[one.bound]]
         )
-    left = len(sizes) - len(rows)
-    return Table("Sizes by time" + (f", the first {len(rows)} of {len(sizes)}" if left > 0 else ""), columns, rows)
+    left = f", the first {len(rows)} of {len(sizes)}" if len(sizes) > len(rows) else ""
+    columns = headings("Call", *right("Size", "Of MPI", "Calls", "Bytes", "Mean", "Best"), "Bound by")
+    return Table.of(f"Sizes by time{left}", columns, rows)

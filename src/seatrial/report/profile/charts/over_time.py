@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+from seatrial.model.spelling import NO_VALUE, display_scale, show
 from seatrial.profiler.profile import OverTime
 from seatrial.profiler.profile_io import ProfileIo
-from seatrial.report.charts.pair_matrix import (
-    CLASSES,
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    HeatScale,
-    cells,
-    legend,
-    number,
-    rectangle,
-    svg,
-    text,
-)
-from seatrial.report.charts.vega import SERIES_COLOURS, SERIES_DASHES, STROKE_LEGEND, Chart, layer, render
-from seatrial.report.pages.templating import Cell, Column, Svg, Table, headings, right
-from seatrial.report.units import NO_VALUE, display_scale, show, show_percent
+from seatrial.report.charts import heat, vega
+from seatrial.report.pages.templating import Cell, Cells, Table, right
 
 _WIDTH, _HEIGHT = 620, 190
 _LEFT, _TOP = 90.0, 12.0
@@ -31,7 +18,7 @@ _LABEL = 14.0
 _TICKS = 5
 
 
-def share_over_time(time: OverTime, ident: str) -> Chart | None:
+def share_over_time(time: OverTime, ident: str) -> vega.Chart | None:
     """The share of MPI of all ranks as a line, least and most of a rank as a band. None with fewer than two bins."""
     if len(time.mpi_s) < 2:
         return None
@@ -46,49 +33,43 @@ def share_over_time(time: OverTime, ident: str) -> Chart | None:
     title = "MPI over time"
     caption = "The line is the share over all ranks, the band the range over ranks; "
     caption += f"bins of {show(time.width_s, 's')}."
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": f"{unit} since the first rank was started",
-        "axis": {"grid": False},
-    }
-    x["scale"] = {"domain": [0, time.width_s * len(time.mpi_s) / scale], "nice": False}
-    y = {"field": "y", "type": "quantitative", "title": "% of wall time in MPI", "scale": {"domain": [0, 100]}}
-    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    x = _since_start(time.width_s * len(time.mpi_s) / scale, unit)
+    y = vega.quantity("y", "% of wall time in MPI", scale={"domain": [0, 100]})
+    band = vega.layer("area", vega.between(x, y), color="var(--band)", opacity=1, interpolate="step")
     spec = {
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": rows},
         "layer": [
-            {
-                "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "area", "color": "var(--band)", "opacity": 1, "interpolate": "step"},
-                "encoding": band,
-            },
-            layer("line", {"x": x, "y": y}, color=SERIES_COLOURS[0], strokeWidth=2, interpolate="step"),
+            {**band, "transform": [{"filter": "isValid(datum.low)"}]},
+            vega.layer("line", {"x": x, "y": y}, color=vega.SERIES_COLOURS[0], strokeWidth=2, interpolate="step"),
         ],
     }
-    return Chart(title, caption, render(spec, f"{ident}-over-time", title, caption), _numbers(time))
+    return vega.chart(spec, f"{ident}-over-time", title, caption, _numbers(time))
+
+
+def _since_start(until: float, unit: str) -> dict[str, Any]:
+    """The axis of time."""
+    scale = {"domain": [0, until], "nice": False}
+    return vega.quantity("x", f"{unit} since the first rank was started", axis={"grid": False}, scale=scale)
 
 
 def _numbers(time: OverTime) -> Table:
-    columns = headings(right("From"), *map(right, ("All ranks", "Least", "Most")))
-    rows = []
+    rows: list[Cells] = []
     for k, share in enumerate(time.shares):
-        values = (share, time.least[k], time.most[k])
-        shares = [Cell(NO_VALUE if one is None else show_percent(one), one) for one in values]
-        rows.append([Cell(show(k * time.width_s, "s"), k * time.width_s), *shares])
-    return Table("Share of wall time in MPI by bin", columns, rows)
+        shares = [Cell.share(one) for one in (share, time.least[k], time.most[k])]
+        rows.append([Cell.amount(k * time.width_s, "s"), *shares])
+    return Table.of("Share of wall time in MPI by bin", right("From", "All ranks", "Least", "Most"), rows)
 
 
-def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
+def lanes_over_time(time: OverTime, ident: str) -> vega.Chart | None:
     """Rank by rank (or neighbours together) over time, coloured by the share of MPI. None for one lane."""
     if len(time.lanes) < 2 or len(time.mpi_s) < 2:
         return None
     bins, lanes = len(time.mpi_s), len(time.lanes)
     width, height = _LANES_WIDTH / bins, min(_LANE_TALLEST, _LANES_HEIGHT / lanes)
     edge = height * lanes
-    scale = HeatScale("1", tuple(100 * k / CLASSES for k in range(CLASSES + 1)))
+    scale = heat.HeatScale("1", tuple(100 * k / heat.CLASSES for k in range(heat.CLASSES + 1)))
     values = {
         (row, k): share * 100
         for row, lane in enumerate(time.lanes)
@@ -100,29 +81,22 @@ def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
     caption = "Colour is the share of wall time in MPI: a rank that differs computes more or less than the others."
     caption += " Neighbouring ranks are drawn together." if grouped else ""
     parts = [
-        rectangle(0, 0, _LANES_WIDTH, edge, "ground"),
-        cells(values, scale, width, height),
-        rectangle(0, 0, _LANES_WIDTH, edge, "frame"),
+        heat.rectangle(0, 0, _LANES_WIDTH, edge, "ground"),
+        heat.cells(values, scale, width, height),
+        heat.rectangle(0, 0, _LANES_WIDTH, edge, "frame"),
         *_lane_names(time, height),
         *_moments(time, edge),
-        legend(scale, 0, edge + 32, "% of wall time in MPI", len(values) < bins * lanes),
+        heat.legend(scale, 0, edge + 32, "% of wall time in MPI", len(values) < bins * lanes),
     ]
-    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
-    whole = svg(
-        f"{ident}-lanes",
-        _LEFT + max(_LANES_WIDTH + 20, LEGEND_WIDTH),
-        _TOP + edge + 36 + LEGEND_HEIGHT,
-        title,
-        caption,
-        content,
-    )
-    return Chart(title, caption, Svg(whole), _lane_table(time))
+    size = (_LEFT + max(_LANES_WIDTH + 20, heat.LEGEND_WIDTH), _TOP + edge + 36 + heat.LEGEND_HEIGHT)
+    picture = heat.svg(f"{ident}-lanes", size, title, caption, parts, (_LEFT, _TOP))
+    return vega.Chart(title, caption, picture, _lane_table(time))
 
 
 def _lane_names(time: OverTime, height: float) -> list[str]:
     step = max(1, -(-round(_LABEL) // max(1, round(height))))
     return [
-        text(-6, (row + 0.5) * height + 4, _lane_name(time, row), "tick", "end")
+        heat.text(-6, (row + 0.5) * height + 4, _lane_name(time, row), "tick", "end")
         for row in range(0, len(time.lanes), step)
     ]
 
@@ -135,17 +109,16 @@ def _lane_name(time: OverTime, row: int) -> str:
 def _moments(time: OverTime, edge: float) -> list[str]:
     whole = time.width_s * len(time.mpi_s)
     at = [whole * k / _TICKS for k in range(_TICKS + 1)]
-    return [text(moment / whole * _LANES_WIDTH, edge + 15, show(moment, "s"), "tick") for moment in at]
+    return [heat.text(moment / whole * _LANES_WIDTH, edge + 15, show(moment, "s"), "tick") for moment in at]
 
 
 def _lane_table(time: OverTime) -> Table:
-    columns = headings("Ranks", right("Lowest bin"), right("Highest bin"))
-    rows = []
+    rows: list[Cells] = []
     for row, lane in enumerate(time.lanes):
         known = [share for share in lane.shares if share is not None]
-        ends = (min(known), max(known)) if known else (None, None)
-        rows.append([Cell(_lane_name(time, row)), *(Cell(NO_VALUE if e is None else show_percent(e), e) for e in ends)])
-    return Table("Share of MPI by rank, in the lowest and highest bin", columns, rows)
+        rows.append([_lane_name(time, row), *(Cell.share(end(known, default=None)) for end in (min, max))])
+    caption = "Share of MPI by rank, in the lowest and highest bin"
+    return Table.of(caption, ["Ranks", *right("Lowest bin", "Highest bin")], rows)
 
 
 _FILES_HEIGHT = 170
@@ -159,7 +132,7 @@ _ASKED, _DEVICES, _DISKS, _NFS = (
 _KINDS = (("read", "Reads over time"), ("written", "Writes over time"))
 
 
-def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[Chart]:
+def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[vega.Chart]:
     """Reading and writing, each with the ranks' own lines and those of their nodes. `until_s` is where the time axis
     ends: that of MPI over time. Empty where nothing is known over time."""
     if io.bins < 2 or not any(one.series for one in io.ranks):
@@ -190,56 +163,39 @@ def _busiest(io: ProfileIo, name: str) -> tuple[int, tuple[float, ...]] | None:
     return (one.rank, tuple(getattr(one.series, name))) if total > 0 else None
 
 
-def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> Chart:
+def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> vega.Chart:
     lines = _lines(io, what)
     names = list(lines)
     scale, unit = display_scale([until_s], "s")
-    fullest = max((max(series, default=0.0) for series in lines.values()), default=0.0) / io.width_s
+    fullest = max((max(values, default=0.0) for values in lines.values()), default=0.0) / io.width_s
     rate, rate_unit = display_scale([fullest], "B/s")
     rows = [
         {"x": (k + 0.5) * io.width_s / scale, "y": value / io.width_s / rate, "line": name}
-        for name, series in lines.items()
-        for k, value in enumerate(series)
+        for name, values in lines.items()
+        for k, value in enumerate(values)
     ]
-    told_apart: dict[str, Any] = {"field": "line", "type": "nominal", "sort": None, "title": None}
-    legend = {**STROKE_LEGEND, "columns": 2}
-    colours = {"domain": names, "range": list(SERIES_COLOURS[: len(names)])}
-    dashes = {"domain": names, "range": list(SERIES_DASHES[: len(names)])}
+    colour, dash = ({**one, "legend": vega.STROKE_LEGEND} for one in vega.series("line", names))
     # The sum is drawn first and widest: a line that is all of it is seen upon it.
-    widths = {"domain": names, "range": [4, *[2] * (len(names) - 1)]}
-    x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": f"{unit} since the first rank was started",
-        "axis": {"grid": False},
-        "scale": {"domain": [0, until_s / scale], "nice": False},
-    }
-    y = {"field": "y", "type": "quantitative", "title": f"{rate_unit} {what}", "scale": {"domainMin": 0}}
+    width = {**colour, "scale": {"domain": names, "range": [4, *[2] * (len(names) - 1)]}}
+    x = _since_start(until_s / scale, unit)
+    y = vega.quantity("y", f"{rate_unit} {what}", scale={"domainMin": 0})
     spec = {
         "width": _WIDTH,
         "height": _FILES_HEIGHT,
         "data": {"values": rows},
         "mark": {"type": "line", "interpolate": "step"},
-        "encoding": {
-            "x": x,
-            "y": y,
-            "color": {**told_apart, "scale": colours, "legend": legend},
-            "strokeDash": {**told_apart, "scale": dashes, "legend": legend},
-            "strokeWidth": {**told_apart, "scale": widths, "legend": legend},
-        },
+        "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, "strokeWidth": width},
     }
     caption = f"Rates in bins of {show(io.width_s, 's')}, on the time axis of MPI over time."
-    return Chart(title, caption, render(spec, ident, title, caption), _file_numbers(io, title, lines))
+    return vega.chart(spec, ident, title, caption, _file_numbers(io, title, lines))
 
 
 def _file_numbers(io: ProfileIo, title: str, lines: dict[str, tuple[float, ...]]) -> Table:
-    columns = [Column("From", numeric=True), *(Column(name.capitalize(), numeric=True) for name in lines)]
-    rows = []
-    for k in range(io.bins):
-        values = [series[k] for series in lines.values()]
-        at = k * io.width_s
-        rows.append([Cell(show(at, "s"), at), *(Cell(show(value, "B"), value) for value in values)])
-    return Table(f"{title}, bytes per bin", columns, rows)
+    rows = [
+        [Cell.amount(k * io.width_s, "s"), *(Cell.amount(values[k], "B") for values in lines.values())]
+        for k in range(io.bins)
+    ]
+    return Table.of(f"{title}, bytes per bin", right("From", *map(str.capitalize, lines)), rows)
 
 
 def io_table(io: ProfileIo) -> Table | None:
@@ -248,19 +204,18 @@ def io_table(io: ProfileIo) -> Table | None:
         return None
     order = sorted(io.ranks, key=lambda one: -(one.totals.read_B + one.totals.written_B) if one.totals else 1)
     named = ("Read", "Calls", "From devices", "Written", "Calls", "To devices")
-    columns = headings(right("Rank"), "Host", *map(right, named))
-    rows = []
+    rows: list[Cells] = []
     for one in order[:_MOST_RANKS]:
-        if one.totals is None:
-            values: Sequence[Cell] = [Cell(NO_VALUE) for _ in named]
-        else:
+        values: Cells = [NO_VALUE for _ in named]
+        if one.totals is not None:
             t = one.totals
+            reads = [Cell.amount(t.read_B, "B"), Cell.number(t.read_calls), Cell.amount(t.device_read_B, "B")]
             values = [
-                *(Cell(show(t.read_B, "B"), t.read_B), Cell(str(t.read_calls), t.read_calls)),
-                Cell(show(t.device_read_B, "B"), t.device_read_B),
-                *(Cell(show(t.written_B, "B"), t.written_B), Cell(str(t.write_calls), t.write_calls)),
-                Cell(show(t.device_written_B, "B"), t.device_written_B),
+                *reads,
+                Cell.amount(t.written_B, "B"),
+                Cell.number(t.write_calls),
+                Cell.amount(t.device_written_B, "B"),
             ]
-        rows.append([Cell(str(one.rank), one.rank), Cell(one.host), *values])
+        rows.append([Cell.number(one.rank), one.host, *values])
     more = f", the first {len(rows)} of {len(io.ranks)}" if len(io.ranks) > len(rows) else ""
-    return Table(f"Ranks by input and output{more}", columns, rows)
+    return Table.of(f"Ranks by input and output{more}", [*right("Rank"), "Host", *right(*named)], rows)

@@ -6,23 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import count, display_scale, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.profile import PairTable, Profile, RankTotals
-from seatrial.report.charts.pair_matrix import (
-    LEGEND_HEIGHT,
-    LEGEND_WIDTH,
-    Place,
-    cells,
-    heat_scale,
-    legend,
-    number,
-    rectangle,
-    svg,
-    text,
-)
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, render
-from seatrial.report.pages.templating import Cell, Column, Svg, Table, headings, right
-from seatrial.report.units import count, display_scale, show, show_percent
+from seatrial.report.charts import heat
+from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, chart, quantity
+from seatrial.report.pages.templating import Cell, Cells, Svg, Table, right
 
 _WIDTH, _HEIGHT = 620, 170
 _MOST_BARS = 128
@@ -35,17 +24,16 @@ def rank_charts(profile: Profile, ident: str) -> list[Chart]:
     ranks = profile.per_rank
     if len(ranks) < 2:
         return []
-    table = _table(ranks)
-    together = (
-        "" if len(ranks) <= _MOST_BARS else f" Each is the mean of {-(-len(ranks) // _MOST_BARS)} neighbouring ranks."
-    )
+    numbers = _table(ranks)
+    step = -(-len(ranks) // _MOST_BARS)
+    together = f" Each is the mean of {step} neighbouring ranks." if step > 1 else ""
     times = {"computing": [one.compute_s for one in ranks], "MPI": [one.mpi_s for one in ranks]}
     caption = f"If ranks compute for different times, the faster ones wait in MPI for the others.{together}"
-    charts = [_chart("Time of each rank", caption, times, "s", ranks, f"{ident}-rank-time", table, stacked=True)]
+    charts = [_chart("Time of each rank", caption, times, "s", ranks, f"{ident}-rank-time", numbers, stacked=True)]
     traffic = {"sent": [float(one.sent_B) for one in ranks], "received": [float(one.received_B) for one in ranks]}
     if any(map(any, traffic.values())):
         caption = f"Point to point, payload only.{together}"
-        charts.append(_chart("Bytes of each rank", caption, traffic, "B", ranks, f"{ident}-rank-bytes", table))
+        charts.append(_chart("Bytes of each rank", caption, traffic, "B", ranks, f"{ident}-rank-bytes", numbers))
     return charts
 
 
@@ -56,7 +44,7 @@ def _chart(
     unit: Unit,
     ranks: Sequence[RankTotals],
     ident: str,
-    table: Table,
+    numbers: Table,
     *,
     stacked: bool = False,
 ) -> Chart:
@@ -73,15 +61,10 @@ def _chart(
             base += mean if stacked else 0.0
     names = list(series)
     colours = [SERIES_COLOURS[2], SERIES_COLOURS[0]] if stacked else [SERIES_COLOURS[0], SERIES_COLOURS[1]]
-    x: dict[str, Any] = {
-        "field": "x",
-        "type": "quantitative",
-        "title": "rank",
-        "axis": {"grid": False, "format": "d", "values": _ticks(ranks[0].rank, ranks[-1].rank)},
-    }
-    x["scale"] = {"domain": [ranks[0].rank - 0.5, ranks[-1].rank + 0.5], "nice": False}
-    y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": unit_name, "axis": {"tickCount": 5}}
-    y["scale"] = {"zero": True}
+    axis = {"grid": False, "format": "d", "values": _ticks(ranks[0].rank, ranks[-1].rank)}
+    domain = [ranks[0].rank - 0.5, ranks[-1].rank + 0.5]
+    x = quantity("x", "rank", axis=axis, scale={"domain": domain, "nice": False})
+    y = quantity("y", unit_name, axis={"tickCount": 5}, scale={"zero": True})
     colour: dict[str, Any] = {"field": "part", "type": "nominal", "title": None}
     colour["scale"] = {"domain": names, "range": colours}
     colour["legend"] = {**STROKE_LEGEND, "symbolType": "square", "symbolSize": 120}
@@ -96,7 +79,7 @@ def _chart(
         shape["legend"] = colour["legend"] = {"orient": "bottom"}
         spec["mark"] = {"type": "point", "filled": False, "size": 44, "opacity": 1}
         spec["encoding"] = {"x": middle, "y": {**y, "field": "y2"}, "color": colour, "shape": shape}
-    return Chart(title, caption, render(spec, ident, title, caption), table)
+    return chart(spec, ident, title, caption, numbers)
 
 
 def _ticks(first: int, last: int) -> list[int]:
@@ -108,21 +91,18 @@ def _ticks(first: int, last: int) -> list[int]:
 
 
 def _table(ranks: Sequence[RankTotals]) -> Table:
-    numeric = ("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "Collectives")
-    columns = headings(right("Rank"), "Host", *map(right, numeric))
-    columns.append(Column("End"))
     order = sorted(ranks, key=lambda one: -one.compute_s)
     shown = order if len(order) <= _MOST_ROWS else [*order[: _MOST_ROWS // 2], *order[-_MOST_ROWS // 2 :]]
-    rows = []
+    rows: list[Cells] = []
     for one in shown:
-        times = [Cell(show(value, "s", 4), value) for value in (one.wall_s, one.compute_s, one.mpi_s)]
-        sizes = [Cell(show(value, "B"), value) for value in (one.sent_B, one.received_B, one.collective_B)]
-        cells = [Cell(str(one.rank), one.rank), Cell(one.host), *times, Cell(str(one.calls), one.calls), *sizes]
-        rows.append([*cells, Cell(one.state.value)])
+        times = [Cell.amount(value, "s", 4) for value in (one.wall_s, one.compute_s, one.mpi_s)]
+        sizes = [Cell.amount(value, "B") for value in (one.sent_B, one.received_B, one.collective_B)]
+        rows.append([Cell.number(one.rank), one.host, *times, Cell.number(one.calls), *sizes, one.state.value])
     caption = "Ranks by compute time"
     if len(shown) < len(order):
         caption += f": the first and the last {_MOST_ROWS // 2} of {len(order)}"
-    return Table(caption, columns, rows)
+    numbers = right("Wall", "Computing", "MPI", "Calls", "Sent", "Received", "Collectives")
+    return Table.of(caption, [*right("Rank"), "Host", *numbers, "End"], rows)
 
 
 if TYPE_CHECKING:
@@ -171,7 +151,7 @@ def _order(profile: Profile) -> _Order:
     return _Order(groups, [host.get(group[0], "") for group in groups])
 
 
-def _values(profile: Profile, order: _Order) -> dict[Place, float]:
+def _values(profile: Profile, order: _Order) -> dict[heat.Place, float]:
     """(row, column) of groups -> bytes."""
     import numpy as np
 
@@ -210,47 +190,31 @@ def _off_node(profile: Profile) -> str:
     return f"{show_percent(leaves / total if total else 0.0)} of {show(total, 'B')} leave their node."
 
 
-def _drawn(values: dict[Place, float], order: _Order, ident: str, title: str, said: str) -> Svg:
+def _drawn(values: dict[heat.Place, float], order: _Order, ident: str, title: str, said: str) -> Svg:
     groups = len(order.groups)
     side = min(_LARGEST_CELL, _SIDE / groups)
     edge = side * groups
-    scale = heat_scale(list(values.values()), "B")
+    scale = heat.heat_scale(list(values.values()), "B")
     parts = [
-        rectangle(0, 0, edge, edge, "ground"),
-        cells(values, scale, side, side),
-        *_borders(order, side, edge),
-        rectangle(0, 0, edge, edge, "frame"),
+        heat.rectangle(0, 0, edge, edge, "ground"),
+        heat.cells(values, scale, side, side),
+        *heat.borders(order.hosts, side, edge),
+        heat.rectangle(0, 0, edge, edge, "frame"),
         *_labels(order, side),
-        legend(scale, 0, edge + 16, "sent", False),
+        heat.legend(scale, 0, edge + 16, "sent", False),
     ]
-    content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
-    return Svg(svg(ident, _LEFT + max(edge + 2, LEGEND_WIDTH), _TOP + edge + 20 + LEGEND_HEIGHT, title, said, content))
-
-
-def _borders(order: _Order, side: float, edge: float) -> Iterator[str]:
-    for k in range(1, len(order.groups)):
-        if order.hosts[k] != order.hosts[k - 1]:
-            at, end = number(k * side), number(edge)
-            yield f'<path class="border-node" d="M{at} 0V{end}M0 {at}H{end}"/>'
+    size = (_LEFT + max(edge + 2, heat.LEGEND_WIDTH), _TOP + edge + 20 + heat.LEGEND_HEIGHT)
+    return heat.svg(ident, size, title, said, parts, (_LEFT, _TOP))
 
 
 def _labels(order: _Order, side: float) -> Iterator[str]:
-    step = 1
-    while step * side < _LABEL:
-        step *= 2
-    wide = step
+    step = heat.step_of_labels(side, _LABEL)
     longest = max(len(_name(group)) for group in order.groups) * 6.5 + 4
-    while wide * side < longest:
-        wide *= 2
     for k in range(0, len(order.groups), step):
-        yield text(-6, (k + 0.5) * side + 4, _name(order.groups[k]), "tick", "end")
-    for k in range(0, len(order.groups), wide):
-        yield text((k + 0.5) * side, -6, _name(order.groups[k]), "tick")
-    starts = [k for k in range(len(order.hosts)) if k == 0 or order.hosts[k] != order.hosts[k - 1]]
-    if len(starts) > 1:
-        for start, end in zip(starts, [*starts[1:], len(order.hosts)], strict=True):
-            if (end - start) * side > 7.5 * len(order.hosts[start]):
-                yield text((start + end) / 2 * side, -24, order.hosts[start], "tick")
+        yield heat.text(-6, (k + 0.5) * side + 4, _name(order.groups[k]), "tick", "end")
+    for k in range(0, len(order.groups), max(step, heat.step_of_labels(side, longest))):
+        yield heat.text((k + 0.5) * side, -6, _name(order.groups[k]), "tick")
+    yield from heat.names_of_hosts(order.hosts, len(order.hosts), side, -24)
 
 
 def _name(group: Sequence[int]) -> str:
@@ -266,15 +230,6 @@ def _pairs_table(profile: Profile) -> Table:
     most = min(_MOST_PAIRS, len(pairs))
     chosen = np.argpartition(sent, len(pairs) - most)[len(pairs) - most :]
     order = sorted((int(k) for k in chosen), key=lambda k: (-int(sent[k]), k))
-    columns = headings(right("From"), right("To"), *map(right, ("Messages", "Bytes")))
-    rows = [
-        [
-            Cell(str(src[k])),
-            Cell(str(dst[k])),
-            Cell(str(pairs.count[k]), pairs.count[k]),
-            Cell(show(int(sent[k]), "B"), int(sent[k])),
-        ]
-        for k in order
-    ]
+    rows = [(str(src[k]), str(dst[k]), Cell.number(pairs.count[k]), Cell.amount(int(sent[k]), "B")) for k in order]
     more = f", the first {len(rows)} of {len(pairs)}" if len(pairs) > len(rows) else ""
-    return Table(f"Pairs by bytes{more}", columns, rows)
+    return Table.of(f"Pairs by bytes{more}", right("From", "To", "Messages", "Bytes"), rows)

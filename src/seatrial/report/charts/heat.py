@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.spelling import display_scale
 from seatrial.model.units import Unit
 from seatrial.report.pages.templating import Svg
-from seatrial.report.units import display_scale
 
 CLASSES = 8
 _LOG_FROM = 4.0
@@ -142,14 +143,59 @@ def legend(scale: HeatScale, x: float, y: float, note: str, unmeasured: bool) ->
     return "".join(parts)
 
 
-def svg(ident: str, width: float, height: float, title: str, description: str, content: str) -> str:
-    """A whole picture. `ident` must be unique on the page; title and description are its alternative text."""
-    size = f'width="{number(width)}" height="{number(height)}" viewBox="0 0 {number(width)} {number(height)}"'
+def svg(
+    ident: str,
+    size: tuple[float, float],
+    title: str,
+    description: str,
+    parts: Iterable[str],
+    corner: tuple[float, float] | None = None,
+) -> Svg:
+    """A whole picture. `ident` must be unique on the page; title and description are its alternative text. `corner` is
+    the origin of the parts."""
+    width, height = map(number, size)
+    sized = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     named = f'role="img" aria-labelledby="{ident}-title {ident}-desc"'
     alternative = (
         f'<title id="{ident}-title">{escape(title)}</title><desc id="{ident}-desc">{escape(description)}</desc>'
     )
-    return f'<svg class="heat" {size} {named}>{alternative}{content}</svg>'
+    content = "".join(parts)
+    if corner is not None:
+        content = f'<g transform="translate({number(corner[0])} {number(corner[1])})">{content}</g>'
+    return Svg(f'<svg class="heat" {sized} {named}>{alternative}{content}</svg>')
+
+
+def borders(hosts: Sequence[str], side: float, edge: float) -> Iterator[str]:
+    """Lines between rows and columns of different hosts."""
+    for n in range(1, min(len(hosts), round(edge / side))):
+        if hosts[n] != hosts[n - 1]:
+            yield f'<path class="border-node" {across(n * side, edge)}/>'
+
+
+def across(at: float, edge: float) -> str:
+    """The path of a vertical and a horizontal line over the whole square."""
+    return f'd="M{number(at)} 0V{number(edge)}M0 {number(at)}H{number(edge)}"'
+
+
+def names_of_hosts(hosts: Sequence[str], count: int, side: float, y: float) -> Iterator[str]:
+    """The names of hosts above their columns, where there are several and they fit."""
+    starts = [n for n in range(min(count, len(hosts))) if n == 0 or hosts[n] != hosts[n - 1]]
+    for start, end in pairwise([*starts, count] if len(set(hosts)) > 1 else []):
+        if (end - start) * side > 7.5 * len(hosts[start]):
+            yield text((start + end) / 2 * side, y, hosts[start], "tick")
+
+
+def framed(x: float, y: float, width: float, height: float) -> list[str]:
+    """A dark frame with a light rim, visible on any colour."""
+    return [rectangle(x, y, width, height, kind) for kind in ("slow-rim", "slow")]
+
+
+def step_of_labels(side: float, room: float) -> int:
+    """The smallest power of two of which cells leave room for a label."""
+    step = 1
+    while step * side < room:
+        step *= 2
+    return step
 
 
 CELL_WITH_LABEL = 14.0
@@ -211,9 +257,8 @@ class Matrix(Frozen):
             *over,
             legend(scale, 0, edge + 16, self.better, len(self.values) < pairs),
         ]
-        content = f'<g transform="translate({number(_LEFT)} {number(_TOP)})">{"".join(parts)}</g>'
-        width = _LEFT + max(edge + 2, LEGEND_WIDTH)
-        return Svg(svg(ident, width, _TOP + edge + 20 + LEGEND_HEIGHT, title, caption, content))
+        size = (_LEFT + max(edge + 2, LEGEND_WIDTH), _TOP + edge + 20 + LEGEND_HEIGHT)
+        return svg(ident, size, title, caption, parts, (_LEFT, _TOP))
 
     def _own_number(self, place: Place, value: float) -> str:
         at = (place[0] + 0.5) * self.side
