@@ -13,7 +13,7 @@ from seatrial.places.cluster.home import Obtained, State
 from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Link, Node, Switch
 from seatrial.places.cluster.status import Condition, Status
 from seatrial.places.guest.home import GuestState
-from seatrial.places.guest.status import Condition as GuestCondition
+from seatrial.places.guest.up import Condition as GuestCondition
 from seatrial.places.guest.up import GuestStatus
 from seatrial.places.images.make import MadeImage
 
