@@ -17,7 +17,7 @@ from itertools import pairwise
 from msgspec import field
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import rate_sample
@@ -298,22 +298,22 @@ def _count_figure(name: str, work: str) -> Figure:
     return Figure(name, "1", Better.LOWER, lambda sample: sample.work["amount"], work, is_secondary=True)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "abaqus",
     "Abaqus",
     "How long did this Abaqus job take?",
     (
-        choice_parameter("file", "the job's file that the figures come from", "dat", "msg", "sta", "log"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("ranks", "processes of the solver"),
-        count_parameter("threads", "threads per process"),
-        count_parameter("elements", "elements of the mesh"),
-        count_parameter("variables", "variables of the model"),
-        count_parameter("equations", "equations of the solver"),
+        figures.choice("file", "the job's file that the figures come from", "dat", "msg", "sta", "log"),
+        figures.count("nodes", "hosts"),
+        figures.count("ranks", "processes of the solver"),
+        figures.count("threads", "threads per process"),
+        figures.count("elements", "elements of the mesh"),
+        figures.count("variables", "variables of the model"),
+        figures.count("equations", "equations of the solver"),
     ),
     (
-        time_figure("wall", "elapsed time of the analysis, in whole seconds (WALLCLOCK TIME)"),
-        time_figure("process_time", "from the start of the analysis program to its end, by the dates of the log"),
+        figures.time("wall", "elapsed time of the analysis, in whole seconds (WALLCLOCK TIME)"),
+        figures.time("process_time", "from the start of the analysis program to its end, by the dates of the log"),
         _count_figure("increments", "increments that converged"),
         _count_figure("iterations", "iterations, also of attempts that did not converge"),
     ),

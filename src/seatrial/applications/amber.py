@@ -25,14 +25,7 @@ from msgspec.structs import replace
 
 from seatrial.applications import amber_water
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    DYNAMICS_PARAMETERS,
-    choice_parameter,
-    imported,
-    text_parameter,
-    time_figure,
-    time_per_ns_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, step_from_time_per_ns
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.run_output import run_output
@@ -42,7 +35,7 @@ from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.layout import RANKS, cpus_of
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check
 from seatrial.model.benchmark.given_input import CASE, InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
@@ -203,20 +196,20 @@ def _parameters(log: Log) -> tuple[str, dict[str, Value]]:
     return banner.text(1), parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "amber",
     "AMBER",
     "How fast did AMBER simulate?",
     (
-        choice_parameter("program", "sander or pmemd", "sander", "pmemd"),
-        text_parameter("input", "topology file"),
-        *DYNAMICS_PARAMETERS,
+        figures.choice("program", "sander or pmemd", "sander", "pmemd"),
+        figures.text("input", "topology file"),
+        *figures.DYNAMICS_PARAMETERS,
     ),
     (
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, all steps"),
-        time_per_ns_figure("ns_time_last", "elapsed time of a simulated nanosecond, the last steps alone"),
-        time_figure("step", "elapsed time of a step, all steps"),
-        time_figure("wall", "elapsed time of all steps, without the set-up"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, all steps"),
+        figures.time_per_ns("ns_time_last", "elapsed time of a simulated nanosecond, the last steps alone"),
+        figures.time("step", "elapsed time of a step, all steps"),
+        figures.time("wall", "elapsed time of all steps, without the set-up"),
     ),
 )
 
@@ -363,21 +356,14 @@ def _estimate_s(params: Params) -> float | None:
     return _START_S + _S_PER_ATOM_STEP * atoms * whole(params["steps"]) / cpus_of(params)
 
 
-CELLS = Parameter(
-    "cells",
-    ParameterKind.INTEGER,
-    1,
-    f"cells of {amber_water.ATOMS_OF_A_CELL} atoms along an edge of the box of water",
-    minimum=1,
+CELLS = Parameter.integer(
+    "cells", 1, f"cells of {amber_water.ATOMS_OF_A_CELL} atoms along an edge of the box of water", minimum=1
 )
 
 
 _MADE = Made(
     inputs=_inputs,
-    parameters=(
-        CELLS,
-        Parameter("steps", ParameterKind.INTEGER, 500, f"time steps of 2 fs, of {WATER} and {JAC}", minimum=100),
-    ),
+    parameters=(CELLS, Parameter.integer("steps", 500, f"time steps of 2 fs, of {WATER} and {JAC}", minimum=100)),
     parse=read_energies,
     checks=(
         Check("energy", "potential energy at the start, in kcal/mol for three atoms", energy_bound),

@@ -10,14 +10,7 @@ import re
 from collections.abc import Sequence
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    device_memory_limit,
-    imported,
-    rate_figure,
-    size_parameter,
-    text_parameter,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, rate_sample
 from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
@@ -197,21 +190,21 @@ def _only(lines: Sequence[Line], pattern: Pattern) -> str | None:
     return None if match is None else match[1].strip()
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "babelstream",
     "BabelStream",
     "What memory bandwidth did BabelStream's kernels reach?",
     (
-        text_parameter("implementation", "programming model, as named in the file"),
-        choice_parameter("precision", "precision of the elements", "fp64", "fp32"),
-        size_parameter("array_B", "size of each array"),
+        figures.text("implementation", "programming model, as named in the file"),
+        figures.choice("precision", "precision of the elements", "fp64", "fp32"),
+        figures.size("array_B", "size of each array"),
     ),
     tuple(
-        rate_figure(
+        figures.rate(
             name,
             "B/s",
             f"{arrays} elements read or written per array element, as BabelStream counts; best pass",
-            device_memory_limit(),
+            figures.device_memory_limit(),
         )
         for name, arrays in _ARRAYS.items()
     ),

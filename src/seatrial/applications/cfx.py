@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.text import number
@@ -107,17 +107,17 @@ def _check_stamps(log: Log, wall: Found, wall_s: float) -> None:
         raise wall.error(f"the solver started and finished {between_s:g} s apart, which contradicts this")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "cfx",
     "Ansys CFX",
     "How long did the CFX solver take?",
     (
-        count_parameter("ranks", "solver processes"),
-        choice_parameter("simulation", "what a step is: an iteration (steady) or a time step", "steady", "transient"),
+        figures.count("ranks", "solver processes"),
+        figures.choice("simulation", "what a step is: an iteration (steady) or a time step", "steady", "transient"),
     ),
     (
-        time_figure("wall", "elapsed time of the solver, without reading and partitioning"),
-        time_figure("step", "mean elapsed time of one iteration of the outer loop, or of one time step"),
+        figures.time("wall", "elapsed time of the solver, without reading and partitioning"),
+        figures.time("step", "mean elapsed time of one iteration of the outer loop, or of one time step"),
     ),
 )
 

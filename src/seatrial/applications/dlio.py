@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, given_limit, imported, rate_figure, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import find_text, find_whole, get_number, get_object, read_object
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.pattern import Pattern
@@ -27,7 +27,7 @@ from seatrial.applications.running.given_input import FORMAT_SEEN, Made, applica
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.given_input import CASE, OWN, InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value
+from seatrial.model.benchmark.parameter import Parameter, Params, Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
@@ -156,27 +156,27 @@ def _samples(way: str, numbers: Sequence[tuple[Printed, float]], where: str) -> 
     ]
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "dlio",
     "DLIO",
     "How fast did DLIO read the data of a training?",
     (
-        count_parameter("accelerators", "simulated accelerators"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("epochs", "epochs"),
+        figures.count("accelerators", "simulated accelerators"),
+        figures.count("nodes", "hosts"),
+        figures.count("epochs", "epochs"),
     ),
     (
         *(
             figure
             for way, word in (("train", "training"), ("eval", "evaluation"))
             for figure in (
-                rate_figure(f"{way}_throughput", "op/s", f"samples per second, mean over the epochs ({word})"),
-                rate_figure(f"{way}_io", "B/s", f"bytes of these samples ({word})", given_limit("B/s")),
-                rate_figure(f"{way}_utilisation", "1", f"share of the time in which accelerators compute ({word})"),
+                figures.rate(f"{way}_throughput", "op/s", f"samples per second, mean over the epochs ({word})"),
+                figures.rate(f"{way}_io", "B/s", f"bytes of these samples ({word})", figures.given_limit("B/s")),
+                figures.rate(f"{way}_utilisation", "1", f"share of the time in which accelerators compute ({word})"),
             )
         ),
-        time_figure("checkpoint_save", "mean time to write a checkpoint"),
-        time_figure("checkpoint_load", "mean time to read a checkpoint"),
+        figures.time("checkpoint_save", "mean time to write a checkpoint"),
+        figures.time("checkpoint_load", "mean time to read a checkpoint"),
     ),
 )
 
@@ -215,7 +215,7 @@ BENCHMARK = application(
     cases=tuple(InputCase(name, what, "") for name, what in _WORKLOADS.items()),
     made=Made(
         inputs=lambda params: {},
-        parameters=(Parameter("files", ParameterKind.INTEGER, 16, "files of the data set", minimum=1),),
+        parameters=(Parameter.integer("files", 16, "files of the data set", minimum=1),),
         prepare=_prepare,
     ),
     has_start=False,

@@ -10,15 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    size_parameter,
-    text_parameter,
-    time_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import (
     find_text,
     find_whole,
@@ -30,7 +22,7 @@ from seatrial.applications.reading.json_text import (
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
 from seatrial.errors import ParseError
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Value
+from seatrial.model.benchmark.parameter import Parameter, Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
@@ -149,10 +141,7 @@ def _samples(entry: Mapping[str, Any], direction: str, where: str, *, is_old: bo
     if total and runtime_s and abs(iops * runtime_s - total) > 0.01 * total + 2 * iops * 1e-3 + 2:
         raise ParseError(_TOOL, None, "", f"{where}: iops {iops:g} x {runtime_s:g} s is not {total} operations")
     step = 1e-3 / runtime_s if runtime_s else 0.0  # both are per runtime, which fio counts in whole milliseconds
-    samples = [
-        rate_sample(direction, rate, resolution=step),
-        rate_sample(f"{direction}_iops", iops, resolution=step),
-    ]
+    samples = [rate_sample(direction, rate, resolution=step), rate_sample(f"{direction}_iops", iops, resolution=step)]
     key = next((key for key in _LATENCIES if isinstance(group.get(key), dict)), None)
     if key is not None:
         mean = get_number(group[key], "mean", _TOOL, f"{where}, {key}")
@@ -172,28 +161,28 @@ def _check(rate: float, in_KiB: float, moved: float, runtime_s: float, where: st
         raise ParseError(_TOOL, None, "", f"{where}: {rate:.0f} B/s for {runtime_s:g} s is not {moved:.0f} B")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "fio-json",
     "fio",
     "How fast did fio read and write?",
     (
-        text_parameter("job", "name of the job"),
-        Parameter("clone", ParameterKind.INTEGER, 0, "index among entries of that name in the file, from 0"),
-        text_parameter("rw", "pattern: read, write, randread, ..."),
-        size_parameter("record_B", "size of a transfer (bs)"),
-        size_parameter("file_B", "size of the file (size)"),
-        Parameter("direct", ParameterKind.FLAG, False, "bypass the page cache"),
-        text_parameter("ioengine", "I/O engine that issues the transfers"),
-        count_parameter("iodepth", "transfers in flight per process"),
-        count_parameter("numjobs", "processes"),
+        figures.text("job", "name of the job"),
+        Parameter.integer("clone", 0, "index among entries of that name in the file, from 0"),
+        figures.text("rw", "pattern: read, write, randread, ..."),
+        figures.size("record_B", "size of a transfer (bs)"),
+        figures.size("file_B", "size of the file (size)"),
+        Parameter.switch("direct", False, "bypass the page cache"),
+        figures.text("ioengine", "I/O engine that issues the transfers"),
+        figures.count("iodepth", "transfers in flight per process"),
+        figures.count("numjobs", "processes"),
     ),
     tuple(
         figure
         for way in ("read", "write")
         for figure in (
-            rate_figure(way, "B/s", "bytes over the run time of the job", given_limit("B/s")),
-            rate_figure(f"{way}_iops", "op/s", "transfers over the run time of the job"),
-            time_figure(f"{way}_latency", "mean time of a transfer, from submission to completion"),
+            figures.rate(way, "B/s", "bytes over the run time of the job", figures.given_limit("B/s")),
+            figures.rate(f"{way}_iops", "op/s", "transfers over the run time of the job"),
+            figures.time(f"{way}_latency", "mean time of a transfer, from submission to completion"),
         )
     ),
 )

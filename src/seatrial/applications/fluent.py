@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.text import Line, is_product
@@ -93,18 +93,18 @@ def _value(log: Log, block: Sequence[Line], name: str) -> Found:
 _WORDS = {"mean": "Average wall-clock time per iteration", "wall": "Total wall-clock time", "cpu": "Total CPU time"}
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "fluent",
     "Ansys Fluent",
     "How long did Fluent take for these iterations?",
     (
-        count_parameter("timer", "number of the performance timer in the transcript, from 1"),
-        count_parameter("ranks", "solver processes, which Fluent calls compute nodes"),
-        count_parameter("iterations", "iterations that the timer covers"),
+        figures.count("timer", "number of the performance timer in the transcript, from 1"),
+        figures.count("ranks", "solver processes, which Fluent calls compute nodes"),
+        figures.count("iterations", "iterations that the timer covers"),
     ),
     (
-        time_figure("wall", "elapsed time of all iterations of the timer"),
-        time_figure("step", "mean elapsed time of an iteration"),
+        figures.time("wall", "elapsed time of all iterations of the timer"),
+        figures.time("step", "mean elapsed time of an iteration"),
     ),
 )
 

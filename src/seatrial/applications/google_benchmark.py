@@ -14,14 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import (
     find_text,
     find_whole,
@@ -158,21 +151,21 @@ def _date(context: Mapping[str, Any]) -> float | None:
         return None
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "google-benchmark-json",
     "Google Benchmark",
     "How long did this function take?",
     (
-        text_parameter("name", "the benchmark, as named in the program"),
-        count_parameter("threads", "threads that run it concurrently"),
-        text_parameter("executable", "the program"),
+        figures.text("name", "the benchmark, as named in the program"),
+        figures.count("threads", "threads that run it concurrently"),
+        figures.text("executable", "the program"),
     ),
     (
-        time_figure("real_time", "one iteration, wall time"),
-        time_figure("cpu_time", "one iteration, CPU time"),
+        figures.time("real_time", "one iteration, wall time"),
+        figures.time("cpu_time", "one iteration, CPU time"),
         # The bytes may come from a cache, so only a limit that the user gives applies.
-        rate_figure("bytes_per_second", "B/s", "bytes that the program counts", given_limit("B/s")),
-        rate_figure("items_per_second", "op/s", "items that the program counts"),
+        figures.rate("bytes_per_second", "B/s", "bytes that the program counts", figures.given_limit("B/s")),
+        figures.rate("items_per_second", "op/s", "items that the program counts"),
     ),
 )
 

@@ -31,25 +31,18 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import DYNAMICS_PARAMETERS, imported, time_figure, time_per_ns_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.figures import time_step
-from seatrial.benchmarks.layout import (
-    LAYOUT,
-    counted_by,
-    cpus_of,
-    openmp_variables,
-    placement,
-    resolved,
-)
+from seatrial.benchmarks.figures import rate, time_step
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.placement import thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.benchmark import Benchmark, Check, External
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
@@ -196,15 +189,15 @@ def _mean_temperature(log: Log) -> tuple[Found, str] | None:
     return None
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "gromacs",
     "GROMACS",
     "How fast did GROMACS simulate?",
-    DYNAMICS_PARAMETERS,
+    figures.DYNAMICS_PARAMETERS,
     (
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, since the counters were last reset"),
-        time_figure("step", "elapsed time of a step"),
-        time_figure("time", "elapsed time since the counters were last reset (Wall t)"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, since the counters were last reset"),
+        figures.time("step", "elapsed time of a step"),
+        figures.time("time", "elapsed time since the counters were last reset (Wall t)"),
     ),
 )
 
@@ -373,24 +366,24 @@ def _accounts(log: Log, wall: str) -> dict[str, float]:
         raise log.error("table of the time accounting not found")
     parts: dict[str, float] = {}
     for text in log.texts[log.texts.index(_ACCOUNTS) + 1 :]:
-        name, figures = _account(text.split())
+        name, numbers = _account(text.split())
         if name == "Total":
-            if figures[:1] != [wall]:
-                raise log.error(f"the time accounting has a total of {figures[:1]} s, but the wall time is {wall} s")
+            if numbers[:1] != [wall]:
+                raise log.error(f"the time accounting has a total of {numbers[:1]} s, but the wall time is {wall} s")
             return parts
-        if name and len(figures) in (3, 6):
-            parts[f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}_s"] = float(figures[-3])
+        if name and len(numbers) in (3, 6):
+            parts[f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}_s"] = float(numbers[-3])
     raise log.error("the time accounting has no total")
 
 
 def _account(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The name and the figures of a row."""
-    figures: list[str] = []
+    """The name and the numbers of a row."""
+    numbers: list[str] = []
     for word in reversed(words):
         if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", word) is None:
             break
-        figures.insert(0, word)
-    return " ".join(words[: len(words) - len(figures)]), figures
+        numbers.insert(0, word)
+    return " ".join(words[: len(words) - len(numbers)]), numbers
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -485,25 +478,22 @@ _ALONE = Benchmark(
     question="How fast does GROMACS simulate a box of water?",
     program=_PROGRAM,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "edge",
-            ParameterKind.INTEGER,
             "auto",
             "box edge, in cells of 1.862 nm and 216 molecules; auto: 2 (5184 atoms), or more for 2592 atoms per core",
-            words=("auto",),
             minimum=_SMALLEST_EDGE,
         ),
-        Parameter("steps", ParameterKind.INTEGER, 500, "measured time steps, after 100 unmeasured ones", minimum=100),
+        Parameter.integer("steps", 500, "measured time steps, after 100 unmeasured ones", minimum=100),
         *LAYOUT,
     ),
     figures=(
-        Figure(
-            name="step_rate",
+        rate(
+            "step_rate",
+            "op/s",
+            "steps",
+            "time steps of 2 fs; 1000 per second are 172.8 ns/day",
             series=MEASURED,
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["steps"] / sample.elapsed_s,
-            work="time steps of 2 fs; 1000 per second are 172.8 ns/day",
             customary=ns_per_day,
         ),
         time_step(MEASURED, "one time step of 2 fs"),
@@ -515,17 +505,17 @@ _ALONE = Benchmark(
         Check(
             "measured_steps",
             "time steps after the counters were reset, including the step of the reset",
-            bound=exactly(lambda params: whole(params["steps"]) + 1),
-            derive=lambda machine, params, samples: samples[0].work["steps"],
+            exactly(lambda params: whole(params["steps"]) + 1),
+            lambda machine, params, samples: samples[0].work["steps"],
         ),
         Check("constraint_warnings", "molecules that could not be kept rigid", zero),
-        Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", bound=_drift),
-        Check("temperature_K", "mean temperature", bound=_temperature),
+        Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", _drift),
+        Check("temperature_K", "mean temperature", _temperature),
         Check(
             "time_step_ps",
             "the time step that ns/day is based on",
-            bound=exactly(_DT_PS),
-            derive=lambda machine, params, samples: samples[0].extra["dt_ps"],
+            exactly(_DT_PS),
+            lambda machine, params, samples: samples[0].extra["dt_ps"],
         ),
     ),
     placement=placement,

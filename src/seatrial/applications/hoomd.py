@@ -18,14 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    count_parameter,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import find_text, find_whole, get_number, get_object, read_object
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.pattern import Pattern
@@ -220,11 +213,7 @@ def _many_steps_s(log: Log, runs: list[_Run], hours: Found) -> float:
 
 
 def _experiment(
-    samples: list[Sample],
-    parameters: dict[str, Value],
-    rates: list[float],
-    moves_per_step: float,
-    left_out: int = 0,
+    samples: list[Sample], parameters: dict[str, Value], rates: list[float], moves_per_step: float, left_out: int = 0
 ) -> ImportedExperiment:
     notes: dict[str, object] = {"steps_per_second": rates}
     if parameters["method"] == "hpmc" and "particles" in parameters:
@@ -250,26 +239,26 @@ def _hours(params: Params, many_s: float) -> str:
     return f"{many_s / 3600:.4g} h"
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hoomd",
     "HOOMD-blue",
     "How fast did HOOMD-blue simulate?",
     (
-        choice_parameter("method", "molecular dynamics, or Monte Carlo of hard particles", "md", "hpmc"),
-        count_parameter("particles", "particles of the system"),
-        count_parameter("steps", "time steps of a run"),
-        count_parameter("ranks", "processes"),
-        text_parameter("device", "GPU, as named in the file"),
-        choice_parameter("precision", "precision of the build", "fp64", "fp32"),
+        figures.choice("method", "molecular dynamics, or Monte Carlo of hard particles", "md", "hpmc"),
+        figures.count("particles", "particles of the system"),
+        figures.count("steps", "time steps of a run"),
+        figures.count("ranks", "processes"),
+        figures.text("device", "GPU, as named in the file"),
+        figures.choice("precision", "precision of the build", "fp64", "fp32"),
     ),
     (
         replace(
-            time_figure("step", "elapsed time of a time step, by the mean rate of the runs"),
+            figures.time("step", "elapsed time of a time step, by the mean rate of the runs"),
             customary=_steps_per_second,
         ),
-        rate_figure("mps", "op/s", "particle steps (md) or trial moves (hpmc), of all particles"),
+        figures.rate("mps", "op/s", "particle steps (md) or trial moves (hpmc), of all particles"),
         replace(
-            time_figure(
+            figures.time(
                 "ten_million_steps",
                 "elapsed time of 10e6 = 10 million steps (md), or trial moves of each particle (hpmc)",
             ),

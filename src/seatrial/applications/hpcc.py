@@ -12,15 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    GIVEN_BANDWIDTH,
-    count_parameter,
-    flops_limit,
-    imported,
-    memory_limit,
-    rate_figure,
-    time_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
 from seatrial.applications.reading.text import SIX_DIGITS, Line, is_product, number, only_one, read_lines
@@ -248,49 +240,46 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The DRAM bandwidth if the arrays are beyond the caches. Their size follows HPL's N, which may be small."""
     elements = params["stream_elements"]
     least_B = beyond_caches_B(machine, machine.pus)
-    is_given = machine.named_limit(GIVEN_BANDWIDTH) is not None
+    is_given = machine.named_limit(figures.GIVEN_BANDWIDTH) is not None
     if not is_given and (elements == UNKNOWN or least_B is None or whole(elements) * 8 < least_B):
         return Limit.unknown("B/s", "the arrays are not known to be beyond the caches")
-    return memory_limit(ranks="ranks")(machine, params, samples)
+    return figures.memory_limit(ranks="ranks")(machine, params, samples)
 
 
 def _streams() -> tuple[Figure, ...]:
     return tuple(
-        rate_figure(
-            f"{who}_stream_{name}",
-            "B/s",
-            f"{counted} B per element, as STREAM counts; {whose}; best pass",
-            _dram,
+        figures.rate(
+            f"{who}_stream_{name}", "B/s", f"{counted} B per element, as STREAM counts; {whose}; best pass", _dram
         )
         for who, whose in (("star", "mean per process while all run"), ("single", "one process alone"))
         for name, counted in _STREAM.items()
     )
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpcc",
     "the HPC Challenge (hpcc)",
     "What rates and times did the tests of the HPC Challenge report?",
     (
-        count_parameter("ranks", "processes"),
-        count_parameter("n", "order of HPL's matrix"),
-        count_parameter("nb", "block size of HPL"),
-        count_parameter("p", "rows of HPL's process grid"),
-        count_parameter("q", "columns of HPL's process grid"),
-        count_parameter("ptrans_n", "order of PTRANS' matrix"),
-        count_parameter("dgemm_n", "order of DGEMM's matrices"),
-        count_parameter("stream_elements", "elements of each STREAM array, per process"),
-        count_parameter("stream_threads", "STREAM threads per process"),
-        count_parameter("fft_n", "length of the FFT of each process"),
-        count_parameter("random_access_n", "words in the RandomAccess table of each process"),
+        figures.count("ranks", "processes"),
+        figures.count("n", "order of HPL's matrix"),
+        figures.count("nb", "block size of HPL"),
+        figures.count("p", "rows of HPL's process grid"),
+        figures.count("q", "columns of HPL's process grid"),
+        figures.count("ptrans_n", "order of PTRANS' matrix"),
+        figures.count("dgemm_n", "order of DGEMM's matrices"),
+        figures.count("stream_elements", "elements of each STREAM array, per process"),
+        figures.count("stream_threads", "STREAM threads per process"),
+        figures.count("fft_n", "length of the FFT of each process"),
+        figures.count("random_access_n", "words in the RandomAccess table of each process"),
     ),
     (
-        rate_figure("hpl", "flop/s", "2/3 n^3 + 3/2 n^2 flop, as HPL counts", flops_limit(ranks="ranks")),
-        rate_figure("star_dgemm", "flop/s", "2 n^3 flop; mean per process while all run", flops_limit()),
-        rate_figure("single_dgemm", "flop/s", "2 n^3 flop; one process alone", flops_limit()),
-        rate_figure("ptrans", "B/s", "8 n^2 B, as PTRANS counts"),
+        figures.rate("hpl", "flop/s", "2/3 n^3 + 3/2 n^2 flop, as HPL counts", figures.flops_limit(ranks="ranks")),
+        figures.rate("star_dgemm", "flop/s", "2 n^3 flop; mean per process while all run", figures.flops_limit()),
+        figures.rate("single_dgemm", "flop/s", "2 n^3 flop; one process alone", figures.flops_limit()),
+        figures.rate("ptrans", "B/s", "8 n^2 B, as PTRANS counts"),
         *(
-            rate_figure(f"{who}_random_access{variant}", "op/s", f"table updates; {whose}{generator}")
+            figures.rate(f"{who}_random_access{variant}", "op/s", f"table updates; {whose}{generator}")
             for variant, generator in (("", ""), ("_lcg", "; linear congruential generator"))
             for who, whose in (
                 ("mpi", "all processes together"),
@@ -299,24 +288,26 @@ IMPORTED = imported(
             )
         ),
         *_streams(),
-        rate_figure("mpi_fft", "flop/s", "5 n log2(n) flop; all processes together", flops_limit(ranks="ranks")),
-        rate_figure("star_fft", "flop/s", "5 n log2(n) flop; mean per process while all run", flops_limit()),
-        rate_figure("single_fft", "flop/s", "5 n log2(n) flop; one process alone", flops_limit()),
+        figures.rate(
+            "mpi_fft", "flop/s", "5 n log2(n) flop; all processes together", figures.flops_limit(ranks="ranks")
+        ),
+        figures.rate("star_fft", "flop/s", "5 n log2(n) flop; mean per process while all run", figures.flops_limit()),
+        figures.rate("single_fft", "flop/s", "5 n log2(n) flop; one process alone", figures.flops_limit()),
         *(
-            rate_figure(f"ping_pong_bandwidth_{which}", "B/s", f"2,000,000 B back and forth; {word} over pairs")
+            figures.rate(f"ping_pong_bandwidth_{which}", "B/s", f"2,000,000 B back and forth; {word} over pairs")
             for which, word in (("min", "minimum"), ("avg", "mean"), ("max", "maximum"))
         ),
-        rate_figure("natural_ring_bandwidth", "B/s", "2,000,000 B in both directions around a ring, ranks in order"),
-        rate_figure(
+        figures.rate("natural_ring_bandwidth", "B/s", "2,000,000 B in both directions around a ring, ranks in order"),
+        figures.rate(
             "random_ring_bandwidth", "B/s", "2,000,000 B in both directions around rings, ranks in random order"
         ),
-        time_figure("hpl_time", "time of HPL"),
+        figures.time("hpl_time", "time of HPL"),
         *(
-            time_figure(f"ping_pong_latency_{which}", f"8 B one way; {word} over pairs")
+            figures.time(f"ping_pong_latency_{which}", f"8 B one way; {word} over pairs")
             for which, word in (("min", "minimum"), ("avg", "mean"), ("max", "maximum"))
         ),
-        time_figure("natural_ring_latency", "8 B in both directions around a ring, ranks in order"),
-        time_figure("random_ring_latency", "8 B in both directions around rings, ranks in random order"),
+        figures.time("natural_ring_latency", "8 B in both directions around a ring, ranks in order"),
+        figures.time("random_ring_latency", "8 B in both directions around rings, ranks in random order"),
     ),
 )
 

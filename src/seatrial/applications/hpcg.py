@@ -15,30 +15,17 @@ from pathlib import Path
 
 from seatrial.applications.hpcg_output import SHORTEST_OFFICIAL_S, TOOL, HpcgReport, is_last_line, read_hpcg
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    LimitOf,
-    count_parameter,
-    device_flops_limit,
-    imported,
-    rate_figure,
-    time_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
 from seatrial.applications.reading.tables import body
 from seatrial.applications.reading.text import SIX_DIGITS, read_lines
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.layout import (
-    LAYOUT,
-    counted_by,
-    cpus_of,
-    openmp_variables,
-    placement,
-    resolved,
-)
+from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.errors import ParseError, ProtocolError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, beyond_caches_B, whole
+from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, External, Figure, LimitOf
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, beyond_caches_B, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
@@ -69,34 +56,34 @@ def _samples(report: HpcgReport) -> list[Sample]:
 
 
 PARAMETERS = (
-    count_parameter("ranks", "processes"),
-    count_parameter("threads", "threads per process"),
-    count_parameter("nx", "local problem of each process, x"),
-    count_parameter("ny", "local problem of each process, y"),
-    count_parameter("nz", "local problem of each process, z"),
+    figures.count("ranks", "processes"),
+    figures.count("threads", "threads per process"),
+    figures.count("nx", "local problem of each process, x"),
+    figures.count("ny", "local problem of each process, y"),
+    figures.count("nz", "local problem of each process, z"),
 )
 
 
-def figures(limit: LimitOf) -> tuple[Figure, ...]:
+def figures_of(limit: LimitOf) -> tuple[Figure, ...]:
     """The figures of a report; `limit` is that of the arithmetic."""
     return (
-        rate_figure("rating", "flop/s", "all operations, over the total time with overheads", limit),
+        figures.rate("rating", "flop/s", "all operations, over the total time with overheads", limit),
         # HPCG models these bytes, and caches may serve some of them, so the DRAM bandwidth is not a limit.
-        rate_figure("bandwidth", "B/s", "bytes that HPCG's model counts, over the total time with overheads"),
+        figures.rate("bandwidth", "B/s", "bytes that HPCG's model counts, over the total time with overheads"),
         *(
-            rate_figure(name, "flop/s", f"operations of {kernel}, raw", limit)
+            figures.rate(name, "flop/s", f"operations of {kernel}, raw", limit)
             for name, kernel in (("ddot", "DDOT"), ("waxpby", "WAXPBY"), ("spmv", "SpMV"), ("mg", "MG"))
         ),
-        time_figure("time", "time of the timed sets"),
+        figures.time("time", "time of the timed sets"),
     )
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpcg",
     "HPCG",
     "How fast did HPCG solve a sparse linear system by conjugate gradients?",
     PARAMETERS,
-    figures(device_flops_limit("ranks")),
+    figures_of(figures.device_flops_limit("ranks")),
 )
 
 READER = Reader("hpcg", read)
@@ -232,31 +219,21 @@ _ALONE = Benchmark(
         variables=openmp_variables,
     ),
     parameters=(
-        Parameter(
+        Parameter.integer(
             "size",
-            ParameterKind.INTEGER,
             "auto",
             "rows along each edge of the cube of one rank, a multiple of 8; auto: 64, or more to exceed the caches",
-            words=("auto",),
             minimum=16,
         ),
-        Parameter(
-            "seconds",
-            ParameterKind.INTEGER,
-            10,
-            "minimum duration of the timed sets; an official run takes 1800",
-            minimum=1,
-        ),
+        Parameter.integer("seconds", 10, "minimum duration of the timed sets; an official run takes 1800", minimum=1),
         *LAYOUT,
     ),
     figures=(
-        Figure(
-            name=RATING,
-            series=RATING,
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["flops"] / sample.elapsed_s,
-            work="operations as HPCG counts them, over the total time with overheads",
+        rate(
+            RATING,
+            "flop/s",
+            "flops",
+            "operations as HPCG counts them, over the total time with overheads",
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("ranks", "threads", "size", "seconds"),
@@ -264,11 +241,7 @@ _ALONE = Benchmark(
         ),
     ),
     checks=(
-        Check(
-            "tests_failed",
-            "0 if HPCG's own tests passed: convergence, symmetry, iterations, reproducibility",
-            bound=zero,
-        ),
+        Check("tests_failed", "0 if HPCG's own tests passed: convergence, symmetry, iterations, reproducibility", zero),
         *counted_by("HPCG"),
         *(Check(axis, f"rows of one rank along {axis[1]}", exactly("size")) for axis in ("nx", "ny", "nz")),
     ),

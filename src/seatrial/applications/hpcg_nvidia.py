@@ -12,18 +12,18 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.applications.hpcg import PARAMETERS, figures
+from seatrial.applications.hpcg import PARAMETERS, figures_of
 from seatrial.applications.hpcg import read as read_hpcg
 from seatrial.applications.hpcg_output import TOOL
 from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import given_limit, imported
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params
+from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.results.imported import ImportedFile
 
 _BANNER = Pattern(r"HPCG-NVIDIA ([0-9][0-9.]{0,15})\s{1,9}--.{0,100}")
@@ -42,12 +42,12 @@ def read(data: bytes) -> ImportedFile:
     return replace(found, version=version, experiments=experiments)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpcg-nvidia",
     "HPCG of NVIDIA",
     "How fast did NVIDIA's HPCG solve a sparse linear system on GPUs?",
     PARAMETERS,
-    figures(given_limit("flop/s")),
+    figures_of(figures.given_limit("flop/s")),
 )
 
 READER = Reader("hpcg-nvidia", read)
@@ -73,13 +73,8 @@ BENCHMARK = application(
     made=Made(
         inputs=lambda params: {},
         parameters=(
-            *(
-                Parameter(axis, ParameterKind.INTEGER, 256, f"points of a rank along {axis[1]}", minimum=8)
-                for axis in _AXES
-            ),
-            Parameter(
-                "seconds", ParameterKind.INTEGER, 60, "length of the timed part; an official result: 1800", minimum=1
-            ),
+            *(Parameter.integer(axis, 256, f"points of a rank along {axis[1]}", minimum=8) for axis in _AXES),
+            Parameter.integer("seconds", 60, "length of the timed part; an official result: 1800", minimum=1),
         ),
     ),
     has_start=False,

@@ -32,14 +32,7 @@ from seatrial.applications.hpl_input import (
 )
 from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, read_hpl, read_xhpl
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    device_flops_limit,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
 from seatrial.applications.reading.tables import body
@@ -47,14 +40,15 @@ from seatrial.applications.reading.text import read_lines
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
 from seatrial.benchmarks.nodes import node_count, on_each_node
 from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, InputExchange, Skip
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, External, InputExchange, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import NODES, RANKS, THREADS
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
@@ -98,23 +92,23 @@ def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
 
 
 PARAMETERS = (
-    count_parameter("n", "order of the matrix"),
-    count_parameter("nb", "block size"),
-    count_parameter("p", "rows of the process grid"),
-    count_parameter("q", "columns of the process grid"),
-    count_parameter("ranks", "processes, p x q"),
-    text_parameter("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
+    figures.count("n", "order of the matrix"),
+    figures.count("nb", "block size"),
+    figures.count("p", "rows of the process grid"),
+    figures.count("q", "columns of the process grid"),
+    figures.count("ranks", "processes, p x q"),
+    figures.text("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
 )
 WORK = "2/3 n^3 + 3/2 n^2 flop, as HPL counts"
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpl",
     "HPL",
     "How fast did HPL solve a dense system of linear equations?",
     PARAMETERS,
     (
-        rate_figure("rate", "flop/s", WORK, device_flops_limit("ranks")),
-        time_figure("time", "time to factor and solve"),
+        figures.rate("rate", "flop/s", WORK, figures.device_flops_limit("ranks")),
+        figures.time("time", "time to factor and solve"),
     ),
 )
 
@@ -270,10 +264,6 @@ def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> fl
     return float(solved == _wanted(params))
 
 
-def _rate(sample: Sample) -> float:
-    return sample.work["flops"] / sample.elapsed_s
-
-
 def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The peak of the cores that are used, at the highest clock that the machine states: HPL measures no clock."""
     peak = machine.named_limit("cpu.fp64")
@@ -345,83 +335,63 @@ _ALONE = Benchmark(
     question="How fast does this machine solve a dense system of linear equations?",
     program=_XHPL,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "n",
-            ParameterKind.INTEGER,
             "auto",
             "order of the matrix; auto: the largest that the default sweep solves in 4 minutes, at most 80 % of memory",
-            words=("auto",),
             minimum=2,
         ),
-        Parameter(
+        Parameter.choice(
             "bound",
-            ParameterKind.CHOICE,
             "auto",
             "what limits n=auto; time; memory: 80 % of it, however long that takes; auto: the lower of the two; records"
             " state the one applied (given: n was set)",
-            words=("auto", "time", "memory", "given"),
+            ("auto", "time", "memory", "given"),
         ),
-        Parameter(
-            "nb",
-            ParameterKind.INTEGER,
-            "auto",
-            f"block size; auto: each of {', '.join(map(str, _BLOCKS))}",
-            words=("auto",),
-            minimum=2,
-        ),
-        Parameter(
+        Parameter.integer("nb", "auto", f"block size; auto: each of {', '.join(map(str, _BLOCKS))}", minimum=2),
+        Parameter.text(
             "grid",
-            ParameterKind.TEXT,
             "auto",
             "rows x columns of the process grid, such as 2x4; auto: each of the two closest to a square",
-            words=("auto",),
+            ("auto",),
         ),
-        Parameter(
+        Parameter.integer(
             RANKS,
-            ParameterKind.INTEGER,
             "all",
             "MPI ranks; all: as many as fit on the cores; numa: one per NUMA node",
-            words=("all", "numa"),
+            ("all", "numa"),
             minimum=1,
         ),
         NODES_PARAMETER,
         NODE_PLACEMENT,
-        Parameter(
-            THREADS,
-            ParameterKind.INTEGER,
-            "auto",
-            "BLAS threads per rank, each on its own CPU; auto: the cores of the rank",
-            words=("auto",),
-            minimum=1,
+        Parameter.integer(
+            THREADS, "auto", "BLAS threads per rank, each on its own CPU; auto: the cores of the rank", minimum=1
         ),
-        Parameter(
+        Parameter.choice(
             "kernels",
-            ParameterKind.CHOICE,
             "own",
             "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
             " OPENBLAS_CORETYPE)",
-            words=("own", "forced"),
+            ("own", "forced"),
         ),
     ),
     figures=(
-        Figure(
-            name="rate",
+        rate(
+            "rate",
+            "flop/s",
+            "flops",
+            _COUNTED,
             series=SERIES,
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=_rate,
-            work=_COUNTED,
             limit=_nominal,
             ceiling=_of_peak,
             one_limit_over=_SETTINGS,
         ),
-        Figure(
-            name="sustained",
+        rate(
+            "sustained",
+            "flop/s",
+            "flops",
+            "the same rate, compared with the matrix product",
             series=SERIES,
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=_rate,
-            work="the same rate, compared with the matrix product",
             ceiling=_of_gemm,
             one_limit_over=_SETTINGS,
         ),
@@ -430,15 +400,10 @@ _ALONE = Benchmark(
         Check(
             "residual",
             "largest scaled residual ||Ax-b|| / (eps (||A|| ||x|| + ||b||) n), by HPL",
-            bound=between(0.0, _WORST_RESIDUAL),
+            between(0.0, _WORST_RESIDUAL),
         ),
-        Check("wrong_solutions", "systems that HPL failed or skipped", bound=zero),
-        Check(
-            "systems",
-            "1 if exactly the requested systems were solved, each once",
-            bound=exactly(1),
-            derive=_as_asked,
-        ),
+        Check("wrong_solutions", "systems that HPL failed or skipped", zero),
+        Check("systems", "1 if exactly the requested systems were solved, each once", exactly(1), _as_asked),
     ),
     placement=_placement,
     prepare=_prepare,

@@ -15,12 +15,12 @@ from seatrial.applications.hpl import read as read_hpl
 from seatrial.applications.hpl_input import grids_of, hpl_dat
 from seatrial.applications.hpl_output import TOOL
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import given_limit, imported, rate_figure, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.layout import RANKS
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import NONE, InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.results.imported import ImportedFile
 
 _MARK = re.compile(rb"NVIDIA|CUDA|GPU")
@@ -36,14 +36,14 @@ def read(data: bytes) -> ImportedFile:
     return replace(found, experiments=experiments)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpl-nvidia",
     "HPL of NVIDIA",
     "How fast did NVIDIA's HPL solve a dense system of linear equations on GPUs?",
     PARAMETERS,
     (
-        rate_figure("rate", "flop/s", f"{WORK}, of all GPUs", given_limit("flop/s")),
-        time_figure("time", "time to factor and solve"),
+        figures.rate("rate", "flop/s", f"{WORK}, of all GPUs", figures.given_limit("flop/s")),
+        figures.time("time", "time to factor and solve"),
     ),
 )
 
@@ -77,10 +77,8 @@ BENCHMARK = application(
     made=Made(
         inputs=_inputs,
         parameters=(
-            Parameter(
-                "n", ParameterKind.INTEGER, 92160, "order of the matrix (square); 8 n^2 B on the GPUs", minimum=1
-            ),
-            Parameter("nb", ParameterKind.INTEGER, 1024, "block size (square)", minimum=1),
+            Parameter.integer("n", 92160, "order of the matrix (square); 8 n^2 B on the GPUs", minimum=1),
+            Parameter.integer("nb", 1024, "block size (square)", minimum=1),
         ),
     ),
     has_start=False,

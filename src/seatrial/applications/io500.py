@@ -14,13 +14,7 @@ import re
 from collections.abc import Mapping
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    text_parameter,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, rate_sample
@@ -232,21 +226,18 @@ def _share(one: Printed) -> float:
     return one.error / one.value
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "io500",
     "IO500",
     "Which score did IO500 give?",
+    (figures.text("mode", "standard or extended"), figures.count("ranks", "processes")),
     (
-        text_parameter("mode", "standard or extended"),
-        count_parameter("ranks", "processes"),
-    ),
-    (
-        rate_figure("score", "1", "square root of bandwidth (GiB/s; old versions: GB/s) x thousands of operations/s"),
-        rate_figure("product", "1", "TOTAL of old versions: bandwidth (GB/s) x thousands of operations/s"),
-        rate_figure("bandwidth", "B/s", "geometric mean of the phases of IOR", given_limit("B/s")),
-        rate_figure("operations", "op/s", "geometric mean of the phases of mdtest and find"),
-        *(rate_figure(name, "B/s", "this phase of IOR") for name in _BANDWIDTH),
-        *(rate_figure(name, "op/s", "this phase") for name in _OPERATIONS),
+        figures.rate("score", "1", "square root of bandwidth (GiB/s; old versions: GB/s) x thousands of operations/s"),
+        figures.rate("product", "1", "TOTAL of old versions: bandwidth (GB/s) x thousands of operations/s"),
+        figures.rate("bandwidth", "B/s", "geometric mean of the phases of IOR", figures.given_limit("B/s")),
+        figures.rate("operations", "op/s", "geometric mean of the phases of mdtest and find"),
+        *(figures.rate(name, "B/s", "this phase of IOR") for name in _BANDWIDTH),
+        *(figures.rate(name, "op/s", "this phase") for name in _OPERATIONS),
     ),
 )
 

@@ -17,14 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    size_parameter,
-    text_parameter,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import (
     find_text,
     find_whole,
@@ -41,7 +34,7 @@ from seatrial.applications.running.given_input import TARGET, Made, application,
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.given_input import InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -377,26 +370,28 @@ def _check_json_summary(document: Mapping[str, Any], rows: Sequence[_Row]) -> No
                 raise ParseError(_TOOL, None, "", f"the summary of {access}: {key} is not that of the results")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "ior",
     "IOR",
     "How fast did IOR write and read?",
     (
-        text_parameter("api", "interface: POSIX, MPIIO, HDF5, ..."),
-        text_parameter("access", "one shared file, or a file per process"),
-        text_parameter("order", "order of the transfers in a file"),
-        size_parameter("transfer_B", "size of a transfer (xfersize)"),
-        size_parameter("block_B", "data of a process in a segment (blocksize)"),
-        count_parameter("segments", "segments"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("ranks", "processes"),
+        figures.text("api", "interface: POSIX, MPIIO, HDF5, ..."),
+        figures.text("access", "one shared file, or a file per process"),
+        figures.text("order", "order of the transfers in a file"),
+        figures.size("transfer_B", "size of a transfer (xfersize)"),
+        figures.size("block_B", "data of a process in a segment (blocksize)"),
+        figures.count("segments", "segments"),
+        figures.count("nodes", "hosts"),
+        figures.count("ranks", "processes"),
     ),
     tuple(
         figure
         for way in ("write", "read")
         for figure in (
-            rate_figure(way, "B/s", "all bytes over the total time, with opening and closing", given_limit("B/s")),
-            rate_figure(f"{way}_iops", "op/s", "transfers over the time of the transfers"),
+            figures.rate(
+                way, "B/s", "all bytes over the total time, with opening and closing", figures.given_limit("B/s")
+            ),
+            figures.rate(f"{way}_iops", "op/s", "transfers over the time of the transfers"),
         )
     ),
 )
@@ -438,19 +433,11 @@ BENCHMARK = application(
         inputs=lambda params: {},
         parameters=(
             TARGET,
-            Parameter("api", ParameterKind.CHOICE, "POSIX", "the interface", words=("POSIX", "MPIIO", "HDF5")),
-            Parameter(
-                "layout",
-                ParameterKind.CHOICE,
-                "shared",
-                "one file, or one of each process",
-                words=("shared", "per-process"),
-            ),
-            Parameter("transfer_B", ParameterKind.BYTES, 1 << 20, "bytes of a call", minimum=8),
-            Parameter(
-                "block_B", ParameterKind.BYTES, 64 << 20, "contiguous bytes of a process in a segment", minimum=8
-            ),
-            Parameter("segments", ParameterKind.INTEGER, 1, "segments of a file", minimum=1),
+            Parameter.choice("api", "POSIX", "the interface", ("POSIX", "MPIIO", "HDF5")),
+            Parameter.choice("layout", "shared", "one file, or one of each process", ("shared", "per-process")),
+            Parameter.size("transfer_B", 1 << 20, "bytes of a call", minimum=8),
+            Parameter.size("block_B", 64 << 20, "contiguous bytes of a process in a segment", minimum=8),
+            Parameter.integer("segments", 1, "segments of a file", minimum=1),
         ),
         prepare=_prepare,
         estimate_s=_estimate_s,

@@ -29,31 +29,18 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    DYNAMICS_PARAMETERS,
-    imported,
-    text_parameter,
-    time_figure,
-    time_per_ns_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.figures import time_step
-from seatrial.benchmarks.layout import (
-    LAYOUT,
-    counted_by,
-    cpus_of,
-    openmp_variables,
-    placement,
-    resolved,
-)
+from seatrial.benchmarks.figures import rate, time_step
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.placement import thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure, Skip
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
@@ -261,15 +248,15 @@ def _last(log: Log, pattern: Pattern, lines: Sequence[Line]) -> Found | None:
     return found[-1] if found else None
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "lammps",
     "LAMMPS",
     "How fast did LAMMPS simulate?",
-    (text_parameter("pair", "pair style, with the suffix of its package"), *DYNAMICS_PARAMETERS),
+    (figures.text("pair", "pair style, with the suffix of its package"), *figures.DYNAMICS_PARAMETERS),
     (
-        time_figure("step", "elapsed time of a step of the last `run` (Loop time over steps)"),
-        time_figure("loop", "elapsed time of the last `run` (Loop time)"),
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, of units real and metal"),
+        figures.time("step", "elapsed time of a step of the last `run` (Loop time over steps)"),
+        figures.time("loop", "elapsed time of the last `run` (Loop time)"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, of units real and metal"),
     ),
 )
 
@@ -482,39 +469,28 @@ _ALONE = Benchmark(
     question="How fast does LAMMPS simulate a Lennard-Jones liquid?",
     program=_PROGRAM,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "cells",
-            ParameterKind.INTEGER,
             "auto",
             "fcc cells of 4 atoms along each edge; auto: 20 (32,000 atoms), or more for 16,000 atoms per core",
-            words=("auto",),
             minimum=10,
         ),
-        Parameter("steps", ParameterKind.INTEGER, 200, "measured time steps, after 100 of melting", minimum=100),
+        Parameter.integer("steps", 200, "measured time steps, after 100 of melting", minimum=100),
         *LAYOUT,
-        Parameter(
-            "package",
-            ParameterKind.CHOICE,
-            "none",
-            "accelerator package to use; the build must include it",
-            words=("none", "opt", *_THREADED),
+        Parameter.choice(
+            "package", "none", "accelerator package to use; the build must include it", ("none", "opt", *_THREADED)
         ),
-        Parameter(
-            "precision",
-            ParameterKind.CHOICE,
-            "fp64",
-            "precision of the forces; mixed and fp32 with package=intel only",
-            words=tuple(_MODES),
+        Parameter.choice(
+            "precision", "fp64", "precision of the forces; mixed and fp32 with package=intel only", tuple(_MODES)
         ),
     ),
     figures=(
-        Figure(
-            name="atom_steps",
+        rate(
+            "atom_steps",
+            "op/s",
+            "atom_steps",
+            "atoms x time steps of the Lennard-Jones melt, after melting",
             series=MEASURED,
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["atom_steps"] / sample.elapsed_s,
-            work="atoms x time steps of the Lennard-Jones melt, after melting",
             customary=atom_steps,
         ),
         time_step(MEASURED, "one time step of all atoms"),
@@ -527,7 +503,7 @@ _ALONE = Benchmark(
         Check("runs", "1 if one measured run followed one of melting", exactly(1), _measured_only_once),
         Check("list_builds", "number of neighbour list builds", exactly(_lists)),
         Check("kernels", "1 if the kernels are those of the requested package and precision", exactly(1), _kernels),
-        Check("energy_drift", "change of the total energy per atom, in epsilon", bound=_drift),
+        Check("energy_drift", "change of the total energy per atom, in epsilon", _drift),
     ),
     placement=placement,
     prepare=_prepare,

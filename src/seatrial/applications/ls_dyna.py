@@ -14,7 +14,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, time_sample
@@ -175,20 +175,20 @@ def _parameters(log: Log, elapsed: _Elapsed, fields: dict[str, str]) -> dict[str
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "ls-dyna",
     "LS-DYNA",
     "How long did LS-DYNA take?",
     (
-        count_parameter("ranks", "processes (MPP)"),
-        count_parameter("threads", "threads per process (SMP)"),
-        choice_parameter("precision", "precision of the solver", "single", "double"),
+        figures.count("ranks", "processes (MPP)"),
+        figures.count("threads", "threads per process (SMP)"),
+        figures.choice("precision", "precision of the solver", "single", "double"),
     ),
     (
-        time_figure("wall", "elapsed time of the whole run, with reading the input"),
-        time_figure("solution_time", "elapsed time after the input was read, in whole seconds"),
-        time_figure("step", "mean elapsed time of one cycle, after the input was read"),
-        time_figure("zone_cycle_time", "elapsed time per element and cycle, as LS-DYNA computes it"),
+        figures.time("wall", "elapsed time of the whole run, with reading the input"),
+        figures.time("solution_time", "elapsed time after the input was read, in whole seconds"),
+        figures.time("step", "mean elapsed time of one cycle, after the input was read"),
+        figures.time("zone_cycle_time", "elapsed time per element and cycle, as LS-DYNA computes it"),
     ),
 )
 

@@ -16,14 +16,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, rate_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import rate_sample
 from seatrial.applications.reading.text import Line
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.model.benchmark.given_input import InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
@@ -180,17 +180,17 @@ _OPERATIONS = {
     "tree": ("create", "remove"),
 }
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "mdtest",
     "mdtest",
     "How many operations on files and directories per second did mdtest reach?",
     (
-        count_parameter("items", "files and directories of all processes, as planned"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("ranks", "processes"),
+        figures.count("items", "files and directories of all processes, as planned"),
+        figures.count("nodes", "hosts"),
+        figures.count("ranks", "processes"),
     ),
     tuple(
-        rate_figure(f"{kind}_{operation}", "op/s", f"{operation} of all processes, mean of the iterations ({kind})")
+        figures.rate(f"{kind}_{operation}", "op/s", f"{operation} of all processes, mean of the iterations ({kind})")
         for kind, operations in _OPERATIONS.items()
         for operation in operations
     ),
@@ -232,15 +232,9 @@ BENCHMARK = application(
         inputs=lambda params: {},
         parameters=(
             TARGET,
-            Parameter("files", ParameterKind.INTEGER, 1000, "files of each process", minimum=1),
-            Parameter("file_B", ParameterKind.BYTES, 0, "bytes that are written to each file, and read"),
-            Parameter(
-                "layout",
-                ParameterKind.CHOICE,
-                "shared",
-                "one folder, or one of each process",
-                words=("shared", "per-process"),
-            ),
+            Parameter.integer("files", 1000, "files of each process", minimum=1),
+            Parameter.size("file_B", 0, "bytes that are written to each file, and read"),
+            Parameter.choice("layout", "shared", "one folder, or one of each process", ("shared", "per-process")),
         ),
         prepare=with_target,
         estimate_s=_estimate_s,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, text_parameter, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
@@ -112,20 +112,20 @@ def _parameters(log: Log) -> dict[str, Value]:
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "mechanical",
     "Ansys Mechanical APDL",
     "How long did Ansys Mechanical take?",
     (
-        count_parameter("cores", "cores, in all"),
-        count_parameter("ranks", "processes"),
-        count_parameter("threads", "threads per process"),
-        count_parameter("nodes", "machines"),
-        text_parameter("equation_solver", "solver of the equations, as named in the file"),
+        figures.count("cores", "cores, in all"),
+        figures.count("ranks", "processes"),
+        figures.count("threads", "threads per process"),
+        figures.count("nodes", "machines"),
+        figures.text("equation_solver", "solver of the equations, as named in the file"),
     ),
     (
-        time_figure("wall", "elapsed time of the whole run, in whole seconds"),
-        time_figure("solution_time", "elapsed time of computing the solution"),
+        figures.time("wall", "elapsed time of the whole run, in whole seconds"),
+        figures.time("solution_time", "elapsed time of computing the solution"),
     ),
 )
 

@@ -13,13 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    DYNAMICS_PARAMETERS,
-    imported,
-    text_parameter,
-    time_figure,
-    time_per_ns_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import (
     Found,
     Log,
@@ -193,19 +187,19 @@ def _parameters(log: Log, banner: Found, last: Found, timestep_fs: float) -> dic
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "namd",
     "NAMD",
     "How fast did NAMD simulate?",
     (
-        text_parameter("input", "configuration file"),
-        text_parameter("build", "platform that NAMD was built for (Linux-x86_64-multicore)"),
-        *DYNAMICS_PARAMETERS,
+        figures.text("input", "configuration file"),
+        figures.text("build", "platform that NAMD was built for (Linux-x86_64-multicore)"),
+        *figures.DYNAMICS_PARAMETERS,
     ),
     (
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, by the last `Benchmark time` line"),
-        time_figure("step", "elapsed time of a step, by the last `Benchmark time` line"),
-        time_figure("wall", "elapsed time of the whole run, with its start (WallClock)"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, by the last `Benchmark time` line"),
+        figures.time("step", "elapsed time of a step, by the last `Benchmark time` line"),
+        figures.time("wall", "elapsed time of the whole run, with its start (WallClock)"),
     ),
 )
 

@@ -21,29 +21,9 @@ from itertools import pairwise
 from msgspec import Struct
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    count_parameter,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
+from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.tables import (
-    MOST_SECONDS,
-    Cell,
-    Row,
-    body,
-    cells_of,
-    check_aligned,
-    check_distinct,
-    decimal_of,
-    scaled,
-    too_small,
-    whole_number,
-)
 from seatrial.applications.reading.text import Line, last_digit, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
@@ -85,8 +65,8 @@ class _Run(Struct):
 
     begin: Line | None
     header: Line | None = None
-    columns: tuple[Cell, ...] = ()
-    rows: list[Row] = []
+    columns: tuple[tables.Cell, ...] = ()
+    rows: list[tables.Row] = []
     hosts: dict[int, str] = {}
     devices: set[str] = set()
     program: str | None = None
@@ -113,11 +93,11 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
         if run.header is None or not run.rows:
             at = run.header or run.begin or lines[-1]
             raise at.error("no rows of results below this line: it is cut off, or several outputs are mixed")
-        check_aligned(run.columns, run.rows)
+        tables.check_aligned(run.columns, run.rows)
         if run.begin is not None and not run.is_whole and not run.failed:
             raise run.rows[-1][0].error("no line `# Out of bounds values` below the table: it was cut off")
         found += [(experiment, run.header) for experiment in _experiments(run)]
-    check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), "this operation")
+    tables.check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), "this operation")
     text = "\n".join(line.text for line in lines if "version" in line.text)
     release = _RELEASE.search(text)
     libraries = dict.fromkeys(f"{match[1].removesuffix(' version')} {match[2]}" for match in _LIBRARY.finditer(text))
@@ -135,7 +115,7 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
     runs = [_Run(None)]
     named: set[str] = set()
     for line in lines:
-        text = body(line).strip()
+        text = tables.body(line).strip()
         if starting := _STARTING.match(text):
             named = {starting[1]}
         elif "_perf" in text:
@@ -158,11 +138,11 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
     return runs
 
 
-def _header(line: Line) -> tuple[Cell, ...]:
+def _header(line: Line) -> tuple[tables.Cell, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
-    text = body(line)
+    text = tables.body(line)
     start = len(text) - len(text.lstrip("# \t"))
-    columns = tuple(Cell(c.text, c.start + start, c.end + start) for c in cells_of(text[start:]))
+    columns = tuple(tables.Cell(c.text, c.start + start, c.end + start) for c in tables.cells_of(text[start:]))
     if [column.text for column in columns[:3]] != ["size", "count", "type"]:
         return ()
     unknown = next((column.text for column in columns if column.text not in _KNOWN), None)
@@ -176,7 +156,7 @@ def _header(line: Line) -> tuple[Cell, ...]:
     return columns
 
 
-def _begin_table(run: _Run, line: Line, columns: tuple[Cell, ...]) -> None:
+def _begin_table(run: _Run, line: Line, columns: tuple[tables.Cell, ...]) -> None:
     if run.header is not None:
         raise line.error(f"a second table; the first is at line {run.header.number}: several outputs are mixed")
     run.header, run.columns = line, columns
@@ -212,13 +192,13 @@ def _read(run: _Run, line: Line, text: str) -> None:
         if unknown is not None:
             raise line.error(f"the unit {unknown} is not one that nccl-tests prints")
     elif run.header is not None and text and not text.startswith("#"):
-        cells = cells_of(body(line))
-        numbers = sum(decimal_of(cell.text) is not None for cell in cells)
+        cells = tables.cells_of(tables.body(line))
+        numbers = sum(tables.decimal_of(cell.text) is not None for cell in cells)
         if re.match(r"[-+.]?[0-9.,]+\Z", cells[0].text) or (len(cells) == len(run.columns) and numbers >= 4):
             _add_row(run, line, cells)
 
 
-def _add_row(run: _Run, line: Line, cells: tuple[Cell, ...]) -> None:
+def _add_row(run: _Run, line: Line, cells: tuple[tables.Cell, ...]) -> None:
     if len(cells) != len(run.columns):
         raise line.error(f"the row has {len(cells)} cells, but the header has {len(run.columns)} columns")
     run.rows.append((line, cells))
@@ -234,7 +214,7 @@ class _Values(Frozen):
     wrong: int
 
 
-def _values(run: _Run, row: Row) -> _Values:
+def _values(run: _Run, row: tables.Row) -> _Values:
     line, cells = row
     settings: dict[str, str] = {}
     groups: list[dict[str, str]] = []
@@ -246,7 +226,7 @@ def _values(run: _Run, row: Row) -> _Values:
         is_word = name in ("type", "redop", "root")
         if is_word or name in ("size", "count"):
             settings[name] = text
-        elif text != _NONE and decimal_of(text) is None:
+        elif text != _NONE and tables.decimal_of(text) is None:
             raise line.error(f"{text[:40]!r} under {name} is not a number in the form that nccl-tests prints")
         elif name == "#wrong":
             wrong += 0 if text == _NONE else _whole(line, name, text)
@@ -271,7 +251,7 @@ def _group(cells: Mapping[str, str]) -> tuple[str, str, str] | None:
 
 
 def _whole(line: Line, name: str, text: str) -> int:
-    value = whole_number(text)
+    value = tables.whole_number(text)
     if value is None or value > 2**53:
         raise line.error(f"{text[:40]!r} under {name} is not a count")
     return value
@@ -329,7 +309,7 @@ def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
     ]
     is_ended = run.is_whole or run.failed
     cut = () if is_ended else ("no line `# Out of bounds values` below the table: rows may be missing",)
-    return (*too_small(zeros, "bandwidth"), *_missing_rows(run, rows), *cut)
+    return (*tables.too_small(zeros, "bandwidth"), *_missing_rows(run, rows), *cut)
 
 
 def _missing_rows(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
@@ -370,14 +350,14 @@ def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
 
 def _seconds(line: Line, text: str) -> float:
     seconds = _scaled(text, -6)
-    if not 0 < seconds <= MOST_SECONDS:
+    if not 0 < seconds <= tables.MOST_SECONDS:
         raise line.error(f"a time of {text[:40]} us is impossible")
     return seconds
 
 
 def _scaled(text: str, exponent: int) -> float:
-    value = decimal_of(text)
-    return 0.0 if value is None else scaled(value, exponent)
+    value = tables.decimal_of(text)
+    return 0.0 if value is None else tables.scaled(value, exponent)
 
 
 def _factor(rows: Sequence[_Values], run: _Run) -> float | None:
@@ -452,22 +432,22 @@ def _operation(factor: float | None, ranks: int | None, redop: str, root: str, *
     return left[0] if len(left) == 1 else UNKNOWN
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "nccl-tests",
     "nccl-tests or rccl-tests",
     "How fast are collective operations between GPUs?",
     (
-        choice_parameter("op", "the collective operation", *_OPERATIONS),
-        count_parameter("ranks", "ranks, each with a GPU"),
-        count_parameter("nodes", "nodes that the ranks run on"),
-        text_parameter("datatype", "element type, as named by NCCL"),
-        text_parameter("redop", "reduction operation, as named by NCCL; none: no reduction"),
-        text_parameter("root", "root rank; none: the operation has no root"),
+        figures.choice("op", "the collective operation", *_OPERATIONS),
+        figures.count("ranks", "ranks, each with a GPU"),
+        figures.count("nodes", "nodes that the ranks run on"),
+        figures.text("datatype", "element type, as named by NCCL"),
+        figures.text("redop", "reduction operation, as named by NCCL; none: no reduction"),
+        figures.text("root", "root rank; none: the operation has no root"),
     ),
     (
-        time_figure("time", "one operation"),
-        rate_figure("algbw", "B/s", "bytes of the operation (size_B) over its time"),
-        rate_figure("busbw", "B/s", "minimum bytes that each link must move, as nccl-tests counts, over the time"),
+        figures.time("time", "one operation"),
+        figures.rate("algbw", "B/s", "bytes of the operation (size_B) over its time"),
+        figures.rate("busbw", "B/s", "minimum bytes that each link must move, as nccl-tests counts, over the time"),
     ),
 )
 

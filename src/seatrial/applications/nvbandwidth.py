@@ -15,20 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import imported, rate_figure, text_parameter, time_figure
+from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.json_text import find_text, get_object, get_objects, read_object
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.tables import (
-    MOST_PER_SECOND,
-    MOST_SECONDS,
-    body,
-    cells_of,
-    check_distinct,
-    decimal_of,
-    is_noise,
-    scaled,
-)
 from seatrial.applications.reading.text import Line, last_digit, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
@@ -48,7 +38,7 @@ _ERROR = Pattern(
 _DRIVER = Pattern(r"(CUDA (?:Runtime|Driver) Version(?: \(API\))?|Driver Version):\s*([0-9][\w. ()]{0,40})")
 _END = "The reported results may not reflect the full capabilities"
 _NONE = "N/A"
-_UNITS = {"GB/s": ("bandwidth", 9, MOST_PER_SECOND), "ns": ("latency", -9, MOST_SECONDS)}
+_UNITS = {"GB/s": ("bandwidth", 9, tables.MOST_PER_SECOND), "ns": ("latency", -9, tables.MOST_SECONDS)}
 _MOST_CELLS = 1_000_000
 
 
@@ -74,7 +64,7 @@ class _Matrix(Struct):
 
     def check_sum(self, text: str) -> None:
         """Raise ParseError if the cells do not add up to the printed sum (six digits in some releases)."""
-        stated = decimal_of(text)
+        stated = tables.decimal_of(text)
         values = [cell for cell in self.cells.values() if cell != _NONE]
         total = sum(map(float, values))
         if stated is None or abs(float(stated) - total) > _slack(values) + half_unit(text) + 6e-6 * total:
@@ -98,13 +88,13 @@ def read_nvbandwidth(data: bytes) -> ImportedFile:
 
 def _read_text(data: bytes) -> ImportedFile:
     lines = read_lines(data, _TOOL)
-    versions = [(match[1], line) for line in lines if (match := _VERSION.fullmatch(body(line).strip()))]
+    versions = [(match[1], line) for line in lines if (match := _VERSION.fullmatch(tables.body(line).strip()))]
     if len({version for version, _ in versions}) > 1:
         raise versions[-1][1].error("two releases in one file: split it")
     matrices, errors = _matrices(lines)
     if not matrices and not errors:
         raise ParseError(_TOOL, None, "", "no matrix of results")
-    notes = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(body(line).strip()))}
+    notes = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(tables.body(line).strip()))}
     is_ended = any(_END in line.text for line in lines)
     remarks = () if is_ended else (f"`NOTE: {_END} ...`, the last lines of nvbandwidth, are missing: so may be tests",)
     return _file(versions[0][0] if versions else "", matrices, errors, {}, notes, remarks)
@@ -117,7 +107,7 @@ def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
     running = ""
     current: _Matrix | None = None
     for line in lines:
-        text = body(line).strip()
+        text = tables.body(line).strip()
         if begin := _RUNNING.fullmatch(text):
             _require_done(current)
             running = begin[1]
@@ -127,7 +117,11 @@ def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
         elif total := _SUM.fullmatch(text):
             if current is None or (running and not total[1].startswith(running)):
                 raise line.error("a sum without a matrix of its test above it")
-            if not line.is_ended and decimal_of(total[2]) is not None and re.search(r"\.[0-9]{2}\Z", total[2]) is None:
+            if (
+                not line.is_ended
+                and tables.decimal_of(total[2]) is not None
+                and re.search(r"\.[0-9]{2}\Z", total[2]) is None
+            ):
                 raise line.error("the file ends in this line: it may have been cut off")
             current.test = total[1]
             current.check_sum(total[2])
@@ -150,8 +144,8 @@ def _require_done(matrix: _Matrix | None) -> None:
 
 def _add_line(matrix: _Matrix, line: Line) -> None:
     """Add the column numbers or a row. Raises ParseError if it is damaged."""
-    words = [cell.text for cell in cells_of(body(line))]
-    if is_noise(line.text) or not words[0][:1].isdigit():
+    words = [cell.text for cell in tables.cells_of(tables.body(line))]
+    if tables.is_noise(line.text) or not words[0][:1].isdigit():
         return
     if not matrix.columns:
         if any(re.fullmatch(r"[0-9]{1,5}", word) is None for word in words) or len(set(words)) != len(words):
@@ -165,7 +159,7 @@ def _add_line(matrix: _Matrix, line: Line) -> None:
 
 def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: Line | None) -> None:
     for column, word in zip(matrix.columns, words, strict=True):
-        wrong = "" if word == _NONE or decimal_of(word) is not None else f"{word[:40]!r} is not a number"
+        wrong = "" if word == _NONE or tables.decimal_of(word) is not None else f"{word[:40]!r} is not a number"
         if (row, column) in matrix.cells:
             wrong = f"row {row} occurs twice"
         if wrong:
@@ -258,7 +252,9 @@ def _file(
     notes: Mapping[str, object],
     remarks: tuple[str, ...] = (),
 ) -> ImportedFile:
-    check_distinct(((matrix.test, matrix.line or Line(_TOOL, 0, matrix.test)) for matrix in matrices), "this test")
+    tables.check_distinct(
+        ((matrix.test, matrix.line or Line(_TOOL, 0, matrix.test)) for matrix in matrices), "this test"
+    )
     parameters: dict[str, Value] = {}
     if isinstance(size := root.get("bufferSize"), int | str) and not isinstance(size, bool):
         parameters["buffer"] = str(size)[:100]
@@ -289,10 +285,10 @@ def _samples(matrix: _Matrix) -> Iterable[Sample]:
     """One sample per measured pair."""
     series, exponent, most = _UNITS[matrix.unit]
     for (row, column), text in matrix.cells.items():
-        decimal = decimal_of(text)
+        decimal = tables.decimal_of(text)
         if decimal is None:
             continue
-        value = scaled(decimal, exponent)
+        value = tables.scaled(decimal, exponent)
         if not 0 < value <= most:
             raise matrix.error(f"{matrix.test}: {text[:40]} {matrix.unit} in row {row}, column {column} is impossible")
         point: dict[str, Value] = {"row": row, "column": column}
@@ -303,17 +299,17 @@ def _samples(matrix: _Matrix) -> Iterable[Sample]:
         )
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "nvbandwidth",
     "nvbandwidth",
     "How fast are copies between the host and each GPU, and between GPUs?",
     (
-        text_parameter("test", "test as named by nvbandwidth, such as host_to_device_memcpy_ce"),
-        text_parameter("buffer", "size of the buffers, as stated in the file"),
+        figures.text("test", "test as named by nvbandwidth, such as host_to_device_memcpy_ce"),
+        figures.text("buffer", "size of the buffers, as stated in the file"),
     ),
     (
-        rate_figure("bandwidth", "B/s", "bytes copied for one pair (row, column) of the test's matrix"),
-        time_figure("latency", "one access for one pair (row, column) of the test's matrix"),
+        figures.rate("bandwidth", "B/s", "bytes copied for one pair (row, column) of the test's matrix"),
+        figures.time("latency", "one access for one pair (row, column) of the test's matrix"),
     ),
 )
 

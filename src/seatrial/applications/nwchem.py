@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from math import inf
 
 from seatrial.applications.amber_water import first_atoms
-from seatrial.applications.reading.figures import RUN_PARAMETERS, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
 from seatrial.applications.reading.log_reader import Measured, log_reader
 from seatrial.applications.reading.pattern import Pattern
@@ -29,12 +29,12 @@ from seatrial.model.machine.machine import Machine
 _TIMES = r" times +cpu: +([0-9]{1,12}\.[0-9])s +wall: +([0-9]{1,12}\.[0-9])s"
 _TASK = Pattern("Task +" + _TIMES.lstrip())
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "nwchem",
     "NWChem",
     "How long did NWChem take?",
-    RUN_PARAMETERS,
-    (time_figure("wall", "elapsed time of the whole run"),),
+    figures.RUN_PARAMETERS,
+    (figures.time("wall", "elapsed time of the whole run"),),
 )
 
 

@@ -52,17 +52,17 @@ from seatrial.applications.openfoam_output import (
     with_times,
 )
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, text_parameter, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.text import Line, number
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.figures import time_step, wall_time
 from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure, Skip
 from seatrial.model.benchmark.declaration import WALL
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import RANKS as RANKS_NAME
 from seatrial.model.benchmark.program import THREADS, ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -283,19 +283,19 @@ def _setup(log: Log) -> tuple[str, dict[str, Value]]:
     return version, parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "openfoam",
     "OpenFOAM",
     "How long did this solver of OpenFOAM take?",
     (
-        text_parameter("solver", "the program"),
-        text_parameter("case", "folder of the case"),
-        count_parameter("ranks", "processes"),
-        count_parameter("nodes", "hosts"),
+        figures.text("solver", "the program"),
+        figures.text("case", "folder of the case"),
+        figures.count("ranks", "processes"),
+        figures.count("nodes", "hosts"),
     ),
     (
-        time_figure("wall", "elapsed time of the whole run, in whole seconds (ClockTime)"),
-        time_figure("step", "mean time of a step, without the first one"),
+        figures.time("wall", "elapsed time of the whole run, in whole seconds (ClockTime)"),
+        figures.time("step", "mean time of a step, without the first one"),
     ),
 )
 
@@ -515,9 +515,8 @@ _ALONE = Benchmark(
     question="How fast does OpenFOAM compute the flow in a cavity whose lid moves?",
     program=_PROGRAM,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "cells",
-            ParameterKind.INTEGER,
             48,
             "cells along an edge of the square; the steps until the flow is steady grow with them",
             minimum=_SMALLEST,
@@ -527,49 +526,37 @@ _ALONE = Benchmark(
     figures=(
         time_step(STEPS, "one time step of all cells, in the second half of the run"),
         Figure(
-            name="pressure",
+            "pressure",
+            "s",
+            Better.LOWER,
+            lambda sample: float(sample.extra["pressure_s"]) / sample.work["steps"],
+            "solving for the pressure, in one time step",
             series=STEPS,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: float(sample.extra["pressure_s"]) / sample.work["steps"],
-            work="solving for the pressure, in one time step",
         ),
         wall_time("the whole run: launcher, reading the mesh, all time steps"),
     ),
     checks=(
         Check(RANKS_NAME, "ranks, as OpenFOAM reports", exactly(RANKS_NAME)),
         Check(STEPS, "time steps", exactly(_steps_of_run)),
-        Check("courant", "largest Courant number", bound=lambda machine, params: (0.0, 1.0)),
+        Check("courant", "largest Courant number", between(0.0, 1.0)),
         Check(
             "pressure_residual",
             "largest residual of the pressure at the end of a time step",
-            bound=lambda machine, params: (0.0, _PRESSURE_TOLERANCE),
+            between(0.0, _PRESSURE_TOLERANCE),
         ),
         Check(
             "velocity_residual",
             "how far the velocity is from steady, as the residual before the last time step",
-            bound=lambda machine, params: (0.0, 1e-5),
+            between(0.0, 1e-5),
         ),
-        Check(
-            "continuity",
-            "continuity error of the last time step, as OpenFOAM scales it",
-            bound=lambda machine, params: (0.0, 1e-7),
-        ),
-        Check(
-            "centreline",
-            "largest deviation from the velocities of Ghia, Ghia and Shin (1982)",
-            bound=_ghia_bound,
-        ),
-        Check(
-            "centre",
-            "velocity at the centre, which must not depend on ranks",
-            bound=_centre_bound,
-        ),
+        Check("continuity", "continuity error of the last time step, as OpenFOAM scales it", between(0.0, 1e-7)),
+        Check("centreline", "largest deviation from the velocities of Ghia, Ghia and Shin (1982)", _ghia_bound),
+        Check("centre", "velocity at the centre, which must not depend on ranks", _centre_bound),
         Check(
             "clock",
             "elapsed time that OpenFOAM reports, over that of the whole run by our own clock",
-            bound=lambda machine, params: (0.05, 1.02),
-            derive=_share_of_wall,
+            between(0.05, 1.02),
+            _share_of_wall,
         ),
     ),
     placement=_placement,

@@ -20,12 +20,13 @@ from seatrial.applications import amber_water
 from seatrial.applications.amber import CELLS, JAC, JAC_CASE, START_K, WATER, atoms_bound, energy_bound, files_of
 from seatrial.applications.running.copies import with_copies
 from seatrial.applications.running.interpreter import interpreter
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.figures import duration, rate
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import ProtocolError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
 from seatrial.model.benchmark.given_input import CASE, FOLDER, NONE, OWN
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.benchmark.python_script import AUTO, PythonScript
 from seatrial.model.machine.machine import Machine
@@ -151,52 +152,29 @@ _ALONE = Benchmark(
         package="openmm",
     ),
     parameters=(
-        Parameter(
+        Parameter.choice(
             CASE,
-            ParameterKind.CHOICE,
             WATER,
             f"the input; {WATER}: made here; {JAC}: {JAC_CASE.what}, from {JAC_CASE.source}; {OWN}: the files prmtop "
             "and inpcrd of AMBER",
-            words=(WATER, JAC, OWN),
+            (WATER, JAC, OWN),
         ),
-        Parameter(FOLDER, ParameterKind.TEXT, NONE, "the folder with the files of the input", words=(NONE,)),
+        Parameter.text(FOLDER, NONE, "the folder with the files of the input", (NONE,)),
         CELLS,
-        Parameter("steps", ParameterKind.INTEGER, 500, "time steps of 2 fs, after 50 unmeasured ones", minimum=20),
-        Parameter(
-            "platform",
-            ParameterKind.CHOICE,
-            "CPU",
-            "what OpenMM computes with",
-            words=("CPU", "Reference", "OpenCL", "CUDA", "HIP"),
-        ),
-        Parameter(
+        Parameter.integer("steps", 500, "time steps of 2 fs, after 50 unmeasured ones", minimum=20),
+        Parameter.choice("platform", "CPU", "what OpenMM computes with", ("CPU", "Reference", "OpenCL", "CUDA", "HIP")),
+        Parameter.choice(
             "precision",
-            ParameterKind.CHOICE,
             AUTO,
             "of the forces; auto: fp32 on CPUs, fp64 on Reference, mixed on devices",
-            words=(AUTO, *_OF_DEVICES),
+            (AUTO, *_OF_DEVICES),
         ),
-        Parameter("threads", ParameterKind.INTEGER, "all", "threads of the platform CPU", words=("all",), minimum=1),
+        Parameter.integer("threads", "all", "threads of the platform CPU", minimum=1),
         interpreter("OpenMM"),
     ),
     figures=(
-        Figure(
-            name="step_rate",
-            series=RUN,
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["steps"] / sample.elapsed_s,
-            work="time steps of 2 fs",
-            customary=_ns_per_day,
-        ),
-        Figure(
-            name="step",
-            series=RUN,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["steps"],
-            work="one time step of 2 fs",
-        ),
+        rate("step_rate", "op/s", "steps", "time steps of 2 fs", series=RUN, customary=_ns_per_day),
+        duration("step", "one time step of 2 fs", "steps", series=RUN),
     ),
     checks=(
         Check("threads", "threads, as OpenMM reports", exactly(_threads)),
@@ -206,17 +184,13 @@ _ALONE = Benchmark(
         Check(
             "energy_error",
             "difference of that energy from the Reference platform's, relative",
-            bound=lambda machine, params: (0.0, _MOST_ERROR),
+            between(0.0, _MOST_ERROR),
         ),
-        Check(
-            "energy_change",
-            "change of the total energy, as a share of the kinetic one",
-            bound=lambda machine, params: (0.0, _MOST_CHANGE),
-        ),
+        Check("energy_change", "change of the total energy, as a share of the kinetic one", between(0.0, _MOST_CHANGE)),
         Check(
             "temperature_K",
             "temperature at the end",
-            bound=lambda machine, params: (_COLDEST_K, _HOTTEST_K) if params[CASE] != OWN else (0.0, inf),
+            lambda machine, params: (_COLDEST_K, _HOTTEST_K) if params[CASE] != OWN else (0.0, inf),
         ),
     ),
     placement=lambda machine, params: spread(machine, whole(params["threads"])),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
@@ -46,25 +46,22 @@ def read(data: bytes) -> ImportedFile:
     ranks = {found.whole(1, "the rank", least=0) for found in log.found(_RANK)}
     if ranks and ranks == set(range(len(ranks))):  # lines of ranks may be torn: then their number is not known
         parameters["ranks"] = len(ranks)
-    samples = (
-        time.sample("wall"),
-        time.sample("step", count=iterations),
-    )
+    samples = (time.sample("wall"), time.sample("step", count=iterations))
     return ImportedFile(_TOOL, "", (ImportedExperiment("imported.opensbli", samples, parameters),))
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "opensbli",
     "OpenSBLI",
     "How long did OpenSBLI take for its iterations?",
     (
-        count_parameter("ranks", "processes"),
-        count_parameter("edge", "grid points in each direction"),
-        count_parameter("iterations", "time iterations"),
+        figures.count("ranks", "processes"),
+        figures.count("edge", "grid points in each direction"),
+        figures.count("iterations", "time iterations"),
     ),
     (
-        time_figure("wall", "elapsed time of all iterations, without the start"),
-        time_figure("step", "elapsed time of an iteration, on average"),
+        figures.time("wall", "elapsed time of all iterations, without the start"),
+        figures.time("step", "elapsed time of an iteration, on average"),
     ),
 )
 

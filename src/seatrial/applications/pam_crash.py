@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
@@ -62,12 +62,12 @@ def read(data: bytes) -> ImportedFile:
     return ImportedFile(_TOOL, "" if version is None else version.text(1), (experiment,))
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "pam-crash",
     "PAM-CRASH",
     "How long did PAM-CRASH take?",
-    (choice_parameter("precision", "precision of the solver", "single", "double"),),
-    (time_figure("wall", "elapsed time of the whole run (the last ELAPSED TIME)"),),
+    (figures.choice("precision", "precision of the solver", "single", "double"),),
+    (figures.time("wall", "elapsed time of the whole run (the last ELAPSED TIME)"),),
 )
 
 READER = Reader("pam-crash", read)

@@ -6,7 +6,7 @@ run whose solution is wrong prints no `Solution validates`, and has no figure.
 
 from __future__ import annotations
 
-from seatrial.applications.reading.figures import count_parameter, flops_limit, imported, rate_figure, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
 from seatrial.applications.reading.log_reader import Measured, log_reader
 from seatrial.applications.reading.pattern import Pattern
@@ -18,14 +18,14 @@ _ORDER = Pattern(r"Matrix order += ([0-9]{1,9})")
 _NO_BATCHES = Pattern(r"No batching")
 _VALID = Pattern(r"Solution validates")
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "prk-dgemm",
     "the Parallel Research Kernels",
     "How fast did DGEMM of the Parallel Research Kernels multiply matrices?",
-    (count_parameter("n", "order of the matrices"), count_parameter("iterations", "measured multiplications")),
+    (figures.count("n", "order of the matrices"), figures.count("iterations", "measured multiplications")),
     (
-        rate_figure("rate", "flop/s", "2 n^3 flop, over the mean time of a multiplication", flops_limit()),
-        time_figure("time", "mean elapsed time of a multiplication"),
+        figures.rate("rate", "flop/s", "2 n^3 flop, over the mean time of a multiplication", figures.flops_limit()),
+        figures.time("time", "mean elapsed time of a multiplication"),
     ),
 )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
@@ -86,19 +86,19 @@ def _steps(log: Log) -> list[Found]:
     return steps
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "psdns",
     "M-PSDNS",
     "How long did M-PSDNS take for a step of its turbulence?",
     (
-        *(count_parameter(name, f"grid points, {name[1]}") for name in ("nx", "ny", "nz")),
-        count_parameter("ranks", "processes"),
-        count_parameter("p", "rows of the process grid"),
-        count_parameter("q", "columns of the process grid"),
+        *(figures.count(name, f"grid points, {name[1]}") for name in ("nx", "ny", "nz")),
+        figures.count("ranks", "processes"),
+        figures.count("p", "rows of the process grid"),
+        figures.count("q", "columns of the process grid"),
     ),
     (
-        time_figure("step", "elapsed time of a step, slowest process; without the first step and those that write"),
-        time_figure("wall", "elapsed time of the whole run"),
+        figures.time("step", "elapsed time of a step, slowest process; without the first step and those that write"),
+        figures.time("wall", "elapsed time of the whole run"),
     ),
 )
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.text import Line, number
@@ -169,14 +169,14 @@ def _check_iterations(at: int, rows: Sequence[_Row], totals: Sequence[Printed]) 
             raise row.line.error("the time of this iteration is not the difference of the totals")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "star-ccm",
     "STAR-CCM+",
     "How long did STAR-CCM+ take for an iteration?",
-    (count_parameter("ranks", "processes"), count_parameter("iterations", "iterations of the run")),
+    (figures.count("ranks", "processes"), figures.count("iterations", "iterations of the run")),
     (
-        time_figure("step", "mean elapsed time of an iteration, without the first one of the table"),
-        time_figure("wall", "elapsed time of the solver from the first iteration on (Total Solver Elapsed Time)"),
+        figures.time("step", "mean elapsed time of an iteration, without the first one of the table"),
+        figures.time("wall", "elapsed time of the solver from the first iteration on (Total Solver Elapsed Time)"),
     ),
 )
 

@@ -14,20 +14,14 @@ import re
 from collections.abc import Sequence
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    count_parameter,
-    imported,
-    memory_limit,
-    size_parameter,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, sample_at_rate
 from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
+from seatrial.benchmarks.figures import rate
 from seatrial.errors import ParseError
-from seatrial.model.benchmark.benchmark import Better, Figure
+from seatrial.model.benchmark.benchmark import Figure
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.benchmark.quotients import WorkRate
 from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -41,9 +35,7 @@ _WORD = Pattern(r"This system uses ([0-9]{1,4}) bytes per (?:array element|DOUBL
 _ARRAY = Pattern(r"(Total Aggregate )?Array size = ([0-9]{1,18})(?: \(elements\))?(?:,.{0,80})?\s*", re.IGNORECASE)
 _PASSES = Pattern(r"Each (?:kernel will be executed|test is run) ([0-9]{1,9}) times[,.].{0,80}")
 _RANKS = Pattern(r"Data is distributed across ([0-9]{1,9}) MPI ranks")
-_THREADS = Pattern(
-    r"Number of Threads (?:requested|counted)(?: for each MPI rank| for rank 0)? = ([0-9]{1,9})\s*\Z",
-)
+_THREADS = Pattern(r"Number of Threads (?:requested|counted)(?: for each MPI rank| for rank 0)? = ([0-9]{1,9})\s*\Z")
 _HEADER = Pattern(r"Function\s+(?:Best )?Rate \(?MB/s\)?\s+Avg time\s+Min time\s+Max time\s*")
 _ROW = Pattern(r"(Copy|Scale|Add|Triad):\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
 _VALIDATION = Pattern(r"(?:Solution Validates|Failed Validation).{0,200}")
@@ -156,25 +148,24 @@ def _matched(pattern: Pattern, line: Line, group: int = 1) -> str:
 
 
 def _figure(name: str) -> Figure:
-    return Figure(
+    return rate(
         name.lower(),
         "B/s",
-        Better.HIGHER,
-        WorkRate("bytes"),
+        "bytes",
         f"{_COUNTED[name]} elements read or written per array element, as STREAM counts; best pass",
-        limit=memory_limit(ranks="ranks"),
+        limit=figures.memory_limit(ranks="ranks"),
     )
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "stream",
     "STREAM",
     "What total memory bandwidth did STREAM's processes reach?",
     (
-        count_parameter("ranks", "MPI processes"),
-        count_parameter("threads", "threads per process"),
-        choice_parameter("precision", "precision of the elements", "fp64", "fp32"),
-        size_parameter("array_B", "size of each of the three arrays, over all processes"),
+        figures.count("ranks", "MPI processes"),
+        figures.count("threads", "threads per process"),
+        figures.choice("precision", "precision of the elements", "fp64", "fp32"),
+        figures.size("array_B", "size of each of the three arrays, over all processes"),
     ),
     tuple(_figure(name) for name in _COUNTED),
 )

@@ -10,14 +10,7 @@ import re
 from collections.abc import Sequence
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    flops_limit,
-    imported,
-    memory_limit,
-    rate_figure,
-    size_parameter,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import in_SI, rate_sample
 from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
@@ -122,21 +115,20 @@ def _validation(lines: Sequence[Line]) -> str:
     return ""
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "thebandwidthbenchmark",
     "TheBandwidthBenchmark",
     "What memory bandwidth did the kernels of TheBandwidthBenchmark reach?",
-    (
-        count_parameter("threads", "threads"),
-        size_parameter("array_B", "size of each of the four arrays"),
-    ),
+    (figures.count("threads", "threads"), figures.size("array_B", "size of each of the four arrays")),
     (
         *(
-            rate_figure(name.lower(), "B/s", f"{words} words moved per element; best pass", memory_limit())
+            figures.rate(name.lower(), "B/s", f"{words} words moved per element; best pass", figures.memory_limit())
             for name, words in _WORDS.items()
         ),
         *(
-            rate_figure(f"{name.lower()}_flops", "flop/s", f"{flop} flop per element; best pass", flops_limit())
+            figures.rate(
+                f"{name.lower()}_flops", "flop/s", f"{flop} flop per element; best pass", figures.flops_limit()
+            )
             for name, flop in _FLOP.items()
         ),
     ),

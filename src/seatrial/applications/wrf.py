@@ -17,7 +17,7 @@ from fractions import Fraction
 from statistics import median
 
 from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, text_parameter, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
 from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.samples import time_sample
@@ -131,21 +131,21 @@ def _parameters(log: Log) -> dict[str, Value]:
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "wrf",
     "WRF",
     "How long did WRF take for a step of the outermost domain?",
     (
-        count_parameter("nx", "cells from west to east, outermost domain"),
-        count_parameter("ny", "cells from south to north, outermost domain"),
-        count_parameter("domains", "the outermost domain and its nests"),
-        text_parameter("timestep", "simulated time of a step"),
-        count_parameter("ranks", "processes that compute"),
-        count_parameter("threads", "threads of each process"),
+        figures.count("nx", "cells from west to east, outermost domain"),
+        figures.count("ny", "cells from south to north, outermost domain"),
+        figures.count("domains", "the outermost domain and its nests"),
+        figures.text("timestep", "simulated time of a step"),
+        figures.count("ranks", "processes that compute"),
+        figures.count("threads", "threads of each process"),
     ),
     (
-        time_figure("step", "mean elapsed time of a step, without the first one and without files"),
-        time_figure("step_median", "median elapsed time of a step, without the first one and without files"),
+        figures.time("step", "mean elapsed time of a step, without the first one and without files"),
+        figures.time("step_median", "median elapsed time of a step, without the first one and without files"),
     ),
 )
 

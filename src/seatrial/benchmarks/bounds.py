@@ -16,7 +16,7 @@ def zero(machine: Machine, params: Params) -> tuple[float, float]:
 
 def between(low: float, high: float) -> Bound:
     """From `low` to `high`, both included."""
-    return lambda machine, params: (low, high)
+    return between(low, high)
 
 
 def exactly(value: str | float | Callable[[Params], float]) -> Bound:

@@ -56,8 +56,7 @@ def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
         program = DeclaredCommand(
             source=command.BENCHMARK.program.source or Path(),
             arguments=lambda params: command.arguments_of(
-                [program_of(declaration, folder, params), *words_of(declaration, params)[1:]],
-                declaration.exit_status,
+                [program_of(declaration, folder, params), *words_of(declaration, params)[1:]], declaration.exit_status
             ),
             commands=lambda params: (program_of(declaration, folder, params),),
             inputs=lambda params: words_of(declaration, params)[1:],

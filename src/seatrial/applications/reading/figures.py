@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly
-from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, ParameterKind, Params
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly, LimitOf, elapsed
+from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params
 from seatrial.model.benchmark.quotients import WorkRate
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
@@ -16,15 +16,9 @@ GIVEN_FLOPS = "given.peak_flops"
 GIVEN_BANDWIDTH = "given.peak_Bps"
 """Names of the limits that the user gave with an import (`--set peak_flops=...`). They apply to any device."""
 
-LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
-
 
 def imported(
-    kind: str,
-    tool: str,
-    question: str,
-    parameters: tuple[Parameter, ...],
-    figures: tuple[Figure, ...],
+    kind: str, tool: str, question: str, parameters: tuple[Parameter, ...], figures: tuple[Figure, ...]
 ) -> Benchmark:
     """A benchmark whose figures come from result files of `tool` alone."""
     return Benchmark(
@@ -38,34 +32,34 @@ def imported(
     )
 
 
-def count_parameter(name: str, help_text: str) -> Parameter:
+def count(name: str, help_text: str) -> Parameter:
     """A whole number, or unknown."""
-    return Parameter(name, ParameterKind.INTEGER, UNKNOWN, help_text, words=(UNKNOWN,))
+    return Parameter.integer(name, UNKNOWN, help_text)
 
 
-def size_parameter(name: str, help_text: str) -> Parameter:
+def size(name: str, help_text: str) -> Parameter:
     """A size in bytes, or unknown."""
-    return Parameter(name, ParameterKind.BYTES, UNKNOWN, help_text, words=(UNKNOWN,))
+    return Parameter.size(name, UNKNOWN, help_text)
 
 
-def text_parameter(name: str, help_text: str) -> Parameter:
+def text(name: str, help_text: str) -> Parameter:
     """A word or name, or unknown."""
-    return Parameter(name, ParameterKind.TEXT, UNKNOWN, help_text)
+    return Parameter.text(name, UNKNOWN, help_text)
 
 
-def choice_parameter(name: str, help_text: str, *values: str) -> Parameter:
+def choice(name: str, help_text: str, *values: str) -> Parameter:
     """One of a few words, or unknown."""
-    return Parameter(name, ParameterKind.CHOICE, UNKNOWN, help_text, words=(*values, UNKNOWN))
+    return Parameter.choice(name, UNKNOWN, help_text, (*values, UNKNOWN))
 
 
-def rate_figure(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str = "") -> Figure:
+def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str = "") -> Figure:
     """A rate, of samples that `seatrial.applications.reading.samples.rate_sample` made."""
-    return Figure(name, unit, Better.HIGHER, _rate, work, series, limit)
+    return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, series, limit)
 
 
-def time_figure(name: str, work: str, series: str = "") -> Figure:
+def time(name: str, work: str, series: str = "") -> Figure:
     """A time in seconds, of samples that `seatrial.applications.reading.samples.time_sample` made."""
-    return Figure(name, "s", Better.LOWER, _time, work, series)
+    return Figure(name, "s", Better.LOWER, elapsed, work, series)
 
 
 def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
@@ -126,44 +120,39 @@ def _limit(machine: Machine, params: Params, unit: Unit, given: str, own: str, r
     stated = machine.named_limit(given)
     if stated is not None:
         return stated
-    count = params.get(ranks) if ranks is not None else None
+    processes = params.get(ranks) if ranks is not None else None
     cpus = len(machine.pus)
-    if isinstance(count, int) and cpus and count > cpus:
-        return Limit.unknown(unit, f"{count} processes ran on more than this machine, which has {cpus} CPUs")
+    if isinstance(processes, int) and cpus and processes > cpus:
+        return Limit.unknown(unit, f"{processes} processes ran on more than this machine, which has {cpus} CPUs")
     return machine.named_limit(own) or Limit.unknown(unit, f"{own} is unknown")
 
 
 RUN_PARAMETERS = (
-    count_parameter("atoms", "atoms of the system"),
-    count_parameter("nodes", "hosts"),
-    count_parameter("ranks", "processes"),
-    count_parameter("threads", "threads of each process"),
+    count("atoms", "atoms of the system"),
+    count("nodes", "hosts"),
+    count("ranks", "processes"),
+    count("threads", "threads of each process"),
 )
 """What the logs of simulation codes state."""
 
 DYNAMICS_PARAMETERS = (
-    count_parameter("atoms", "atoms of the system"),
-    count_parameter("steps", "time steps of the run"),
-    text_parameter("timestep", "simulated time of a step (2 fs)"),
-    count_parameter("nodes", "hosts"),
-    count_parameter("ranks", "processes"),
-    count_parameter("threads", "threads of each process that compute"),
+    count("atoms", "atoms of the system"),
+    count("steps", "time steps of the run"),
+    text("timestep", "simulated time of a step (2 fs)"),
+    count("nodes", "hosts"),
+    count("ranks", "processes"),
+    count("threads", "threads of each process that compute"),
 )
 """What the logs of molecular dynamics state."""
 
 _A_DAY_S = 86400.0
-_rate = WorkRate("amount")
 
 
-def time_per_ns_figure(name: str, work: str) -> Figure:
+def time_per_ns(name: str, work: str) -> Figure:
     """Elapsed seconds per simulated nanosecond: lower is better. Users know it as ns/day."""
-    return Figure(name, "s", Better.LOWER, _time, work, customary=ns_per_day)
+    return Figure(name, "s", Better.LOWER, elapsed, work, customary=ns_per_day)
 
 
 def ns_per_day(params: Params, ns_s: float) -> str:
     """Seconds per simulated nanosecond in the customary unit."""
     return f"{_A_DAY_S / ns_s:.4g} ns/day"
-
-
-def _time(sample: Sample) -> float:
-    return sample.elapsed_s

@@ -100,7 +100,7 @@ def _stated_check(what: str, name: str, tool: str, bound: Bound) -> Check:
         number: float | None = samples[0].extra.get(key)
         return nan if number is None and bound(machine, params)[0] > 1 else number
 
-    return Check(name, f"{what}, as {tool} reports them", bound, derive=value, if_nan=NOT_STATED)
+    return Check(name, f"{what}, as {tool} reports them", bound, value, if_nan=NOT_STATED)
 
 
 def _stated_checks(
@@ -121,8 +121,8 @@ def _needed(name: str, tool: str) -> Check:
     return Check(
         name,
         f"{name}, which {tool} must report",
-        lambda machine, params: (1.0, inf),
-        derive=lambda machine, params, samples: samples[0].extra[key],
+        between(1.0, inf),
+        lambda machine, params, samples: samples[0].extra[key],
     )
 
 
@@ -131,7 +131,7 @@ def _clock(tool: str) -> Check:
         "clock",
         f"elapsed time that {tool} prints minus ours, in s",
         between(-inf, _LATE_S),
-        derive=lambda machine, params, samples: samples[0].elapsed_s - samples[0].extra[CLOCKED_S],
+        lambda machine, params, samples: samples[0].elapsed_s - samples[0].extra[CLOCKED_S],
     )
 
 

@@ -166,7 +166,7 @@ BENCHMARK = Benchmark(
             "use_of_cpus",
             "CPU time over the time of the program's CPUs; above 1, it ran on other CPUs too",
             between(0.0, IMPOSSIBLE_ABOVE),
-            derive=_use_of_cpus,
+            _use_of_cpus,
         ),
     ),
     placement=_placement,

@@ -77,7 +77,7 @@ BENCHMARK = Benchmark(
             "image_in_memory",
             "share of the image's pages that are in memory just before a cold start",
             between(0.0, 0.1),
-            derive=_image_in_memory,
+            _image_in_memory,
         ),
     ),
     placement=_placement,

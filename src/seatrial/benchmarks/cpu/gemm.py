@@ -247,7 +247,7 @@ BENCHMARK = Benchmark(
             "counted_flop",
             "flop counted by a sample, over 2 n^3; the sample with the largest deviation",
             partial(_exactly, 1.0),
-            derive=_counted,
+            _counted,
         ),
     ),
     placement=_placement,

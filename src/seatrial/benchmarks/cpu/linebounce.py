@@ -186,7 +186,7 @@ BENCHMARK = Benchmark(
     checks=(
         Check("lost_updates", "lost or out-of-order trips", zero),
         Check("moved_threads", "threads found off their CPU before a sample", zero),
-        Check("pairs_measured", "requested pairs that have samples", exactly("pairs"), derive=_pairs_measured),
+        Check("pairs_measured", "requested pairs that have samples", exactly("pairs"), _pairs_measured),
     ),
     placement=_placement,
     prepare=_prepare,

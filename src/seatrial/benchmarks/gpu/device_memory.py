@@ -55,10 +55,7 @@ BENCHMARK = device_benchmark(
             "--bytes",
         ),
         Parameter.switch(
-            "textures",
-            True,
-            "also read images; set false for devices without image support",
-            option="--textures",
+            "textures", True, "also read images; set false for devices without image support", option="--textures"
         ),
     ),
     figures=(

@@ -36,10 +36,7 @@ DEVICE = Parameter.integer("device", 0, "index of the first device, as numbered 
 PRECISION = Parameter.choice("precision", "fp32", "floating-point precision", ("fp32", "fp64"), option="--precision")
 
 OPTIMISED = Parameter.switch(
-    "optimised",
-    True,
-    "compile kernels with optimisation; false helps to find compiler errors",
-    option="--optimised",
+    "optimised", True, "compile kernels with optimisation; false helps to find compiler errors", option="--optimised"
 )
 
 

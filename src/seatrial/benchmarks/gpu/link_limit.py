@@ -22,8 +22,7 @@ from seatrial.model.units import Unit
 
 _PAYLOAD_B, _HEADERS_B = 256, 24
 PACKETS = Attainable(
-    _PAYLOAD_B / (_PAYLOAD_B + _HEADERS_B),
-    f"packets carry {_PAYLOAD_B} B of data and {_HEADERS_B} B of headers",
+    _PAYLOAD_B / (_PAYLOAD_B + _HEADERS_B), f"packets carry {_PAYLOAD_B} B of data and {_HEADERS_B} B of headers"
 )
 """R. Neugebauer et al., "Understanding PCIe performance for end host networking", SIGCOMM 2018: 24 B around the data of
 a packet; servers usually set its size to 256 B."""

@@ -43,10 +43,7 @@ BENCHMARK = device_benchmark(
     __file__,
     name="gpu.max-flops",
     question="What arithmetic rate do a device's vector units reach?",
-    parameters=(
-        mode_among("S", "EP"),
-        PRECISION,
-    ),
+    parameters=(mode_among("S", "EP"), PRECISION),
     figures=[
         figure
         for name, (flops, instructions) in _KINDS.items()

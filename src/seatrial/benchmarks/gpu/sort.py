@@ -17,11 +17,7 @@ _ALGORITHM = Parameter.choice(
     option="--algorithm",
 )
 _PAYLOAD = Parameter.choice(
-    "payload",
-    "pairs",
-    "pairs: keys with values; keys: keys alone",
-    ("pairs", "keys"),
-    option="--payload",
+    "payload", "pairs", "pairs: keys with values; keys: keys alone", ("pairs", "keys"), option="--payload"
 )
 
 
@@ -48,13 +44,7 @@ BENCHMARK = device_benchmark(
     ),
     figures=(
         *rates("keys", "op/s", "ops", "keys sorted, with their values if any; no copies beforehand", series="sort"),
-        *rates(
-            "bandwidth",
-            "B/s",
-            "bytes",
-            "sorted data counts once: 8 B per pair, 4 B per key alone",
-            series="sort",
-        ),
+        *rates("bandwidth", "B/s", "bytes", "sorted data counts once: 8 B per pair, 4 B per key alone", series="sort"),
     ),
     checks=(Check("error", "keys and values whose place differs from a stable sort on the host", zero),),
     estimate_s=_estimate_s,

@@ -226,7 +226,7 @@ BENCHMARK = Benchmark(
             "points_measured",
             "points of the surface that have samples",
             lambda machine, params: (2 * len(surface(params)), 2 * len(surface(params))),
-            derive=_points_measured,
+            _points_measured,
         ),
     ),
     placement=lambda machine, params: (),

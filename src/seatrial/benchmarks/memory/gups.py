@@ -90,11 +90,7 @@ _PARAMETERS = (
 BENCHMARK = Benchmark(
     name="memory.gups",
     question="How many random memory updates per second are possible?",
-    program=native_program(
-        __file__,
-        _PARAMETERS,
-        _arguments,
-    ),
+    program=native_program(__file__, _PARAMETERS, _arguments),
     parameters=_PARAMETERS,
     figures=(
         rate("updates", "op/s", "ops", "one update: read, modify and write a word", series="update", limit=_no_limit),
@@ -111,7 +107,7 @@ BENCHMARK = Benchmark(
             "counted_updates",
             "updates counted by a sample, over those of its threads",
             exactly(lambda params: 1.0),
-            derive=_counted,
+            _counted,
         ),
     ),
     placement=lambda machine, params: spread(machine, whole(params["threads"]), node_of_cpus(params)),

@@ -118,10 +118,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
 
 
 def _arguments(params: Params) -> list[str]:
-    return [
-        *("--sizes", ",".join(map(str, working_sets(params)))),
-        *("--slice", str(_SLICE_S)),
-    ]
+    return [*("--sizes", ",".join(map(str, working_sets(params)))), *("--slice", str(_SLICE_S))]
 
 
 def _estimate_s(params: Params) -> float:
@@ -178,11 +175,7 @@ _PARAMETERS = (
 BENCHMARK = Benchmark(
     name="memory.latency",
     question="What is the load latency of each cache level and of memory?",
-    program=native_program(
-        __file__,
-        _PARAMETERS,
-        _arguments,
-    ),
+    program=native_program(__file__, _PARAMETERS, _arguments),
     parameters=_PARAMETERS,
     figures=(
         Figure(
@@ -208,13 +201,13 @@ BENCHMARK = Benchmark(
             "sets_measured",
             "requested working sets that have samples",
             exactly(lambda params: len(working_sets(params))),
-            derive=_sets_measured,
+            _sets_measured,
         ),
         Check(
             "fewest_cycles",
             "cycles of the fastest load; with fewer, it did not wait for the load before",
             between(_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
-            derive=_fewest_cycles,
+            _fewest_cycles,
         ),
         pages_check(_placement),
     ),

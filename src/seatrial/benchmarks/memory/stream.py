@@ -184,11 +184,7 @@ _PARAMETERS = (
     ),
     Parameter.switch("huge_pages", True, "ask the kernel for huge pages", option="--huge-pages"),
     Parameter.choice(
-        "kernel",
-        "all",
-        "the kernel to measure; all: each in turn",
-        ("all", *_BYTES_PER_ELEMENT),
-        option="--kernel",
+        "kernel", "all", "the kernel to measure; all: each in turn", ("all", *_BYTES_PER_ELEMENT), option="--kernel"
     ),
     Parameter.size(
         "array_B",
@@ -221,7 +217,7 @@ BENCHMARK = Benchmark(
             "counted_bytes",
             "bytes counted by a sample, over those of the arrays; the sample with the largest deviation",
             exactly(1.0),
-            derive=_counted,
+            _counted,
         ),
         pages_check(_placement),
     ),

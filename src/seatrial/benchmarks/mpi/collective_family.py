@@ -225,19 +225,19 @@ def checks(sizes: Sizes) -> tuple[Check, ...]:
             "slowest_over_mean",
             "time of the slowest rank over the mean of all ranks",
             lambda machine, params: (1 - 1e-9, whole(params["ranks"]) + 1e-9),
-            derive=_slowest_over_mean,
+            _slowest_over_mean,
         ),
         Check(
             "computed_share",
             "time of the computation over that of the operation it overlaps; they must be about equal",
             lambda machine, params: _COMPUTE_SHARE,
-            derive=_computed,
+            _computed,
         ),
         Check(
             "sizes_not_measured",
             "sizes and figures without samples, or with samples but not requested",
             zero,
-            derive=missing,
+            missing,
             counts_missing_samples=True,
         ),
     )

@@ -255,11 +255,7 @@ def _benchmark(operation: _Operation) -> Benchmark:
         __file__,
         name=f"mpi.{operation.name}",
         question=operation.question,
-        parameters=(
-            *sized,
-            *((DATATYPE, REDUCTION) if operation.reduces else ()),
-            *(CALL, TESTS, START),
-        ),
+        parameters=(*sized, *((DATATYPE, REDUCTION) if operation.reduces else ()), *(CALL, TESTS, START)),
         figures=figures(work, limit_of(operation.moved)),
         checks=checks(partial(_sizes, operation)),
         prepare=partial(_prepare, operation),

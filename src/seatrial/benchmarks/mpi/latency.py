@@ -94,10 +94,7 @@ BENCHMARK = mpi_benchmark(
             is_there=_has_bounces,
         ),
     ),
-    checks=(
-        WRONG_BYTES,
-        Check("lost_bounces", "lost trips of the cache line", zero),
-    ),
+    checks=(WRONG_BYTES, Check("lost_bounces", "lost trips of the cache line", zero)),
     placement=pair_cpus,
     prepare=_prepare,
     trial=({},),

@@ -70,11 +70,7 @@ def _benchmark(operation: str, question: str) -> Benchmark:
         __file__,
         name=f"mpi.{operation}",
         question=question,
-        parameters=(
-            DIMENSIONS,
-            size_parameter("one block to one neighbour"),
-            *(LARGEST, BUFFERS, CALL, TESTS, START),
-        ),
+        parameters=(DIMENSIONS, size_parameter("one block to one neighbour"), *(LARGEST, BUFFERS, CALL, TESTS, START)),
         figures=figures(work, _limit),
         checks=checks(sizes_of),
         prepare=_prepare,

@@ -158,7 +158,7 @@ BENCHMARK = mpi_benchmark(
             "pairs_measured",
             "requested pairs with enough samples",
             exactly(lambda params: len(chosen_pairs(params))),
-            derive=_pairs_measured,
+            _pairs_measured,
         ),
     ),
     prepare=_prepare,
