@@ -16,12 +16,9 @@ from itertools import pairwise
 
 from msgspec import field
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample
-from seatrial.applications.reading.text import number
+from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.given_input import INPUT, InputCase
@@ -257,7 +254,7 @@ def _explicit(log: Log) -> tuple[Sample, ...]:
 
 
 def _counts(counts: dict[str, int]) -> tuple[Sample, ...]:
-    return tuple(rate_sample(name, float(count)) for name, count in counts.items() if count)
+    return tuple(figures.rate_sample(name, float(count)) for name, count in counts.items() if count)
 
 
 def _log(log: Log) -> _File:
@@ -319,7 +316,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("abaqus", read)
+READER = figures.Reader("abaqus", read)
 
 
 _SITE = "the Abaqus installation: abaqus fetch job="

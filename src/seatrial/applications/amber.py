@@ -24,12 +24,10 @@ from math import inf
 from msgspec.structs import replace
 
 from seatrial.applications import amber_water
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, step_from_time_per_ns
-from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.layout import RANKS, cpus_of
@@ -213,7 +211,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("amber", read)
+READER = figures.Reader("amber", read)
 
 
 WATER, JAC = "water", "jac"

@@ -9,11 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
-from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
+from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit, only_one, read_lines
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -171,7 +168,7 @@ def _sample(line: Line, name: str, cells: Sequence[str], unit: float, array_B: i
         work = _ARRAYS[name] * array_B
         if not is_product(work / unit, (rate, half_unit(cells[0])), (least, half_unit(cells[1]))):
             raise line.error(f"{cells[0]} in {cells[1]} s is not the {work} B that {name} moves")
-    return rate_sample(name, in_SI(rate, unit), resolution=last_digit(cells[0]))
+    return figures.rate_sample(name, figures.in_SI(rate, unit), resolution=last_digit(cells[0]))
 
 
 def _set(parameters: dict[str, Value], name: str, value: Value | None) -> None:
@@ -210,4 +207,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("babelstream", read)
+READER = figures.Reader("babelstream", read)

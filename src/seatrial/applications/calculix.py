@@ -25,11 +25,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
 from seatrial.applications.reading.run_output import not_read, output_file, run_output
-from seatrial.applications.reading.text import number
+from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.figures import duration, wall_time

@@ -12,11 +12,9 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import number
+from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Params, Value, whole
@@ -121,7 +119,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("cfx", read)
+READER = figures.Reader("cfx", read)
 
 
 def _arguments(params: Params) -> Sequence[str]:

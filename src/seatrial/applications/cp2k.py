@@ -10,9 +10,8 @@ Run with CP2K 2023.1 on one molecule of water, with one and two ranks; the publi
 from __future__ import annotations
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 

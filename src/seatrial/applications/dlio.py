@@ -17,12 +17,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import find_text, find_whole, get_number, get_object, read_object
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Skip
@@ -79,7 +77,7 @@ def _read_json(data: bytes) -> ImportedFile:
     for way in ("save", "load"):
         key = f"{way}_checkpoint_duration_mean_seconds"
         if key in metric and (seconds := get_number(metric, key, _TOOL, "metric")):
-            samples.append(time_sample(f"checkpoint_{way}", seconds))
+            samples.append(figures.time_sample(f"checkpoint_{way}", seconds))
     if not samples:
         raise ParseError(_TOOL, None, "", "no throughput of training or evaluation: DLIO measured nothing")
     parameters: dict[str, Value] = {}
@@ -150,9 +148,9 @@ def _samples(way: str, numbers: Sequence[tuple[Printed, float]], where: str) -> 
         why = "I/O is throughput x size of a sample, but its deviation is not"
         raise ParseError(_TOOL, None, "", f"{where}: {why}")
     return [
-        rate_sample(f"{way}_utilisation", utilisation.value / 100, resolution=utilisation.resolution),
-        rate_sample(f"{way}_throughput", throughput.value, resolution=throughput.resolution),
-        rate_sample(f"{way}_io", moved.value * _MIB, resolution=moved.resolution),
+        figures.rate_sample(f"{way}_utilisation", utilisation.value / 100, resolution=utilisation.resolution),
+        figures.rate_sample(f"{way}_throughput", throughput.value, resolution=throughput.resolution),
+        figures.rate_sample(f"{way}_io", moved.value * _MIB, resolution=moved.resolution),
     ]
 
 
@@ -180,7 +178,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("dlio", read)
+READER = figures.Reader("dlio", read)
 
 
 _WORKLOADS = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import (
     find_text,
@@ -19,8 +18,7 @@ from seatrial.applications.reading.json_text import (
     get_objects,
     read_object,
 )
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
+from seatrial.applications.reading.text import Pattern
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Parameter, Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -141,7 +139,10 @@ def _samples(entry: Mapping[str, Any], direction: str, where: str, *, is_old: bo
     if total and runtime_s and abs(iops * runtime_s - total) > 0.01 * total + 2 * iops * 1e-3 + 2:
         raise ParseError(_TOOL, None, "", f"{where}: iops {iops:g} x {runtime_s:g} s is not {total} operations")
     step = 1e-3 / runtime_s if runtime_s else 0.0  # both are per runtime, which fio counts in whole milliseconds
-    samples = [rate_sample(direction, rate, resolution=step), rate_sample(f"{direction}_iops", iops, resolution=step)]
+    samples = [
+        figures.rate_sample(direction, rate, resolution=step),
+        figures.rate_sample(f"{direction}_iops", iops, resolution=step),
+    ]
     key = next((key for key in _LATENCIES if isinstance(group.get(key), dict)), None)
     if key is not None:
         mean = get_number(group[key], "mean", _TOOL, f"{where}, {key}")
@@ -149,7 +150,7 @@ def _samples(entry: Mapping[str, Any], direction: str, where: str, *, is_old: bo
         if mean and not least <= mean * 1.000001 <= most * 1.000002:
             raise ParseError(_TOOL, None, "", f"{where}: the mean of {key} is not between its min and max")
         if mean:
-            samples.append(time_sample(f"{direction}_latency", in_SI(mean, _LATENCIES[key])))
+            samples.append(figures.time_sample(f"{direction}_latency", figures.in_SI(mean, _LATENCIES[key])))
     return samples
 
 
@@ -187,4 +188,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("fio-json", read)
+READER = figures.Reader("fio-json", read)

@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line, is_product
+from seatrial.applications.reading.text import Line, Pattern, is_product
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
@@ -108,7 +106,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("fluent", read)
+READER = figures.Reader("fluent", read)
 
 
 BENCHMARK = application(

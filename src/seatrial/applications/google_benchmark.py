@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import (
     find_text,
@@ -23,7 +22,6 @@ from seatrial.applications.reading.json_text import (
     get_objects,
     read_object,
 )
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -134,10 +132,12 @@ def _samples(name: str, entry: Mapping[str, Any], i: int) -> list[Sample]:
     if times["real_time"] == 0:
         raise ParseError(_TOOL, None, "", f"{name}: real_time is 0: nothing was measured")
     # CPU time is 0 if the CPU only waits for a device.
-    samples = [time_sample(key, in_SI(value, _UNITS[unit]), i=i) for key, value in times.items() if value > 0]
+    samples = [
+        figures.time_sample(key, figures.in_SI(value, _UNITS[unit]), i=i) for key, value in times.items() if value > 0
+    ]
     for key in _RATES:
         if key in entry and (rate := get_number(entry, key, _TOOL, name)) > 0:
-            samples.append(rate_sample(key, rate, i=i))
+            samples.append(figures.rate_sample(key, rate, i=i))
     return samples
 
 
@@ -169,4 +169,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("google-benchmark-json", read)
+READER = figures.Reader("google-benchmark-json", read)

@@ -30,12 +30,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
-from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import number
+from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import exactly, zero
 from seatrial.benchmarks.figures import rate, time_step
@@ -201,7 +199,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("gromacs", read)
+READER = figures.Reader("gromacs", read)
 
 _LOG, _RUN_INPUT = "md.log", "topol.tpr"
 _MOLECULES = 216

@@ -17,13 +17,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import find_text, find_whole, get_number, get_object, read_object
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.text import SIX_DIGITS
+from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import INPUT, InputCase
@@ -82,9 +79,9 @@ def _read_metadata(data: bytes) -> ImportedFile:
         parameters["device"] = device
     parameters |= _precision(find_text(build, "hoomd_compile_flags") or "")
     samples = [
-        time_sample("step", 1 / mean),
-        rate_sample("mps", moves),
-        time_sample("ten_million_steps", _MANY * particles / moves),
+        figures.time_sample("step", 1 / mean),
+        figures.rate_sample("mps", moves),
+        figures.time_sample("ten_million_steps", _MANY * particles / moves),
     ]
     experiment = _experiment(samples, parameters, rates, moves / (mean * particles))
     version = build.get("hoomd_version")
@@ -142,10 +139,10 @@ def _read_log(data: bytes) -> ImportedFile:
     if last.steps is not None:
         parameters["steps"] = last.steps
     parameters |= _precision(banner.match[2] or "")
-    samples.append(time_sample("step", 1 / mean, resolution=SIX_DIGITS))
+    samples.append(figures.time_sample("step", 1 / mean, resolution=SIX_DIGITS))
     per_step = 1.0
     if last.moves is not None:
-        samples.append(rate_sample("mps", last.moves / last.rate.value * mean, resolution=SIX_DIGITS))
+        samples.append(figures.rate_sample("mps", last.moves / last.rate.value * mean, resolution=SIX_DIGITS))
         per_step = last.moves / last.rate.value / (1.0 if particles is None else particles.number(1, "particles"))
     experiment = _experiment(samples, parameters, rates, per_step, left_out=len(runs) - len(counted))
     return ImportedFile(_TOOL, banner.text(1), (experiment,))
@@ -197,7 +194,7 @@ def _series(log: Log, runs: list[_Run]) -> tuple[list[_Run], list[Sample]]:
     stated_s = hours.printed(1, "the hours").scaled(_AN_HOUR_S)
     for first in reversed(range(len(runs))):
         if abs(_many_steps_s(log, runs[first:], hours) - stated_s.value) <= stated_s.error + _SINGLE * stated_s.value:
-            return runs[first:], [time_sample("ten_million_steps", stated_s.value)]
+            return runs[first:], [figures.time_sample("ten_million_steps", stated_s.value)]
     raise hours.error("these hours are not those of ten million (10e6) steps at the rate of the runs above")
 
 
@@ -267,7 +264,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("hoomd", read)
+READER = figures.Reader("hoomd", read)
 
 
 _REPOSITORY = "https://github.com/joaander/hoomd-benchmarks"

@@ -11,11 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
-from seatrial.applications.reading.text import SIX_DIGITS, Line, is_product, number, only_one, read_lines
+from seatrial.applications.reading.text import SIX_DIGITS, Line, Pattern, is_product, number, only_one, read_lines
 from seatrial.model.benchmark.benchmark import Figure
 from seatrial.model.benchmark.parameter import UNKNOWN, Params, Value, beyond_caches_B, whole
 from seatrial.model.machine.limit import Limit
@@ -107,10 +104,10 @@ def read(data: bytes) -> ImportedFile:
     samples: list[Sample] = []
     for name, (key, scale) in _RATES.items():
         if (value := _measured(entries, key)) is not None:
-            samples.append(rate_sample(name, in_SI(value, scale), resolution=SIX_DIGITS))
+            samples.append(figures.rate_sample(name, figures.in_SI(value, scale), resolution=SIX_DIGITS))
     for name, (key, scale) in _TIMES.items():
         if (value := _measured(entries, key)) is not None:
-            samples.append(time_sample(name, in_SI(value, scale), resolution=SIX_DIGITS))
+            samples.append(figures.time_sample(name, figures.in_SI(value, scale), resolution=SIX_DIGITS))
     _check(entries)
     _check_body(lines, entries)
     found = {name: _whole(entries, key) for name, key in _PARAMETERS.items()}
@@ -311,4 +308,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("hpcc", read)
+READER = figures.Reader("hpcc", read)

@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.applications.hpcg_output import SHORTEST_OFFICIAL_S, TOOL, HpcgReport, is_last_line, read_hpcg
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
 from seatrial.applications.reading.tables import body
 from seatrial.applications.reading.text import SIX_DIGITS, read_lines
 from seatrial.applications.running.copies import with_copies
@@ -51,8 +49,11 @@ def read(data: bytes) -> ImportedFile:
 def _samples(report: HpcgReport) -> list[Sample]:
     if report.failed:
         return []
-    samples = [rate_sample(name, in_SI(value, 1e9), resolution=SIX_DIGITS) for name, value in report.rates.items()]
-    return [*samples, time_sample("time", report.total_s, resolution=SIX_DIGITS)]
+    samples = [
+        figures.rate_sample(name, figures.in_SI(value, 1e9), resolution=SIX_DIGITS)
+        for name, value in report.rates.items()
+    ]
+    return [*samples, figures.time_sample("time", report.total_s, resolution=SIX_DIGITS)]
 
 
 PARAMETERS = (
@@ -86,7 +87,7 @@ IMPORTED = figures.imported(
     figures_of(figures.device_flops_limit("ranks")),
 )
 
-READER = Reader("hpcg", read)
+READER = figures.Reader("hpcg", read)
 
 
 RATING, TIMED = "rating", "timed_sets"

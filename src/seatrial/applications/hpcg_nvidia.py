@@ -16,10 +16,9 @@ from seatrial.applications.hpcg import PARAMETERS, figures_of
 from seatrial.applications.hpcg import read as read_hpcg
 from seatrial.applications.hpcg_output import TOOL
 from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import InputCase
@@ -50,7 +49,7 @@ IMPORTED = figures.imported(
     figures_of(figures.given_limit("flop/s")),
 )
 
-READER = Reader("hpcg-nvidia", read)
+READER = figures.Reader("hpcg-nvidia", read)
 
 
 _AXES = ("nx", "ny", "nz")

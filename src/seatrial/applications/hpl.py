@@ -31,12 +31,9 @@ from seatrial.applications.hpl_input import (
     solution_s,
 )
 from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, read_hpl, read_xhpl
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
 from seatrial.applications.reading.tables import body
-from seatrial.applications.reading.text import read_lines
+from seatrial.applications.reading.text import Pattern, read_lines
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
@@ -81,8 +78,8 @@ def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
         time_s = test.printed_s or test.time_s
         step = test.time_step_s / time_s if test.printed_s else test.resolution
         samples += [
-            rate_sample("rate", in_SI(test.printed_Gflops, 1e9), i=i, resolution=test.resolution),
-            time_sample("time", time_s, i=i, resolution=step),
+            figures.rate_sample("rate", figures.in_SI(test.printed_Gflops, 1e9), i=i, resolution=test.resolution),
+            figures.time_sample("time", time_s, i=i, resolution=step),
         ]
     wrong = next((test for test in tests if not test.is_right), None)
     failed = "" if wrong is None else f"residual FAILED: the solution is wrong (line {wrong.line})"
@@ -112,7 +109,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("hpl", read)
+READER = figures.Reader("hpl", read)
 
 
 _BLOCKS = (128, 192, 256)

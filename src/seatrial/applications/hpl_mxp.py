@@ -16,12 +16,9 @@ from msgspec.structs import replace
 from seatrial.applications.hpl_input import grids_of
 from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
 from seatrial.applications.hpl_output import operations
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
-from seatrial.applications.reading.text import Line, number
+from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -150,8 +147,10 @@ def _experiment(solutions: list[_Solution]) -> ImportedExperiment:
     samples: list[Sample] = []
     for i, one in enumerate(solutions):
         samples += [
-            rate_sample("rate", in_SI(one.rate.value, 1e9), i=i, resolution=one.rate.resolution),
-            rate_sample("lu_rate", in_SI(one.lu_rate.value, 1e9), i=i, resolution=one.lu_rate.resolution),
+            figures.rate_sample("rate", figures.in_SI(one.rate.value, 1e9), i=i, resolution=one.rate.resolution),
+            figures.rate_sample(
+                "lu_rate", figures.in_SI(one.lu_rate.value, 1e9), i=i, resolution=one.lu_rate.resolution
+            ),
             one.time.sample("time", i=i),
         ]
     failed = next((one.failed for one in solutions if one.failed), "")
@@ -182,7 +181,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("hpl-mxp", read)
+READER = figures.Reader("hpl-mxp", read)
 
 
 def _arguments(params: Params) -> Sequence[str]:

@@ -14,7 +14,6 @@ from seatrial.applications.hpl import PARAMETERS, WORK
 from seatrial.applications.hpl import read as read_hpl
 from seatrial.applications.hpl_input import grids_of, hpl_dat
 from seatrial.applications.hpl_output import TOOL
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.layout import RANKS
@@ -47,7 +46,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("hpl-nvidia", read)
+READER = figures.Reader("hpl-nvidia", read)
 
 
 INSTALL = "get NVIDIA's HPC Benchmarks (https://developer.nvidia.com, or the container of its catalogue) and put "

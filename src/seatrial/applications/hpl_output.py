@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Pattern
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen

@@ -15,11 +15,8 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.text import Line, last_digit, read_lines
+from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
 from seatrial.benchmarks.mpi.ranks import RANKS
 from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import ParseError
@@ -303,7 +300,7 @@ def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], un
                     continue
                 value = value if unit == 6 else float(decimal) * _MB[unit]
             _check_possible(line, name, value)
-            make = time_sample if name in _TIMES else rate_sample
+            make = figures.time_sample if name in _TIMES else figures.rate_sample
             yield make(own, value, point=point, resolution=last_digit(values[name]))
 
 
@@ -386,4 +383,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader(kind="imb", read=read_imb)
+READER = figures.Reader(kind="imb", read=read_imb)

@@ -13,11 +13,9 @@ import math
 import re
 from collections.abc import Mapping
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
@@ -93,20 +91,20 @@ def read(data: bytes) -> ImportedFile:
     samples: list[Sample] = []
     if is_product:
         score = Printed(score.value, score.value * (_share(result.bandwidth) + _share(result.operations)) / 2)
-        samples.append(rate_sample("product", result.total.value, resolution=result.total.resolution))
+        samples.append(figures.rate_sample("product", result.total.value, resolution=result.total.resolution))
         remarks = (
             "TOTAL is the product of bandwidth and operations here; `score` is its square root, as in later versions",
         )
     else:
         score = result.total
-    samples.append(rate_sample("score", score.value, resolution=score.resolution))
+    samples.append(figures.rate_sample("score", score.value, resolution=score.resolution))
     if odd:
         remarks = (*remarks, f"{odd} did more work than the other phases on the same files (rate x time)")
     for name, one, unit in (("bandwidth", result.bandwidth, result.unit), ("operations", result.operations, 1e3)):
-        samples.append(rate_sample(name, in_SI(one.value, unit), resolution=one.resolution))
+        samples.append(figures.rate_sample(name, figures.in_SI(one.value, unit), resolution=one.resolution))
     for name, one in result.phases.items():
         unit = result.unit if name in _BANDWIDTH else 1e3
-        samples.append(rate_sample(name, in_SI(one.value, unit), resolution=one.resolution))
+        samples.append(figures.rate_sample(name, figures.in_SI(one.value, unit), resolution=one.resolution))
     experiment = ImportedExperiment("imported.io500", tuple(samples), parameters, remarks=remarks)
     return ImportedFile(_TOOL, version.removeprefix("io500-"), (experiment,))
 
@@ -241,7 +239,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("io500", read)
+READER = figures.Reader("io500", read)
 
 
 BENCHMARK = application(

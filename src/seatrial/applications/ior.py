@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import (
     find_text,
@@ -27,9 +26,7 @@ from seatrial.applications.reading.json_text import (
     read_object,
 )
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Skip
@@ -209,9 +206,11 @@ def _samples(rows: Sequence[_Row]) -> tuple[Sample, ...]:
     samples: list[Sample] = []
     for row in rows:
         rate = row.bandwidth.scaled(_MIB)
-        samples.append(rate_sample(row.access, rate.value, i=row.i, resolution=rate.resolution))
+        samples.append(figures.rate_sample(row.access, rate.value, i=row.i, resolution=rate.resolution))
         if row.iops is not None:
-            samples.append(rate_sample(f"{row.access}_iops", row.iops.value, i=row.i, resolution=row.iops.resolution))
+            samples.append(
+                figures.rate_sample(f"{row.access}_iops", row.iops.value, i=row.i, resolution=row.iops.resolution)
+            )
     return tuple(samples)
 
 
@@ -396,7 +395,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("ior", read)
+READER = figures.Reader("ior", read)
 
 
 def _arguments(params: Params) -> Sequence[str]:

@@ -28,12 +28,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
-from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import Line, number
+from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import exactly
 from seatrial.benchmarks.figures import rate, time_step
@@ -260,7 +258,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("lammps", read)
+READER = figures.Reader("lammps", read)
 
 _INPUT = "in.melt"
 _SMALLEST_EDGE = 20

@@ -13,12 +13,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, time_sample
-from seatrial.applications.reading.text import last_digit, number
+from seatrial.applications.reading.text import Pattern, last_digit, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
@@ -151,7 +148,9 @@ def _zone_cycle(log: Log) -> list[Sample]:
         raise found[-1].error(f"{unit} is no unit of time that LS-DYNA prints")
     if value == 0:
         return []
-    return [time_sample("zone_cycle_time", in_SI(value, _UNITS[unit]), resolution=last_digit(value_text))]
+    return [
+        figures.time_sample("zone_cycle_time", figures.in_SI(value, _UNITS[unit]), resolution=last_digit(value_text))
+    ]
 
 
 def _field(log: Log, pattern: Pattern) -> str:
@@ -192,7 +191,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("ls-dyna", read)
+READER = figures.Reader("ls-dyna", read)
 
 
 _SITE = "https://www.topcrunch.org"

@@ -15,12 +15,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -92,7 +89,9 @@ def read(data: bytes) -> ImportedFile:
             raise items[0].error(f"mdtest was launched with {banner.match[2]} tasks")
         if not log.found(_STONEWALL):
             _check_span(log, finished, rates, items[0].whole(2, "items") * iterations)
-    samples: list[Sample] = [rate_sample(name, one.value, resolution=one.resolution) for name, one in rates.items()]
+    samples: list[Sample] = [
+        figures.rate_sample(name, one.value, resolution=one.resolution) for name, one in rates.items()
+    ]
     _check_times(log, finished)
     return ImportedFile(
         _TOOL, banner.text(1), (ImportedExperiment("imported.mdtest", tuple(samples), parameters, notes),)
@@ -196,7 +195,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("mdtest", read)
+READER = figures.Reader("mdtest", read)
 
 
 _FEWEST_PER_S = 200.0

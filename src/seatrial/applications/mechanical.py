@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import re
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
@@ -129,7 +128,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("mechanical", read)
+READER = figures.Reader("mechanical", read)
 
 
 BENCHMARK = application(

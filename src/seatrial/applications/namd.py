@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import (
     Found,
@@ -23,9 +22,7 @@ from seatrial.applications.reading.log import (
     time_per_ns_from_rate,
     time_per_ns_from_step,
 )
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import time_sample
-from seatrial.applications.reading.text import SIX_DIGITS
+from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Params, Value, whole
@@ -83,8 +80,8 @@ def read(data: bytes) -> ImportedFile:
     step, ns = _times(last, timestep_fs)
     parameters, notes = _parameters(log, banner, last, timestep_fs), {"benchmark_lines": lines}
     samples = [
-        time_sample("ns_time", ns.value, resolution=SIX_DIGITS),
-        time_sample("step", step.value, resolution=SIX_DIGITS),
+        figures.time_sample("ns_time", ns.value, resolution=SIX_DIGITS),
+        figures.time_sample("step", step.value, resolution=SIX_DIGITS),
     ]
     if walls:
         wall = walls[0].printed(1, "WallClock")
@@ -203,7 +200,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("namd", read)
+READER = figures.Reader("namd", read)
 
 
 _SITE = "https://www.ks.uiuc.edu/Research/namd/benchmarks/"

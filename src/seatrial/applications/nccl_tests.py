@@ -20,11 +20,8 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.text import Line, last_digit, read_lines
+from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
@@ -342,10 +339,10 @@ def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
             i = counted.get((row.size_B, in_place), 0)
             counted[row.size_B, in_place] = i + 1
             time, algbw, busbw = group
-            yield time_sample("time", _seconds(row.line, time), i=i, point=point, resolution=last_digit(time))
+            yield figures.time_sample("time", _seconds(row.line, time), i=i, point=point, resolution=last_digit(time))
             for series, text in (("algbw", algbw), ("busbw", busbw)):
                 if text != _NONE and (rate := _scaled(text, 9)) > 0:
-                    yield rate_sample(series, rate, i=i, point=point, resolution=last_digit(text))
+                    yield figures.rate_sample(series, rate, i=i, point=point, resolution=last_digit(text))
 
 
 def _seconds(line: Line, text: str) -> float:
@@ -451,4 +448,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader(kind="nccl-tests", read=read_nccl_tests)
+READER = figures.Reader(kind="nccl-tests", read=read_nccl_tests)

@@ -14,12 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.json_text import find_text, get_object, get_objects, read_object
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.text import Line, last_digit, read_lines
+from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.printed import half_unit
@@ -293,9 +290,9 @@ def _samples(matrix: _Matrix) -> Iterable[Sample]:
             raise matrix.error(f"{matrix.test}: {text[:40]} {matrix.unit} in row {row}, column {column} is impossible")
         point: dict[str, Value] = {"row": row, "column": column}
         yield (
-            rate_sample(series, value, point=point, resolution=last_digit(text))
+            figures.rate_sample(series, value, point=point, resolution=last_digit(text))
             if series == "bandwidth"
-            else time_sample(series, value, point=point, resolution=last_digit(text))
+            else figures.time_sample(series, value, point=point, resolution=last_digit(text))
         )
 
 
@@ -313,4 +310,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader(kind="nvbandwidth", read=read_nvbandwidth)
+READER = figures.Reader(kind="nvbandwidth", read=read_nvbandwidth)

@@ -15,10 +15,9 @@ from math import inf
 
 from seatrial.applications.amber_water import first_atoms
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
 from seatrial.applications.reading.run_output import run_output
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import Made, application
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.given_input import CASE, INPUT, InputCase

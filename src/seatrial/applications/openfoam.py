@@ -51,11 +51,9 @@ from seatrial.applications.openfoam_output import (
     read_solver,
     with_times,
 )
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line, number
+from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.figures import time_step, wall_time
@@ -299,7 +297,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("openfoam", read)
+READER = figures.Reader("openfoam", read)
 
 
 _SMALLEST = 16

@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Value
@@ -65,7 +64,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("opensbli", read)
+READER = figures.Reader("opensbli", read)
 
 
 BENCHMARK = application(

@@ -17,10 +17,8 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line, last_digit, read_lines
+from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
 from seatrial.benchmarks.mpi.ranks import BUFFERS, RANKS
 from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import ParseError
@@ -400,4 +398,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader(kind="osu", read=read_osu)
+READER = figures.Reader(kind="osu", read=read_osu)

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import re
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
@@ -70,7 +69,7 @@ IMPORTED = figures.imported(
     (figures.time("wall", "elapsed time of the whole run (the last ELAPSED TIME)"),),
 )
 
-READER = Reader("pam-crash", read)
+READER = figures.Reader("pam-crash", read)
 
 
 BENCHMARK = application(

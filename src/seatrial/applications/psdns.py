@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import statistics
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Value
@@ -102,7 +101,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("psdns", read)
+READER = figures.Reader("psdns", read)
 
 
 _SITE = "https://github.com/austinguish/OLCF-6_M-PSDNS, folder benchmarks/SINUSOIDAL_CASES"

@@ -24,10 +24,9 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
 from seatrial.applications.reading.run_output import run_output
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.figures import duration

@@ -20,12 +20,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from statistics import median
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
 from seatrial.applications.reading.tables import MOST_PER_SECOND, MOST_SECONDS, check_distinct, decimal_of, scaled
-from seatrial.applications.reading.text import SIX_DIGITS, Line, read_lines
+from seatrial.applications.reading.text import SIX_DIGITS, Line, Pattern, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.parameter import Params, Value
@@ -248,7 +245,7 @@ def _samples(row: _Row) -> Iterator[Sample]:
         value = scaled(decimal, exponent)
         if not 0 < value <= (MOST_SECONDS if series == "time" else MOST_PER_SECOND):
             raise row.line.error(f"{cell[:40]} {row.unit} is impossible")
-        make = time_sample if series == "time" else rate_sample
+        make = figures.time_sample if series == "time" else figures.rate_sample
         yield make(series, value, i=i, point=point, resolution=SIX_DIGITS)
 
 
@@ -286,4 +283,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader(kind="shoc", read=read_shoc)
+READER = figures.Reader(kind="shoc", read=read_shoc)

@@ -19,11 +19,9 @@ import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line, number
+from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
@@ -180,7 +178,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("star-ccm", read)
+READER = figures.Reader("star-ccm", read)
 
 
 BENCHMARK = application(

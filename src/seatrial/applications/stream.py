@@ -13,11 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, sample_at_rate
-from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
+from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit, only_one, read_lines
 from seatrial.benchmarks.figures import rate
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Figure
@@ -108,7 +105,9 @@ def _sample(line: Line, kernel: str, cells: tuple[str, ...], array_B: int) -> Sa
         raise line.error("the minimum, mean and maximum time are not in this order")
     if not is_product(work / 1e6, (rate, half_unit(cells[0])), (least, half_unit(cells[2]))):
         raise line.error(f"{cells[0]} MB/s in {cells[2]} s is not the {work:.0f} B that {kernel} moves")
-    return sample_at_rate(kernel.lower(), "bytes", work, in_SI(rate, 1e6), resolution=last_digit(cells[0]))
+    return figures.sample_at_rate(
+        kernel.lower(), "bytes", work, figures.in_SI(rate, 1e6), resolution=last_digit(cells[0])
+    )
 
 
 def _validation(lines: Sequence[Line]) -> str:
@@ -170,4 +169,4 @@ IMPORTED = figures.imported(
     tuple(_figure(name) for name in _COUNTED),
 )
 
-READER = Reader("stream", read)
+READER = figures.Reader("stream", read)

@@ -9,11 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
-from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
+from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit, only_one, read_lines
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -92,15 +89,15 @@ def _row(line: Line, kernel: str, array_B: int, prefix: str, flop_prefix: str | 
     slack_of_size = 1.0 + 0.005e6 / _ARRAYS / array_B
     if not is_product(work / unit, (rate, half_unit(words[1]) * slack_of_size), time_s):
         raise line.error(f"{words[1]} {prefix}B/s in {words[-2]} s is not the {work} B that {kernel} moves")
-    samples = [rate_sample(kernel.lower(), in_SI(rate, unit), resolution=last_digit(words[1]))]
+    samples = [figures.rate_sample(kernel.lower(), figures.in_SI(rate, unit), resolution=last_digit(words[1]))]
     if flop_prefix is not None and kernel in _FLOP:
         # An element has 8 B, or 4 B in single precision: flops per byte must fit one of them.
-        flops = in_SI(line.number_of(words[2], "the rate of operations"), _PREFIXES[flop_prefix])
+        flops = figures.in_SI(line.number_of(words[2], "the rate of operations"), _PREFIXES[flop_prefix])
         slack_flops = half_unit(words[2]) * _PREFIXES[flop_prefix]
         expected = [rate * unit / (_WORDS[kernel] * element) * _FLOP[kernel] for element in (4, 8)]
         if not any(abs(flops - value) <= 2 * slack_flops + 0.001 * value for value in expected):
             raise line.error(f"{words[2]} {flop_prefix}Flop/s does not fit {words[1]} {prefix}B/s")
-        samples.append(rate_sample(f"{kernel.lower()}_flops", flops, resolution=last_digit(words[2])))
+        samples.append(figures.rate_sample(f"{kernel.lower()}_flops", flops, resolution=last_digit(words[2])))
     return samples
 
 
@@ -134,4 +131,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("thebandwidthbenchmark", read)
+READER = figures.Reader("thebandwidthbenchmark", read)

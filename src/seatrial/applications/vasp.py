@@ -7,10 +7,8 @@ it. The version is printed on standard output too, which scripts append: only th
 from __future__ import annotations
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import time_sample
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.parameter import Value
 
@@ -43,7 +41,7 @@ def _measured(log: Log, begin: Found, end: Found) -> Measured:
     _check_cpu_time(log, elapsed, parameters.get("threads"))
     samples = [elapsed.sample("wall")]
     if loops:
-        samples.append(time_sample("loop", loop_s, resolution=2 * sum(loop.error for loop in loops) / loop_s))
+        samples.append(figures.time_sample("loop", loop_s, resolution=2 * sum(loop.error for loop in loops) / loop_s))
     return Measured(samples, parameters, remarks=remarks)
 
 

@@ -16,11 +16,9 @@ from datetime import datetime
 from fractions import Fraction
 from statistics import median
 
-from seatrial.applications.reader import Reader
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import time_sample
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Value
@@ -74,8 +72,8 @@ def read(data: bytes) -> ImportedFile:
     exceeded = log.found(_CFL)
     remarks = (f"line {exceeded[0].line.number}: {exceeded[0].text(0)}: the run may be unstable",) if exceeded else ()
     samples = (
-        time_sample("step", mean, resolution=1e-5 / mean),
-        time_sample("step_median", middle, resolution=1e-5 / middle),
+        figures.time_sample("step", mean, resolution=1e-5 / mean),
+        figures.time_sample("step_median", middle, resolution=1e-5 / middle),
     )
     experiment = ImportedExperiment("imported.wrf", samples, parameters, notes, remarks=remarks)
     return ImportedFile(_TOOL, banner.text(1), (experiment,))
@@ -149,7 +147,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = Reader("wrf", read)
+READER = figures.Reader("wrf", read)
 
 
 _SITE = "https://www2.mmm.ucar.edu/wrf/users/benchmark/"

@@ -1,16 +1,81 @@
-"""What the declarations of results of other tools share: their parameters, figures and limits."""
+"""What results of other tools are declared with: readers, parameters, figures and limits, and samples of printed
+numbers.
+
+A reader is the `READER` of a module of `seatrial.applications`; the registry (readers.py) finds it there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly, LimitOf, elapsed
-from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params
+from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value
 from seatrial.model.benchmark.quotients import WorkRate
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.imported import ImportedFile
 from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
+
+
+class Reader(Frozen):
+    """`kind` is its name on the command line. `read` is pure; it raises ParseError (tool, line, text, why) for a file
+    that is incomplete, from another tool, or has an impossible number."""
+
+    kind: str
+    read: Callable[[bytes], ImportedFile]
+
+
+_NO_POINT: Mapping[str, Value] = {}
+
+
+def in_SI(value: float, unit: float) -> float:
+    """`value` x `unit` (the unit in SI), rounded once: 66.3936 GB/s is 66393600000.0 B/s."""
+    return float(Decimal(repr(value)) * Decimal(repr(unit)))
+
+
+def rate_sample(
+    series: str, rate: float, *, i: int = 0, point: Mapping[str, Value] = _NO_POINT, resolution: float = 0.0
+) -> Sample:
+    """A rate (SI, per second) as the work of one second, so that the figure is exactly this number. `resolution` is the
+    step of the printed digits as a share of it; 0: printed in full, or unknown."""
+    return Sample(series, i, 1.0, {"amount": rate}, point=dict(point), extra=stated(resolution))
+
+
+def time_sample(
+    series: str, seconds: float, *, i: int = 0, point: Mapping[str, Value] = _NO_POINT, resolution: float = 0.0
+) -> Sample:
+    """A time in seconds. `resolution` as for a rate."""
+    return Sample(series, i, seconds, point=dict(point), extra=stated(resolution))
+
+
+def stated(resolution: float) -> dict[str, float]:
+    """The resolution as a sample states it."""
+    return {"resolution": resolution} if resolution else {}
+
+
+def sample_at_rate(series: str, counted: str, work: float, rate: float, *, resolution: float = 0.0) -> Sample:
+    """`work` (counted as `counted`) done at `rate`, with work / time exactly equal to `rate`.
+
+    The time is work / rate, which is more exact than the rounded time that the tool prints. If no double gives the rate
+    exactly, the work changes in its last bits.
+    """
+    time_s = work / rate
+    for amount, elapsed_s in itertools.product(_around(work), _around(time_s)):
+        if amount / elapsed_s == rate:
+            return Sample(series, 0, elapsed_s, {counted: amount}, extra=stated(resolution))
+    return Sample(series, 0, 1.0, {counted: rate}, extra=stated(resolution))
+
+
+def _around(value: float) -> list[float]:
+    """A number and the doubles next to it, the number first."""
+    below, above = math.nextafter(value, 0.0), math.nextafter(value, math.inf)
+    return [value, below, above, math.nextafter(below, 0.0), math.nextafter(above, math.inf)]
+
 
 GIVEN_FLOPS = "given.peak_flops"
 GIVEN_BANDWIDTH = "given.peak_Bps"
@@ -53,12 +118,12 @@ def choice(name: str, help_text: str, *values: str) -> Parameter:
 
 
 def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str = "") -> Figure:
-    """A rate, of samples that `seatrial.applications.reading.samples.rate_sample` made."""
+    """A rate, of samples that `seatrial.applications.reading.figures.rate_sample` made."""
     return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, series, limit)
 
 
 def time(name: str, work: str, series: str = "") -> Figure:
-    """A time in seconds, of samples that `seatrial.applications.reading.samples.time_sample` made."""
+    """A time in seconds, of samples that `seatrial.applications.reading.figures.time_sample` made."""
     return Figure(name, "s", Better.LOWER, elapsed, work, series)
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.model.frozen import Frozen
 
 MOST_SECONDS = 1e7
