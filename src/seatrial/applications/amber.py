@@ -29,7 +29,7 @@ from seatrial.applications.reading.log import Found, Log, Printed, refuse_explod
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.figures import exactly
 from seatrial.benchmarks.layout import RANKS, cpus_of
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check
 from seatrial.model.benchmark.given_input import CASE, InputCase

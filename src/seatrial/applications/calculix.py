@@ -29,8 +29,7 @@ from seatrial.applications.reading.log import Found, Log, Measured, log_reader
 from seatrial.applications.reading.run_output import not_read, output_file, run_output
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration, wall_time
+from seatrial.benchmarks.figures import between, duration, exactly, wall_time
 from seatrial.benchmarks.layout import openmp_variables, refuse_too_many
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External

@@ -18,8 +18,7 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.tables import body
 from seatrial.applications.reading.text import SIX_DIGITS, read_lines
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import exactly, rate, zero
 from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, External, Figure, LimitOf

@@ -35,9 +35,8 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.tables import body
 from seatrial.applications.reading.text import Pattern, read_lines
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import between, exactly, zero
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER

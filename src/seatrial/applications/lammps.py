@@ -33,8 +33,7 @@ from seatrial.applications.reading.log import Found, Log, Printed, refuse_explod
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.figures import rate, time_step
+from seatrial.benchmarks.figures import exactly, rate, time_step
 from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.benchmarks.placement import thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Skip

@@ -21,8 +21,7 @@ from typing import Any
 
 from seatrial.applications.running.copies import with_copies
 from seatrial.applications.running.interpreter import interpreter
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration, time_step
+from seatrial.benchmarks.figures import between, duration, exactly, time_step
 from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, openmp_variables, placement, resolved
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip

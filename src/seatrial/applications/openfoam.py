@@ -55,8 +55,7 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import time_step, wall_time
+from seatrial.benchmarks.figures import between, exactly, time_step, wall_time
 from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure, Skip
 from seatrial.model.benchmark.declaration import WALL

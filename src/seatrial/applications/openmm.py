@@ -20,8 +20,7 @@ from seatrial.applications import amber_water
 from seatrial.applications.amber import CELLS, JAC, JAC_CASE, START_K, WATER, atoms_bound, energy_bound, files_of
 from seatrial.applications.running.copies import with_copies
 from seatrial.applications.running.interpreter import interpreter
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration, rate
+from seatrial.benchmarks.figures import between, duration, exactly, rate
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip

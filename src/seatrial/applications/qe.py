@@ -28,8 +28,7 @@ from seatrial.applications.reading.log import Found, Log, Measured, Printed, log
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.figures import between, duration, exactly
 from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole

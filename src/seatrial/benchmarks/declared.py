@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.benchmarks import know_stored
-from seatrial.benchmarks.bounds import between, exactly
 from seatrial.benchmarks.command import command
-from seatrial.benchmarks.figures import wall_time
+from seatrial.benchmarks.figures import between, exactly, wall_time
 from seatrial.benchmarks.layout import cpus_of
 from seatrial.benchmarks.layout import resolved as resolved_ranks
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT

@@ -1,16 +1,40 @@
-"""Figures that many benchmarks have: rates and times."""
+"""Figures that many benchmarks have: rates and times; and bounds of checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypedDict, Unpack
 
-from seatrial.model.benchmark.benchmark import Attainable, Better, Ceiling, Figure, LimitOf, elapsed
+from seatrial.model.benchmark.benchmark import Attainable, Better, Bound, Ceiling, Figure, LimitOf, elapsed
 from seatrial.model.benchmark.declaration import WALL
-from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.benchmark.quotients import TimePerWork, WorkRate
 from seatrial.model.benchmark.role import HostCopies, Intensity, Role
+from seatrial.model.machine.machine import Machine
 from seatrial.model.units import Unit
+
+
+def zero(machine: Machine, params: Params) -> tuple[float, float]:
+    """Must be zero: errors, lost messages, wrong bytes."""
+    return (0, 0)
+
+
+def between(low: float, high: float) -> Bound:
+    """From `low` to `high`, both included."""
+    return between(low, high)
+
+
+def exactly(value: str | float | Callable[[Params], float]) -> Bound:
+    """Exactly this number, the parameter of this name, or a function of the parameters."""
+
+    def bound(machine: Machine, params: Params) -> tuple[float, float]:
+        if isinstance(value, str):
+            number: float = whole(params[value])
+        else:
+            number = value(params) if callable(value) else value
+        return (number, number)
+
+    return bound
 
 
 class More(TypedDict, total=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.figures import exactly
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import (
     NODES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from seatrial.benchmarks.bounds import between
+from seatrial.benchmarks.figures import between
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value, whole
 from seatrial.model.machine.fact import SURELY_USABLE, sizing_memory_B

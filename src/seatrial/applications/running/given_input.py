@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.figures import between, exactly
 from seatrial.benchmarks.layout import LAYOUT, RANKS, openmp_variables, placement, resolved
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError

@@ -24,8 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration, rate, time_step
+from seatrial.benchmarks.figures import between, duration, exactly, rate, time_step
 from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import thread_count

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt, log2
 
-from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.figures import between, exactly
 from seatrial.benchmarks.layout import cpus_of, placement, resolved
 from seatrial.benchmarks.mpi.mpi_benchmark import ALL_RANKS
 from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks

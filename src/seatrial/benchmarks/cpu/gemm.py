@@ -19,8 +19,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import between
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import between, rate
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import THREADS, memory_size, spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check

@@ -14,8 +14,7 @@ from functools import cache
 from math import gcd
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.figures import duration, exactly, zero
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Native, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole

@@ -13,8 +13,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import between, rate, zero
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark.benchmark import Benchmark, Check

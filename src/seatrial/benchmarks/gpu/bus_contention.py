@@ -15,10 +15,9 @@ from __future__ import annotations
 
 import math
 
-from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.figures import duration, rate
+from seatrial.benchmarks.figures import between, duration, rate, zero
 from seatrial.benchmarks.gpu.device_parameters import COMMON, devices_argument
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.benchmarks.mpi.messages import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.native_program import native_program

@@ -7,10 +7,10 @@ start and the end of a batch. The device times pinned copies of 64 KiB and more;
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.figures import zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
 from seatrial.benchmarks.gpu.device_parameters import mode_among
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Direction, HostCopies

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.figures import zero
 from seatrial.benchmarks.gpu.device_benchmark import ARRAY_B, array_bytes, device_benchmark, rates, size_class
 from seatrial.benchmarks.gpu.device_parameters import mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check, Figure, LimitOf
 from seatrial.model.benchmark.parameter import Parameter
 from seatrial.model.benchmark.role import Role

@@ -14,7 +14,7 @@ from seatrial.benchmarks.gpu.device_benchmark import (
     up_to,
 )
 from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
 from seatrial.benchmarks.gpu.device_parameters import mode_among, one_or_more
-from seatrial.benchmarks.gpu.flop_limit import matrix_limit
+from seatrial.benchmarks.gpu.limits import matrix_limit
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.machine.limit import Limit

@@ -3,8 +3,7 @@ the drivers' caches off and different numbers in the source each time."""
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.figures import duration, zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
 from seatrial.model.benchmark.benchmark import Check, Figure
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.figures import zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
 from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.flop_limit import flop_limit
+from seatrial.benchmarks.gpu.limits import flop_limit
 from seatrial.model.benchmark.benchmark import Check, LimitOf
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.benchmark.role import Role

@@ -9,7 +9,7 @@ from __future__ import annotations
 from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, up_to
 from seatrial.benchmarks.gpu.device_parameters import AUTO, PRECISION, mode_among, one_or_more, size_of
-from seatrial.benchmarks.gpu.flop_limit import flop_limit
+from seatrial.benchmarks.gpu.limits import flop_limit
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.machine.machine import Machine

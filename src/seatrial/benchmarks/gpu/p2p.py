@@ -14,10 +14,9 @@ or own.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import duration, rate
+from seatrial.benchmarks.figures import duration, rate, zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
-from seatrial.benchmarks.gpu.link_limit import PACKETS, peer_limit
+from seatrial.benchmarks.gpu.limits import PACKETS, peer_limit
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole

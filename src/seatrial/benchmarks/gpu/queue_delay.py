@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.figures import duration, zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, of_several
 from seatrial.benchmarks.gpu.device_parameters import mode_among
 from seatrial.model.benchmark.benchmark import Check, Figure

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.figures import zero
 from seatrial.benchmarks.gpu.device_benchmark import ARRAY_B, array_bytes, device_benchmark, rates, size_class
 from seatrial.benchmarks.gpu.device_parameters import mode_among
 from seatrial.model.benchmark.benchmark import Check

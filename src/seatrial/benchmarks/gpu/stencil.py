@@ -10,7 +10,7 @@ from __future__ import annotations
 from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, element_bytes, size_class, up_to
 from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 

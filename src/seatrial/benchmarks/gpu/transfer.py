@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import math
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import rate, zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.benchmarks.placement import pages_check, require_memory, spread
 from seatrial.model.benchmark.benchmark import Check, Figure, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole

@@ -6,10 +6,10 @@ Counted as in SHOC: 3 elements copied and 2 operations per element of a.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
+from seatrial.benchmarks.figures import zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, element_bytes, rates
 from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.model.benchmark.benchmark import Attainable, Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Role

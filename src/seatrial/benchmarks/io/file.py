@@ -19,8 +19,7 @@ from math import gcd
 from pathlib import Path
 from typing import Any
 
-from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import exactly, rate, zero
 from seatrial.errors import ProtocolError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Figure, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from seatrial.benchmarks.bounds import between, exactly, zero
+from seatrial.benchmarks.figures import between, exactly, zero
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import (
     HUGE_PAGES,

@@ -15,8 +15,7 @@ from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import between, exactly, zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import (
     MEMORY,

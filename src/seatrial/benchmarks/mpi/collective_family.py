@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from seatrial.benchmarks.bounds import between, zero
+from seatrial.benchmarks.figures import between, zero
 from seatrial.benchmarks.mpi.mpi_benchmark import SLICE_S
 from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of

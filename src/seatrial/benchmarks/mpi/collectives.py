@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from seatrial.benchmarks.mpi.between_nodes import exchanged_together
 from seatrial.benchmarks.mpi.collective_family import (
     CALL,
     LARGEST,
@@ -27,7 +26,7 @@ from seatrial.benchmarks.mpi.collective_family import (
     why_samples_missing,
 )
 from seatrial.benchmarks.mpi.messages import links_of_node
-from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
+from seatrial.benchmarks.mpi.mpi_benchmark import exchanged_together, mpi_benchmark
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
 from seatrial.model.benchmark.benchmark import Benchmark, LimitOf, Skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import rate, zero
 from seatrial.model.benchmark.benchmark import Check, Figure, LimitOf
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.machine.limit import Basis, Limit
