@@ -21,7 +21,7 @@ def zero(machine: Machine, params: Params) -> tuple[float, float]:
 
 def between(low: float, high: float) -> Bound:
     """From `low` to `high`, both included."""
-    return between(low, high)
+    return lambda machine, params: (low, high)
 
 
 def exactly(value: str | float | Callable[[Params], float]) -> Bound:

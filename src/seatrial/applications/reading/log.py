@@ -189,7 +189,7 @@ class Log:
         """The one line of this pattern. Raises ParseError if there is none, or a second one."""
         found = self.at_most_one(pattern, what)
         if found is None:
-            raise self.error(f"no {what}: the run did not end, or the file is cut off")
+            raise self.error(f"no {what}: the run did not end, or the file is from another tool or cut off")
         return found
 
     def end(self, pattern: Pattern, missing: str) -> Found:

@@ -162,15 +162,5 @@ def is_product(product: float, a: tuple[float, float], b: tuple[float, float]) -
     return max(0.0, x - dx) * max(0.0, y - dy) - slack <= product <= (x + dx) * (y + dy) + slack
 
 
-def only_one(lines: list[Line], tool: str, what: str) -> Line:
-    """The only line. Raises ParseError if there is none, or a second one: two runs in one file."""
-    if not lines:
-        raise ParseError(tool, None, "", f"no {what}: the file is from another tool, or cut off")
-    if len(lines) > 1:
-        why = f"a second {what}; the first is line {lines[0].number}: two runs in one file; split it"
-        raise lines[1].error(why)
-    return lines[0]
-
-
 def _short(token: str) -> str:
     return repr(token if len(token) <= _LONGEST_NUMBER else token[:_LONGEST_NUMBER] + "...")
