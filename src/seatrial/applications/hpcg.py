@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.applications.hpcg_output import SHORTEST_OFFICIAL_S, TOOL, HpcgReport, is_last_line, read_hpcg
+from seatrial.applications.hpcg_output import SHORTEST_OFFICIAL_S, TOOL, HpcgReport, read_hpcg
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.tables import body
-from seatrial.applications.reading.text import SIX_DIGITS, read_lines
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.run_output import output_file
+from seatrial.applications.reading.text import SIX_DIGITS
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.figures import exactly, rate, zero
 from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
-from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, External, Figure, LimitOf
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, beyond_caches_B, whole
 from seatrial.model.benchmark.program import ProgramRecord
@@ -33,8 +33,7 @@ from seatrial.model.results.sample import Sample
 
 def read(data: bytes) -> ImportedFile:
     """One report of HPCG. Raises ParseError if it is cut off, has two runs, or contradicts itself."""
-    lines = [(line, body(line)) for line in read_lines(data, TOOL)]
-    report = read_hpcg([text for line, text in lines if line.is_ended or is_last_line(text)])
+    report = read_hpcg(Log(TOOL, data))
     parameters: dict[str, Value] = dict(report.counts)
     notes = {
         "submission_valid": report.submission_valid,
@@ -96,7 +95,6 @@ _STEP = 8
 _NONZEROS_PER_ROW = 27
 _BYTES_PER_NONZERO = 12
 _FLOP_PER_NONZERO = 2
-_LARGEST_B = 4 << 20
 _SLOW_CPU_FLOPS = 1e9
 _ITERATIONS = 50
 _FLOP_PER_ROW = 370
@@ -138,15 +136,10 @@ def _arguments(params: Params, directory: Path) -> list[str]:
     return [*(f"--{axis}={edge}" for axis in ("nx", "ny", "nz")), f"--rt={whole(params['seconds'])}"]
 
 
-def read_report(data: bytes) -> ProgramRecord:
+@output_file(TOOL)
+def read_report(log: Log) -> ProgramRecord:
     """The rating in a report of HPCG. Raises ProtocolError where it is not one whole report that fits together."""
-    if len(data) > _LARGEST_B or b"\0" in data:
-        raise ProtocolError("HPCG's report is not text, or larger than any that HPCG writes")
-    lines = [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")[:-1]]
-    try:
-        report = read_hpcg(lines)
-    except ParseError as error:
-        raise ProtocolError(str(error)) from error
+    report = read_hpcg(log)
     return ProgramRecord(
         samples=tuple(_samples_of_run(report)),
         checks={

@@ -32,8 +32,8 @@ from seatrial.applications.hpl_input import (
 )
 from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, read_hpl, read_xhpl
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.tables import body
-from seatrial.applications.reading.text import Pattern, read_lines
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
 from seatrial.benchmarks.figures import between, exactly, rate, zero
@@ -58,7 +58,7 @@ def read(data: bytes) -> ImportedFile:
 
     Raises ParseError if the output is cut off before its summary, has two runs, or contradicts itself.
     """
-    output = read_hpl([body(line) for line in read_lines(data, TOOL)])
+    output = read_hpl(Log(TOOL, data))
     groups: dict[tuple[Value, ...], list[HplTest]] = {}
     for test in output.tests:
         groups.setdefault(tuple(_parameters(test).values()), []).append(test)
@@ -74,15 +74,16 @@ def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
     samples: list[Sample] = []
     for i, test in enumerate(tests):
         # A time printed as 0.00 follows more exactly from the rate.
-        time_s = test.printed_s or test.time_s
-        step = test.time_step_s / time_s if test.printed_s else test.resolution
+        time, rate = test.printed_time, test.rate
         samples += [
-            figures.rate_sample("rate", figures.in_SI(test.printed_Gflops, 1e9), i=i, resolution=test.resolution),
-            figures.time_sample("time", time_s, i=i, resolution=step),
+            figures.rate_sample("rate", figures.in_SI(rate.value, 1e9), i=i, resolution=rate.resolution),
+            time.sample("time", i=i)
+            if time.value
+            else figures.time_sample("time", test.time_s, i=i, resolution=rate.resolution),
         ]
     wrong = next((test for test in tests if not test.is_right), None)
-    failed = "" if wrong is None else f"residual FAILED: the solution is wrong (line {wrong.line})"
-    residuals = [residual.value if residual.passed else None for test in tests for residual in test.residuals]
+    failed = "" if wrong is None else f"residual FAILED: the solution is wrong (line {wrong.line.number})"
+    residuals = [value if passed else None for test in tests for value, passed in test.residuals]
     parameters = _parameters(tests[0])
     return ImportedExperiment("imported.hpl", tuple(samples), parameters, {"residuals": residuals}, failed=failed)
 

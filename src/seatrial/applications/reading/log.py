@@ -177,17 +177,17 @@ class Log:
             raise found[1].error(f"{why}: put each in its own file" if self.is_given else why)
         return found[0]
 
-    def at_most_one(self, pattern: Pattern, what: str) -> Found | None:
+    def at_most_one(self, pattern: Pattern, what: str, lines: Iterable[Line] | None = None) -> Found | None:
         """The line of this pattern, or None. Raises ParseError if there is a second one: two runs."""
-        found = self.found(pattern)
+        found = self.found(pattern, lines)
         if len(found) > 1:
             why = f"a second {what}; the first is on line {found[0].line.number}: two runs"
             raise found[1].error(f"{why} in one file; split it" if self.is_given else why)
         return found[0] if found else None
 
-    def only(self, pattern: Pattern, what: str) -> Found:
+    def only(self, pattern: Pattern, what: str, lines: Iterable[Line] | None = None) -> Found:
         """The one line of this pattern. Raises ParseError if there is none, or a second one."""
-        found = self.at_most_one(pattern, what)
+        found = self.at_most_one(pattern, what, lines)
         if found is None:
             raise self.error(f"no {what}: the run did not end, or the file is from another tool or cut off")
         return found

@@ -174,7 +174,5 @@ def best_rate(
     if moved_B is not None and not is_product(
         moved_B / unit, (rate, half_unit(cells[0]) * slack), (least, half_unit(cells[1]))
     ):
-        raise line.error(
-            f"a rate of {cells[0]} with a time of {cells[1]} s is not the {moved_B:.0f} B that {kernel} moves"
-        )
+        raise line.error(f"{cells[0]} in {cells[1]} s is not the {moved_B:.0f} B that {kernel} moves")
     return in_SI(rate, unit)
