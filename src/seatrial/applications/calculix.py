@@ -18,8 +18,7 @@ CalculiX prints its time for the whole run only, with reading the mesh; the incr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -261,10 +260,6 @@ def _about_one(low: float, high: float) -> tuple[float, float]:
     return (1.0 - low, 1.0 + high)
 
 
-def _arguments(params: Params, directory: Path) -> Sequence[str]:
-    return [_NAME]
-
-
 _SHARES = ("CCX_NPROC_RESULTS", "CCX_NPROC_STIFFNESS", "CCX_NPROC_EQUATION_SOLVER")
 
 
@@ -279,10 +274,6 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return {**params, THREADS: threads}
 
 
-def _unbound(machine: Machine, params: Params) -> tuple[int, ...]:
-    return ()
-
-
 def _estimate_s(params: Params) -> float:
     increments = _INCREMENTS_PER_ELEMENT * whole(params["across"])
     return _START_S + _S_PER_ELEMENT_AND_INCREMENT * _elements(params) * increments / whole(params[THREADS])
@@ -292,7 +283,7 @@ _PROGRAM = External(
     name="ccx",
     install="install CalculiX 2.16 or later (Debian: package calculix-ccx; Spack: spack install calculix)",
     output="stdout",
-    arguments=_arguments,
+    arguments=lambda params, directory: [_NAME],
     parse=read_ccx,
     version=(),  # `ccx -v` prints it and fails
     inputs=_inputs,
@@ -333,7 +324,7 @@ _ALONE = Benchmark(
         ),
         Check("kinetic_share", "kinetic energy, over all energy", between(0.495, 0.505)),
     ),
-    placement=_unbound,
+    placement=lambda machine, params: (),
     prepare=_prepare,
     estimate_s=_estimate_s,
 )

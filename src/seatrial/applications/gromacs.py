@@ -36,8 +36,7 @@ from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.figures import exactly, rate, time_step, zero
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
-from seatrial.benchmarks.placement import thread_count
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, placement, resolved
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
@@ -385,17 +384,9 @@ def _account(words: Sequence[str]) -> tuple[str, list[str]]:
 
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved(machine, params)
-    edge = _auto_edge(thread_count(machine, "all")) if params["edge"] == "auto" else whole(params["edge"])
-    return {**params, "edge": edge}
-
-
-def _auto_edge(cores: int) -> int:
-    """The smallest box that gives each core its share of atoms. It does not depend on the ranks: a strong scaling
-    measures one problem."""
-    edge = _SMALLEST_EDGE
-    while _ATOMS_OF_A_BOX * edge**3 < _ATOMS_PER_CORE * cores:
-        edge += 1
-    return edge
+    if params["edge"] != "auto":
+        return params
+    return {**params, "edge": edge_for(machine, _SMALLEST_EDGE, _ATOMS_OF_A_BOX, _ATOMS_PER_CORE)}
 
 
 def _atoms(params: Params) -> int:
@@ -433,10 +424,6 @@ def _arguments(params: Params, directory: Path) -> list[str]:
     ]
 
 
-def _variables(params: Params) -> dict[str, str | None]:
-    return {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)}
-
-
 def ns_per_day(params: Params, steps_per_s: float) -> str:
     """A step rate in ns/day, the customary unit."""
     value = steps_per_s * _DT_PS * 86.4
@@ -453,10 +440,6 @@ def _temperature(machine: Machine, params: Params) -> tuple[float, float]:
     return (_TEMPERATURE_K - _TEMPERATURE_SLACK_K, _TEMPERATURE_K + _TEMPERATURE_SLACK_K)
 
 
-def _estimate_s(params: Params) -> float:
-    return _START_S + _atoms(params) * _steps(params) / (_SLOW_CORE_RATE * cpus_of(params))
-
-
 _PROGRAM = External(
     name="gmx_mpi",
     install="install GROMACS with MPI (Debian: package gromacs; Spack: spack install gromacs +mpi)",
@@ -466,7 +449,7 @@ _PROGRAM = External(
     version=("-quiet", "--version"),
     inputs=_inputs,
     preparation=_preparation,
-    variables=_variables,
+    variables=lambda params: {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)},
     sensitive_to=_SENSITIVE_TO,
 )
 
@@ -518,7 +501,7 @@ _ALONE = Benchmark(
     placement=placement,
     prepare=_prepare,
     ranks="mpi",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: _START_S + _atoms(params) * _steps(params) / (_SLOW_CORE_RATE * cpus_of(params)),
 )
 
 BENCHMARK = with_copies(_ALONE)

@@ -24,7 +24,7 @@ from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import INPUT, InputCase
-from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -228,14 +228,6 @@ def _error(why: str) -> ParseError:
     return ParseError(_TOOL, None, "", why)
 
 
-def _steps_per_second(params: Params, step_s: float) -> str:
-    return f"{1 / step_s:.4g} steps/s"
-
-
-def _hours(params: Params, many_s: float) -> str:
-    return f"{many_s / 3600:.4g} h"
-
-
 IMPORTED = figures.imported(
     "hoomd",
     "HOOMD-blue",
@@ -251,7 +243,7 @@ IMPORTED = figures.imported(
     (
         replace(
             figures.time("step", "elapsed time of a time step, by the mean rate of the runs"),
-            customary=_steps_per_second,
+            customary=lambda params, step_s: f"{1 / step_s:.4g} steps/s",
         ),
         figures.rate("mps", "op/s", "particle steps (md) or trial moves (hpmc), of all particles"),
         replace(
@@ -259,7 +251,7 @@ IMPORTED = figures.imported(
                 "ten_million_steps",
                 "elapsed time of 10e6 = 10 million steps (md), or trial moves of each particle (hpmc)",
             ),
-            customary=_hours,
+            customary=lambda params, many_s: f"{many_s / 3600:.4g} h",
         ),
     ),
 )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reading import figures
@@ -414,10 +413,6 @@ def _estimate_s(params: Params) -> float:
     return 5.0 + 2e-8 * whole(params["block_B"]) * whole(params["segments"]) * whole(params["ranks"])
 
 
-def _places(params: Params, directory: Path) -> Sequence[str]:
-    return ["-o", str(target(params, directory))]
-
-
 BENCHMARK = application(
     IMPORTED,
     "How fast do many processes write and read files?",
@@ -425,7 +420,7 @@ BENCHMARK = application(
     programs=("ior",),
     install="install IOR (Spack: spack install ior; https://github.com/hpc/ior) and put ior on PATH",
     arguments=_arguments,
-    places=_places,
+    places=lambda params, directory: ["-o", str(target(params, directory))],
     output="stdout",
     cases=(InputCase("made", "blocks of block_B in segments, in transfers of transfer_B", ""),),
     made=Made(

@@ -34,8 +34,7 @@ from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.figures import exactly, rate, time_step
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
-from seatrial.benchmarks.placement import thread_count
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, placement, resolved
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
@@ -365,17 +364,9 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if params["precision"] != "fp64" and package != "intel":
         raise Skip(f"package={package} computes in fp64 only; package=intel offers others")
     params = resolved(machine, params)
-    cells = _auto_edge(thread_count(machine, "all")) if params["cells"] == "auto" else whole(params["cells"])
-    return {**params, "cells": cells}
-
-
-def _auto_edge(cores: int) -> int:
-    """The least number of cells along an edge that gives each core its share of atoms. It does not depend on the ranks:
-    a strong scaling measures one problem."""
-    edge = _SMALLEST_EDGE
-    while _ATOMS_PER_CELL * edge**3 < _ATOMS_PER_CORE * cores:
-        edge += 1
-    return edge
+    if params["cells"] != "auto":
+        return params
+    return {**params, "cells": edge_for(machine, _SMALLEST_EDGE, _ATOMS_PER_CELL, _ATOMS_PER_CORE)}
 
 
 def _atoms(params: Params) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -209,14 +208,6 @@ def _arguments(params: Params) -> Sequence[str]:
     return ["-n", str(params["files"]), "-i", "1", "-F", "-C", "-T", "-E", "-r", *own_folder, *bytes_of_a_file]
 
 
-def _places(params: Params, directory: Path) -> Sequence[str]:
-    return ["-d", str(target(params, directory))]
-
-
-def _estimate_s(params: Params) -> float:
-    return 5.0 + whole(params["files"]) * whole(params["ranks"]) / _FEWEST_PER_S
-
-
 BENCHMARK = application(
     _IMPORTED,
     "How many operations on files per second do many processes reach?",
@@ -224,7 +215,7 @@ BENCHMARK = application(
     programs=("mdtest",),
     install="install IOR with mdtest (Spack: spack install ior; https://github.com/hpc/ior) and put mdtest on PATH",
     arguments=_arguments,
-    places=_places,
+    places=lambda params, directory: ["-d", str(target(params, directory))],
     output="stdout",
     cases=(InputCase("made", "as many files of each process, made, looked at, read and removed", ""),),
     made=Made(
@@ -236,7 +227,7 @@ BENCHMARK = application(
             Parameter.choice("layout", "shared", "one folder, or one of each process", ("shared", "per-process")),
         ),
         prepare=with_target,
-        estimate_s=_estimate_s,
+        estimate_s=lambda params: 5.0 + whole(params["files"]) * whole(params["ranks"]) / _FEWEST_PER_S,
     ),
     has_start=False,
     stated={"ranks": "ranks"},

@@ -13,17 +13,15 @@ The published model of the olfactory bulb (YuEtAl2012, ModelDB 144570) is not ru
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from seatrial.applications.running.copies import with_copies
-from seatrial.applications.running.interpreter import interpreter
+from seatrial.applications.running.interpreter import interpreter, read_result
 from seatrial.benchmarks.figures import between, duration, exactly, time_step
 from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, openmp_variables, placement, resolved
-from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord
@@ -45,12 +43,7 @@ def read_run(data: bytes) -> ProgramRecord:
     """What the script wrote, not `ended` if it wrote nothing: `hop_change_ms` is by how much the time from cell to cell
     varies, `spikes_missing` how many spikes are too few or too many for that time. Raises ProtocolError for other
     content."""
-    if not data.strip():
-        return ProgramRecord()
-    try:
-        return _record(json.loads(data))
-    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, AttributeError) as error:
-        raise ProtocolError(f"cannot read the result of NEURON's script: {error!r}") from error
+    return read_result("NEURON", data, _record)
 
 
 def _record(found: dict[str, Any]) -> ProgramRecord:
@@ -102,10 +95,6 @@ def _is_alone(params: Params) -> bool:
     return cpus_of(params) == 1
 
 
-def _with_one_rank(params: Params) -> Sequence[Sequence[str]]:
-    return () if _is_alone(params) else (_arguments(params, _REFERENCE, _NONE, 1),)
-
-
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved(machine, params)
     if whole(params["rings"]) * whole(params["cells"]) < cpus_of(params):
@@ -129,7 +118,7 @@ _ALONE = Benchmark(
         arguments=_run,
         parse=read_run,
         version=(),
-        preparation=_with_one_rank,
+        preparation=lambda params: () if _is_alone(params) else (_arguments(params, _REFERENCE, _NONE, 1),),
         variables=openmp_variables,
         module="neuron",
         package="neuron",

@@ -452,10 +452,6 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return params
 
 
-def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return placement(machine, {**params, THREADS: 1})
-
-
 def _estimate_s(params: Params) -> float:
     cells = whole(params["cells"])
     solving_s = _S_PER_CELL_AND_STEP * cells**2 * _steps_of_run(params) * max(1.0, cells / 64)
@@ -556,7 +552,7 @@ _ALONE = Benchmark(
             _share_of_wall,
         ),
     ),
-    placement=_placement,
+    placement=lambda machine, params: placement(machine, {**params, THREADS: 1}),
     prepare=_prepare,
     ranks="mpi",
     estimate_s=_estimate_s,

@@ -10,7 +10,6 @@ CPU, Reference and OpenCL (PoCL) are verified; CUDA and HIP were not run here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from pathlib import Path
@@ -19,10 +18,9 @@ from typing import Any
 from seatrial.applications import amber_water
 from seatrial.applications.amber import CELLS, JAC, JAC_CASE, START_K, WATER, atoms_bound, energy_bound, files_of
 from seatrial.applications.running.copies import with_copies
-from seatrial.applications.running.interpreter import interpreter
+from seatrial.applications.running.interpreter import interpreter, read_result
 from seatrial.benchmarks.figures import between, duration, exactly, rate
 from seatrial.benchmarks.placement import spread, thread_count
-from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
 from seatrial.model.benchmark.given_input import CASE, FOLDER, NONE, OWN
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
@@ -49,12 +47,7 @@ _START_S = 4.0
 
 def read_run(data: bytes) -> ProgramRecord:
     """What the script wrote; not `ended` if it wrote nothing. Raises ProtocolError for other content."""
-    if not data.strip():
-        return ProgramRecord()
-    try:
-        return _record(json.loads(data))
-    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, AttributeError) as error:
-        raise ProtocolError(f"cannot read the result of OpenMM's script: {error!r}") from error
+    return read_result("OpenMM", data, _record)
 
 
 def _record(found: dict[str, Any]) -> ProgramRecord:
@@ -117,10 +110,6 @@ def _arguments(params: Params, directory: Path) -> Sequence[str]:
     ]
 
 
-def _threads(params: Params) -> float:
-    return float(whole(params["threads"]))
-
-
 def _precision(params: Params) -> float:
     return float(_OF_DEVICES.index(str(params["precision"])))
 
@@ -176,7 +165,7 @@ _ALONE = Benchmark(
         duration("step", "one time step of 2 fs", "steps", series=RUN),
     ),
     checks=(
-        Check("threads", "threads, as OpenMM reports", exactly(_threads)),
+        Check("threads", "threads, as OpenMM reports", exactly(lambda params: float(whole(params["threads"])))),
         Check("precision", "precision, as OpenMM reports (0 mixed, 1 fp32, 2 fp64)", exactly(_precision)),
         Check("atoms", "atoms, as OpenMM reports", atoms_bound),
         Check("energy", "potential energy at the start, in kcal/mol for three atoms", energy_bound),

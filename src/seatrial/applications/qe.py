@@ -18,9 +18,7 @@ a grid that holds Gamma, which is cheap to compute (for n = 2 both were: they ag
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reading import figures
@@ -249,16 +247,8 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return resolved(machine, params)
 
 
-def _arguments(params: Params, directory: Path) -> Sequence[str]:
-    return ["-in", _INPUT]
-
-
 def _atoms(params: Params) -> int:
     return int(_ATOMS_OF_RUN * whole(params["cells"]) ** 3)
-
-
-def _estimate_s(params: Params) -> float:
-    return _START_S + _S_PER_ATOM_CUBED * _atoms(params) ** 3 / cpus_of(params)
 
 
 _PROGRAM = External(
@@ -266,7 +256,7 @@ _PROGRAM = External(
     install="install Quantum ESPRESSO (Debian: packages quantum-espresso and quantum-espresso-data; Spack: "
     "spack install quantum-espresso)",
     output="stdout",
-    arguments=_arguments,
+    arguments=lambda params, directory: ["-in", _INPUT],
     parse=read_pw,
     version=(),
     inputs=_inputs,
@@ -297,7 +287,7 @@ _ALONE = Benchmark(
     placement=placement,
     prepare=_prepare,
     ranks="mpi",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: _START_S + _S_PER_ATOM_CUBED * _atoms(params) ** 3 / cpus_of(params),
 )
 
 BENCHMARK = with_copies(_ALONE)

@@ -83,10 +83,10 @@ def counted_by(application: str) -> tuple[Check, ...]:
     )
 
 
-def edge_for(cores: int, smallest: int, atoms_of_a_cube: float, atoms_per_core: float) -> int:
+def edge_for(machine: Machine, smallest: int, atoms_of_a_cube: float, atoms_per_core: float) -> int:
     """The smallest cube, by its edge, that gives each core its share of atoms. It does not depend on the ranks: a
     strong scaling measures one problem."""
-    edge = smallest
+    edge, cores = smallest, thread_count(machine, "all")
     while atoms_of_a_cube * edge**3 < atoms_per_core * cores:
         edge += 1
     return edge

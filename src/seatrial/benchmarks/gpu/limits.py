@@ -118,11 +118,7 @@ Blackwell architecture: 160, 300, 600, 900 and 1800 GB/s in both directions over
 LinkLimit = Callable[[Machine, Params, Sequence[Sample]], Limit]
 
 
-def _one(params: Params) -> float:
-    return 1.0
-
-
-def link_limit(counted: Callable[[Params], float] = _one, unit: Unit = "B/s", how: str = "") -> LinkLimit:
+def link_limit(counted: Callable[[Params], float] = lambda params: 1.0, unit: Unit = "B/s", how: str = "") -> LinkLimit:
     """What the links between the host and the devices of a sample carry per direction, x `counted`: how much of `unit`
     a program counts for each byte that its busier direction carries, which `how` says in words.
 
