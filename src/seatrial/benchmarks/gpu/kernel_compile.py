@@ -5,12 +5,7 @@ from __future__ import annotations
 
 from seatrial.benchmarks.figures import duration, zero
 from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
-from seatrial.model.benchmark.benchmark import Check, Figure
-
-
-def _time(name: str, work: str) -> Figure:
-    return duration(name, work)
-
+from seatrial.model.benchmark.benchmark import Check
 
 BENCHMARK = device_benchmark(
     __file__,
@@ -18,8 +13,8 @@ BENCHMARK = device_benchmark(
     question="How long does it take to build kernels from source?",
     parameters=(),
     figures=(
-        _time("build", "from source with two kernels until both can be launched"),
-        _time("first_run", "first launch of both, to their end, with work that the driver deferred until then"),
+        duration("build", "from source with two kernels until both can be launched"),
+        duration("first_run", "first launch of both, to their end, with work that the driver deferred until then"),
     ),
     checks=(Check("error", "wrong results of the freshly built kernels", zero),),
     estimate_s=lambda params: 5.0,
