@@ -13,12 +13,11 @@ many as `files`. They may still be in memory then, if they fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.json_text import find_text, find_whole, get_number, get_object, read_object
+from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
@@ -60,11 +59,11 @@ def _read_json(data: bytes) -> ImportedFile:
     document = read_object(data, _TOOL)
     if "metric" not in document or "num_accelerators" not in document:
         why = "no `metric` and `num_accelerators`: this is not the summary.json of DLIO"
-        raise ParseError(_TOOL, None, "", why)
-    metric = get_object(document, "metric", _TOOL, "the file")
-    epochs = find_whole(document, "epochs")
+        raise document.error(why)
+    metric = document.object("metric")
+    epochs = document.whole("epochs")
     if not epochs or not _is_in_order(document):
-        raise ParseError(_TOOL, None, "", "no `epochs`, or `end` is not after `start`: the run has not ended")
+        raise document.error("no `epochs`, or `end` is not after `start`: the run has not ended")
     samples: list[Sample] = []
     for way in _METRICS:
         if f"{way}_throughput_mean_samples_per_second" in metric:
@@ -76,42 +75,42 @@ def _read_json(data: bytes) -> ImportedFile:
             samples += _samples(way, numbers, f"{way} metrics")
     for way in ("save", "load"):
         key = f"{way}_checkpoint_duration_mean_seconds"
-        if key in metric and (seconds := get_number(metric, key, _TOOL, "metric")):
+        if key in metric and (seconds := metric.number(key)):
             samples.append(figures.time_sample(f"checkpoint_{way}", seconds))
     if not samples:
-        raise ParseError(_TOOL, None, "", "no throughput of training or evaluation: DLIO measured nothing")
+        raise document.error("no throughput of training or evaluation: DLIO measured nothing")
     parameters: dict[str, Value] = {}
     for name, key in (("accelerators", "num_accelerators"), ("nodes", "num_hosts"), ("epochs", "epochs")):
-        if count := find_whole(document, key):
+        if count := document.whole(key):
             parameters[name] = count
-    missed = any(find_text(metric, f"{way}_au_meet_expectation") == "fail" for way in _METRICS)
+    missed = any(metric.text(f"{way}_au_meet_expectation") == "fail" for way in _METRICS)
     experiment = ImportedExperiment("imported.dlio", tuple(samples), parameters, remarks=(_MISSED,) if missed else ())
-    return ImportedFile(_TOOL, "", (experiment,), host=find_text(document, "hostname"))
+    return ImportedFile(_TOOL, "", (experiment,), host=document.text("hostname"))
 
 
-def _is_in_order(document: Mapping[str, Any]) -> bool:
+def _is_in_order(document: JsonObject) -> bool:
     try:
-        begin, end = (datetime.fromisoformat(find_text(document, key) or "") for key in ("start", "end"))
+        begin, end = (datetime.fromisoformat(document.text(key) or "") for key in ("start", "end"))
         return begin < end
     except (ValueError, TypeError):
         return False
 
 
-def _mean(metric: Mapping[str, Any], way: str, what: str, unit: str, epochs: int | None) -> tuple[Printed, float]:
+def _mean(metric: JsonObject, way: str, what: str, unit: str, epochs: int | None) -> tuple[Printed, float]:
     """Mean and deviation, checked against the `epochs` if each is listed. Raises ParseError."""
-    mean, deviation = (get_number(metric, f"{way}_{what}_{key}_{unit}", _TOOL, "metric") for key in ("mean", "stdev"))
+    mean, deviation = (metric.number(f"{way}_{what}_{key}_{unit}") for key in ("mean", "stdev"))
     if mean == 0:
-        raise ParseError(_TOOL, None, "", f"{way}_{what} is 0: DLIO measured nothing")
+        raise metric.error(f"{way}_{what} is 0: DLIO measured nothing")
     if epochs is not None:
         values = metric.get(f"{way}_{what}_{unit}")
         listed = values if isinstance(values, list) else []
         if len(listed) != epochs:
-            raise ParseError(_TOOL, None, "", f"{way}_{what} has {len(listed)} epochs of {epochs}")
-        each = [get_number({what: value}, what, _TOOL, f"{way}, an epoch") for value in listed]
+            raise metric.error(f"{way}_{what} has {len(listed)} epochs of {epochs}")
+        each = [JsonObject(_TOOL, f"{way}, an epoch", {what: value}).number(what) for value in listed]
         true = sum(each) / epochs
         spread = math.sqrt(sum((value - true) ** 2 for value in each) / epochs)
         if abs(true - mean) > 1e-6 * mean or abs(spread - deviation) > 1e-6 * mean:
-            raise ParseError(_TOOL, None, "", f"{way}_{what}: mean or deviation is not that of the epochs")
+            raise metric.error(f"{way}_{what}: mean or deviation is not that of the epochs")
     return Printed(mean, 0.0), deviation
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.json_text import find_text, get_object, get_objects, read_object
+from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
@@ -165,31 +165,31 @@ def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: Line | None)
 
 
 def _read_json(data: bytes) -> ImportedFile:
-    root = get_object(read_object(data, _TOOL), "nvbandwidth", _TOOL, "the file")
+    root = read_object(data, _TOOL).object("nvbandwidth")
     matrices: list[_Matrix] = []
-    errors = [text] if (text := find_text(root, "error")) else []
-    for case in get_objects(root, "testcases", _TOOL, "nvbandwidth"):
-        name = find_text(case, "name")
+    errors = [text] if (text := root.text("error")) else []
+    for case in root.objects("testcases"):
+        name = case.text("name")
         if name is None or re.fullmatch(_NAME, name) is None:
             raise ParseError(_TOOL, None, str(name)[:200], "a test case without a name")
-        status = find_text(case, "status") or "no status"
+        status = case.text("status") or "no status"
         if status in ("Waived", "Not Found"):
             continue
         if status != "Passed":
-            errors.append(f"{name}: {status} {find_text(case, 'error') or ''}".strip())
+            errors.append(f"{name}: {status} {case.text('error') or ''}".strip())
             continue
         matrices += _parts(name, case)
     if not matrices and not errors:
         raise ParseError(_TOOL, None, "", "no test passed")
-    version = (find_text(root, "version") or "").removeprefix("v")
-    notes = {key: root[key] for key in _JSON_NOTES if isinstance(root.get(key), str | int)}
-    return _file(version, matrices, errors, root, notes)
+    version = (root.text("version") or "").removeprefix("v")
+    notes = {key: root.get(key) for key in _JSON_NOTES if isinstance(root.get(key), str | int)}
+    return _file(version, matrices, errors, root.values, notes)
 
 
 _JSON_NOTES = ("CUDA Runtime Version", "CUDA Driver Version", "Driver Version", "testSamples", "useMean", "warning")
 
 
-def _parts(name: str, case: Mapping[str, object]) -> list[_Matrix]:
+def _parts(name: str, case: JsonObject) -> list[_Matrix]:
     """The matrices of one test case. Bidirectional tests list three, one below the other."""
     title = str(case.get("bandwidth_description") or "")
     unit = re.search(r"\((GB/s|ns)\)\s*\Z", title[:200])
