@@ -177,6 +177,13 @@ class Log:
             raise found[1].error(f"{why}: put each in its own file" if self.is_given else why)
         return found[0]
 
+    def somewhere(self, pattern: Pattern, looks_like: str) -> Found:
+        """The first line with this pattern in it, which only the program prints. Raises ParseError."""
+        for line, text in self.numbered():
+            if (match := pattern.search(text)) is not None:
+                return Found(line, match)
+        raise self.error(f"nothing such as {looks_like!r}: from another program, or its beginning is missing")
+
     def at_most_one(self, pattern: Pattern, what: str, lines: Iterable[Line] | None = None) -> Found | None:
         """The line of this pattern, or None. Raises ParseError if there is a second one: two runs."""
         found = self.found(pattern, lines)
@@ -278,6 +285,7 @@ class Measured(Frozen):
     parameters: Mapping[str, Value] = {}
     notes: Mapping[str, object] = {}
     remarks: Sequence[str] = ()
+    version: str | None = None
 
 
 def log_reader(
@@ -287,6 +295,8 @@ def log_reader(
     *,
     begin: Words,
     end: Words,
+    is_begun_anywhere: bool = False,
+    is_spaced_once: bool = False,
     version: Words | None = None,
     refused: Sequence[Words] = (),
     signs: Sequence[Words] = (),
@@ -296,12 +306,14 @@ def log_reader(
 ) -> Reader:
     """The reader of logs of `tool`, with the figures that `of` declares. It raises ParseError for a run without figure.
 
-    `begin`: the line that every log has once, and what it looks like. `version`: the line whose first group is the
-    version, and the error if there is none; without it that is the first group of `begin`, if that has one. `end`: the
-    line of a run that ended, and the error if there is none. `refused`: a whole line, and why a run that prints it has
-    no figure; `signs`: what may be found in a line, and what it is a sign of; `temperature`: a line with kelvins, of
-    which a simulation that has exploded has too many. `states`: parameter -> the lines with this whole number, which
-    must all agree. `remarked`: a line that is reported to the user, and the words (`{text}` is the line itself).
+    `begin`: the line that every log has once, and what it looks like; with `is_begun_anywhere` what some line must have
+    in it, be it more than one. `is_spaced_once`: as in `Log`. `version`: the line whose first group is the version, and
+    the error if there is none; without it that is the first group of `begin`, if that has one, or what `measured` says.
+    `end`: the line of a run that ended, and the error if there is none. `refused`: a whole line, and why a run that
+    prints it has no figure; `signs`: what may be found in a line, and what it is a sign of; `temperature`: a line with
+    kelvins, of which a simulation that has exploded has too many. `states`: parameter -> the lines with this whole
+    number, which must all agree. `remarked`: a line that is reported to the user, and the words (`{text}` is the line
+    itself).
 
     `measured` is given the log and its lines `begin` and `end`.
     """
@@ -313,8 +325,8 @@ def log_reader(
     unsound, words = (None, "") if remarked is None else (Pattern(remarked[0]), remarked[1])
 
     def read(data: bytes) -> ImportedFile:
-        log = Log(tool, data)
-        begun = log.banner(first, begin[1])
+        log = Log(tool, data, is_spaced_once=is_spaced_once)
+        begun = log.somewhere(first, begin[1]) if is_begun_anywhere else log.banner(first, begin[1])
         named = begun if of_version is None else log.maybe(of_version, "version")
         if named is None:
             raise log.error(no_version)
@@ -328,6 +340,7 @@ def log_reader(
         remarks = (*found.remarks, *(f"line {one.line.number}: {words.format(text=one.text(0))}" for one in doubts))
         parameters: dict[str, Value] = {**found.parameters, **log.stated(numbers)}
         experiment = ImportedExperiment(of.name, tuple(found.samples), parameters, found.notes, remarks=remarks)
-        return ImportedFile(tool, named.text(1) if named.match.re.groups else "", (experiment,))
+        declared = named.text(1) if named.match.re.groups else ""
+        return ImportedFile(tool, declared if found.version is None else found.version, (experiment,))
 
     return Reader(of.name.removeprefix("imported."), read)
