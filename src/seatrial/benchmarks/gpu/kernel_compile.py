@@ -4,10 +4,10 @@ the drivers' caches off and different numbers in the source each time."""
 from __future__ import annotations
 
 from seatrial.benchmarks.figures import duration, zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
+from seatrial.benchmarks.gpu import device
 from seatrial.model.benchmark.benchmark import Check
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.kernel-compile",
     question="How long does it take to build kernels from source?",

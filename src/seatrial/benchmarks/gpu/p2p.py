@@ -15,7 +15,7 @@ or own.
 from __future__ import annotations
 
 from seatrial.benchmarks.figures import duration, rate, zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
+from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, peer_limit
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark.benchmark import Check, Skip
@@ -40,7 +40,7 @@ def _estimate_s(params: Params) -> float:
     return 3.0 + count**2 * (0.2 + size * 5e-9)
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.p2p",
     question="How fast are copies between each pair of devices?",
