@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from seatrial.applications import amber_water
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, step_from_time_per_ns
+from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
@@ -111,7 +111,7 @@ def _refuse_hot(log: Log) -> None:
     end = blocks[0].line.number if blocks else len(log.lines) + 1
     for row in log.found(_ROW):
         if row.line.number < end:
-            refuse_exploded(row, row.match[3])
+            row.refuse_exploded(row.match[3])
     if len(log.found(_ROW)) < len(log.found(_ROW_LIKE)):
         rows = {row.line.number for row in log.found(_ROW)}
         raise next(one for one in log.found(_ROW_LIKE) if one.line.number not in rows).error("a damaged row")
@@ -157,7 +157,7 @@ def _step(whole: _Average, rows: list[Found], parameters: dict[str, Value]) -> P
     stated = float(str(timestep).split()[0]) if timestep is not None else 0.0
     fs = 1e6 * step.value / whole.ns.value
     likely = stated or max(_NATURAL_FS, round(fs / _NATURAL_FS) * _NATURAL_FS)
-    if not step_from_time_per_ns(whole.ns, likely).agrees(step):
+    if not whole.ns.step_from_ns_time(likely).agrees(step):
         raise whole.line.error(f"the seconds/ns below are not {steps} steps of {likely:g} fs in this time")
     return step
 

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
+from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import with_copies
@@ -95,7 +95,7 @@ class _Counted(Frozen):
     @property
     def by_day(self) -> Printed:
         """Seconds per simulated nanosecond, from ns/day."""
-        return self.rates.printed(1, "ns/day").inverse(_A_DAY_S)
+        return self.rates.printed(1, "ns/day").ns_time_from_rate()
 
     @property
     def by_hours(self) -> Printed:
@@ -105,7 +105,7 @@ class _Counted(Frozen):
     @property
     def by_wall(self) -> Printed:
         """Seconds per simulated nanosecond, from the elapsed time and the steps."""
-        return time_per_ns_from_step(self.wall.scaled(1 / self.steps), self.timestep_fs)
+        return self.wall.scaled(1 / self.steps).ns_time_from_step(self.timestep_fs)
 
     def check(self, other: Printed, what: str, slack: float) -> None:
         """Raise ParseError if seconds per nanosecond contradict the elapsed time; `slack` is beside the rounding."""
@@ -127,12 +127,12 @@ def read(data: bytes) -> ImportedFile:
     if (mean := _mean_temperature(log)) is not None:
         if number(mean[1]) is None:
             raise mean[0].error("the mean temperature is not a number: the simulation has exploded")
-        refuse_exploded(*mean)
+        mean[0].refuse_exploded(mean[1])
     slack = _COMPUTED_IN_SINGLE + 1 / counted.steps
     counted.check(counted.by_day, f"{counted.rates.match[1]} ns/day", slack)
     counted.check(counted.by_hours, f"{counted.rates.match[2]} hour/ns", slack)
     ns = min((counted.by_wall, counted.by_day, counted.by_hours), key=lambda one: one.error / one.value)
-    step = ns.scaled(counted.timestep_fs / (_FS_PER_PS * _PS_PER_NS))
+    step = ns.step_from_ns_time(counted.timestep_fs)
     parameters: dict[str, Value] = {"timestep": f"{counted.timestep_fs:g} fs", "steps": counted.steps}
     for name, pattern in _COUNTS.items():
         found = log.found(pattern)
@@ -319,7 +319,7 @@ def read_gromacs(log: Log) -> ProgramRecord:
         **counts,
         "steps": float(log.only(_STATISTICS, "number of steps").whole(1, "the steps of its statistics") - 1),
         "energy_drift": log.only(_DRIFT, "conserved energy drift").result(1, "the energy drift"),
-        "temperature_K": result(*mean, "the mean Temperature"),
+        "temperature_K": mean[0].result_of(mean[1], "the mean Temperature"),
         "constraint_warnings": float(len(log.found(_WARNING))),
     }
     notes = {"version": version, **facts, **_built_for(facts)}

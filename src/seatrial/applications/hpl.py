@@ -20,16 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.applications.hpl_input import (
-    OUTPUT_FILE,
-    Grid,
-    grids_of,
-    hpl_dat,
-    largest_in_memory,
-    largest_in_time,
-    matrix_B,
-    solution_s,
-)
+from seatrial.applications import hpl_input
 from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, read_hpl, read_xhpl
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
@@ -169,10 +160,10 @@ def blocks(params: Params) -> tuple[int, ...]:
     return _BLOCKS if params["nb"] == "auto" else (whole(params["nb"]),)
 
 
-def grids(params: Params) -> tuple[Grid, ...]:
+def grids(params: Params) -> tuple[hpl_input.Grid, ...]:
     """The grids that a resolved experiment solves on. Raises UsageError where `grid` is no grid."""
     if params["grid"] == "auto":
-        return grids_of(whole(params[RANKS]))
+        return hpl_input.grids_of(whole(params[RANKS]))
     match = _GRID.fullmatch(str(params["grid"]))
     if match is None:
         raise UsageError(f"grid cannot be {params['grid']!r}", "give auto, or rows x columns such as 2x4")
@@ -184,17 +175,17 @@ def _order(machine: Machine, params: Params) -> Params:
     of_a_node_B = memory_size(machine, is_settled=params["n"] == "auto")
     memory_B = None if of_a_node_B is None else of_a_node_B * whole(params[NODES])
     if params["n"] != "auto":
-        needed_B = matrix_B(whole(params["n"]))
+        needed_B = hpl_input.matrix_B(whole(params["n"]))
         if memory_B is not None and needed_B > memory_B:
             raise Skip(f"a matrix of {needed_B / 1e9:.3g} GB does not fit into {memory_B / 1e9:.3g} GB of memory")
         return {"bound": "given"}
     if memory_B is None and params["bound"] == "memory":
         raise Skip("the memory size is unknown; give n")
-    by_memory = None if memory_B is None else largest_in_memory(_SHARE_OF_MEMORY * memory_B)
+    by_memory = None if memory_B is None else hpl_input.largest_in_memory(_SHARE_OF_MEMORY * memory_B)
     if by_memory is not None and params["bound"] == "memory":
         return {"n": by_memory, "bound": "memory"}
     cpus = cpus_of(params)
-    by_time = largest_in_time(_SWEEP_S / _solutions(machine, params), _sure_flops(machine, params), cpus)
+    by_time = hpl_input.largest_in_time(_SWEEP_S / _solutions(machine, params), _sure_flops(machine, params), cpus)
     if by_memory is not None and by_memory < by_time:
         return {"n": by_memory, "bound": "memory"}
     return {"n": by_time, "bound": "time"}
@@ -203,7 +194,7 @@ def _order(machine: Machine, params: Params) -> Params:
 def _solutions(machine: Machine, params: Params) -> int:
     """How many systems all repeats of the default sweep solve, over its layouts."""
     layouts = {min(cpus_of(params), ranks) for ranks in (cpus_of(params), whole(params[NODES]) * _numa_nodes(machine))}
-    tried = [len(grids_of(ranks)) if params["grid"] == "auto" else 1 for ranks in layouts]
+    tried = [len(hpl_input.grids_of(ranks)) if params["grid"] == "auto" else 1 for ranks in layouts]
     return len(blocks(params)) * _REPEATS * sum(tried)
 
 
@@ -230,7 +221,7 @@ def _neighbours(machine: Machine, count: int) -> tuple[int, ...]:
 def _estimate_s(params: Params) -> float:
     cpus = cpus_of(params)
     solutions = len(blocks(params)) * len(grids(params))
-    return _START_S + solutions * solution_s(whole(params["n"]), cpus * _SLOW_CORE_FLOPS, cpus)
+    return _START_S + solutions * hpl_input.solution_s(whole(params["n"]), cpus * _SLOW_CORE_FLOPS, cpus)
 
 
 def _variables(params: Params) -> Mapping[str, str | None]:
@@ -241,12 +232,12 @@ def _variables(params: Params) -> Mapping[str, str | None]:
 
 
 def _real_input(name: str) -> Callable[[Params], Mapping[str, bytes]]:
-    return lambda params: {name: hpl_dat(whole(params["n"]), blocks(params), grids(params))}
+    return lambda params: {name: hpl_input.hpl_dat(whole(params["n"]), blocks(params), grids(params))}
 
 
 def _small_input(params: Params) -> Mapping[str, bytes]:
     n = _SMALL_N if whole(params[RANKS]) > 1 else _SMALL_N_OF_ONE
-    return {_HPCC_INPUT: hpl_dat(n, blocks(params)[:1], grids(params)[:1])}
+    return {_HPCC_INPUT: hpl_input.hpl_dat(n, blocks(params)[:1], grids(params)[:1])}
 
 
 def _wanted(params: Params) -> list[tuple[int, int, str]]:
@@ -317,7 +308,7 @@ _HPCC = External(
 _XHPL = External(
     name="xhpl",
     install="install HPL (Spack: spack install hpl; Debian: package hpcc, which contains HPL) and put xhpl on PATH",
-    output=OUTPUT_FILE,
+    output=hpl_input.OUTPUT_FILE,
     arguments=lambda params, directory: [],
     parse=read_xhpl,
     alternatives=(_HPCC,),

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
+from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import with_copies
@@ -134,7 +134,7 @@ def _experiment(log: Log, lines: Sequence[Line]) -> ImportedExperiment:
 
 def _time_per_ns(run: _Run, timestep_fs: float) -> Printed:
     """Seconds per simulated nanosecond. Raises ParseError if the performance contradicts the time step."""
-    computed = time_per_ns_from_step(run.step, timestep_fs)
+    computed = run.step.ns_time_from_step(timestep_fs)
     stated = run.performance
     if stated.match["hours"] is None:
         raise stated.error("no hours/ns, which units real and metal have")
@@ -219,7 +219,7 @@ def _check_rows(log: Log, run: _Run, *, has_kelvins: bool) -> None:
         if any(number(cell) is None for cell in cells):
             raise line.error("not all of its values are numbers: the simulation has exploded, or it is damaged")
         if has_kelvins and "Temp" in columns:
-            refuse_exploded(log.whole_line(line), cells[columns.index("Temp")])
+            log.whole_line(line).refuse_exploded(cells[columns.index("Temp")])
     if columns:
         _check_steps(run, rows)
 
@@ -354,7 +354,7 @@ def _energies(log: Log, run: _Run) -> list[float | None]:
         raise run.loop.error("no rows with a total energy above this line")
     _check_steps(run, rows)
     at = columns.index("TotEng")
-    return [result(log.whole_line(line), cells[at], "an energy") for line, cells in rows]
+    return [log.whole_line(line).result_of(cells[at], "an energy") for line, cells in rows]
 
 
 def _prepare(machine: Machine, params: Params) -> Params:

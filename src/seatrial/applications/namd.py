@@ -13,15 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import (
-    Found,
-    Log,
-    Printed,
-    refuse_exploded,
-    time_per_ns_from_days,
-    time_per_ns_from_rate,
-    time_per_ns_from_step,
-)
+from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
@@ -121,8 +113,8 @@ def _last_benchmark(log: Log, end: int) -> tuple[Found, int]:
 def _times(last: Found, timestep_fs: float) -> tuple[Printed, Printed]:
     """Seconds per step and per simulated nanosecond. Raises ParseError if the line contradicts itself."""
     step, other = last.printed(2, "s/step"), last.printed(3, last.match[4])
-    stated = time_per_ns_from_days(other) if last.match[4] == "days/ns" else time_per_ns_from_rate(other)
-    ns = time_per_ns_from_step(step, timestep_fs)
+    stated = other.ns_time_from_days() if last.match[4] == "days/ns" else other.ns_time_from_rate()
+    ns = step.ns_time_from_step(timestep_fs)
     # Six digits are printed, without trailing zeros.
     if not Printed(ns.value, SIX_DIGITS * ns.value).agrees(Printed(stated.value, SIX_DIGITS * stated.value)):
         raise last.error(f"{last.match[2]} s/step of {timestep_fs:g} fs are not {last.match[3]} {last.match[4]}")
@@ -164,7 +156,7 @@ def _refuse_hot(log: Log) -> None:
         words = row.match[1].split()
         if len(words) <= at:
             raise row.error("a row of energies is damaged: it has no temperature")
-        refuse_exploded(row, words[at])
+        row.refuse_exploded(words[at])
 
 
 def _parameters(log: Log, banner: Found, last: Found, timestep_fs: float) -> dict[str, Value]:

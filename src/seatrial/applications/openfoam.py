@@ -34,23 +34,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.applications.openfoam_output import (
-    BANNER,
-    BUILD,
-    CLOCK,
-    END,
-    FAILED,
-    LOOKS_LIKE,
-    N_PROCS,
-    PROBES,
-    PROFILE,
-    PROFILE_OF_RANK_0,
-    STEPS,
-    TIME,
-    probed_velocities,
-    read_solver,
-    with_times,
-)
+from seatrial.applications import openfoam_output as output
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.text import Line, Pattern, number
@@ -109,15 +93,15 @@ def read(data: bytes) -> ImportedFile:
     """The log of one run. Raises ParseError for a run that crashed, diverged, did not end, or took less than a second,
     and for two runs in one file."""
     log = Log(_TOOL, data)
-    banner = log.banner(BANNER, LOOKS_LIKE)
+    banner = log.banner(output.BANNER, output.LOOKS_LIKE)
     program = log.at_most_one(_EXEC, "program (`Exec   : ...`)")
     if program is None:
         raise banner.error("no `Exec   : ...` below this banner: the file is cut off")
-    log.refuse_signs((FAILED, "the run crashed"))
+    log.refuse_signs((output.FAILED, "the run crashed"))
     _refuse_diverged(log)
     steps = _steps(log)
     below = log.lines[steps[-1].line.number :] if steps else log.lines
-    if not log.found(END, below):
+    if not log.found(output.END, below):
         raise log.not_ended("no `End`")
     if not steps:
         raise log.not_ended("no `ExecutionTime = ... s  ClockTime = ... s`: this program reports no time")
@@ -165,14 +149,14 @@ def _steps(log: Log) -> list[_Step]:
     for line, text in log.numbered():
         if "Time" not in text and not text.startswith("deltaT"):
             continue
-        if match := TIME.fullmatch(text):
+        if match := output.TIME.fullmatch(text):
             time = number(match[1])
             if time is None:
                 raise line.error("the time is not a number")
             times.append(time)
         elif match := _DELTA.fullmatch(text):
             delta = number(match[1])
-        elif match := CLOCK.fullmatch(text):
+        elif match := output.CLOCK.fullmatch(text):
             cpu_s = line.number_or_zero(match[1], "ExecutionTime")
             clock_s = line.whole_of(match[2], "ClockTime", least=0)
             steps.append(_Step(line, cpu_s, clock_s, tuple(times), delta))
@@ -257,14 +241,14 @@ def _is_without_gap(steps: Sequence[_Step], start: Sequence[float]) -> bool:
 def _setup(log: Log) -> tuple[str, dict[str, Value]]:
     """The version, and the parameters that the header states. Raises ParseError if it contradicts itself."""
     version = next((one.match[1] for one in log.found(_VERSION)), "")
-    build = next((one.match[1] for one in log.found(BUILD)), "")
+    build = next((one.match[1] for one in log.found(output.BUILD)), "")
     if not version and (match := _BUILD_VERSION.search(build)):
         version = match[1] or match[2]
     parameters: dict[str, Value] = {}
     hosts: list[int] = []
     in_hosts = False
     for line, text in log.numbered():
-        if match := N_PROCS.fullmatch(text):
+        if match := output.N_PROCS.fullmatch(text):
             parameters["ranks"] = line.whole_of(match[1], "nProcs")
         elif match := _CASE.fullmatch(text):
             parameters["case"] = re.split(r"[/\\]", match[1].rstrip("/\\"))[-1]
@@ -460,7 +444,7 @@ def _estimate_s(params: Params) -> float:
 
 def _complete(record: ProgramRecord, files: Mapping[str, bytes]) -> ProgramRecord:
     """The record with the times, and with the velocities checked against Ghia's. Raises ProtocolError."""
-    record, found = with_times(record, files), probed_velocities(files)
+    record, found = output.with_times(record, files), output.probed_velocities(files)
     if len(found) != len(_GHIA):
         return record
     deviation = max(abs(value - given) for value, given in zip(found, _GHIA, strict=True))
@@ -480,9 +464,9 @@ def _centre_bound(machine: Machine, params: Params) -> tuple[float, float]:
 def _share_of_wall(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
     """The elapsed time that OpenFOAM states over ours, which has the launcher in it."""
     by_series = {sample.series: sample for sample in samples}
-    if not {STEPS, WALL} <= by_series.keys():
+    if not {output.STEPS, WALL} <= by_series.keys():
         return math.inf
-    return float(by_series[STEPS].extra["program_s"]) / by_series[WALL].elapsed_s
+    return float(by_series[output.STEPS].extra["program_s"]) / by_series[WALL].elapsed_s
 
 
 _PROGRAM = External(
@@ -491,14 +475,14 @@ _PROGRAM = External(
     "its module",
     output="stdout",
     arguments=_arguments,
-    parse=read_solver,
+    parse=output.read_solver,
     version=(),
     inputs=_inputs,
     preparation=_preparation,
     defaults={"WM_PROJECT_DIR": "/usr/share/openfoam"},  # Debian's package has no script that sets it
     companions=("blockMesh", "decomposePar"),
     sensitive_to=("FOAM_SETTINGS", "WM_PROJECT_SITE", "WM_PROJECT_USER_DIR", "FOAM_CONFIG_ETC"),
-    files=(PROFILE, PROFILE_OF_RANK_0, PROBES),
+    files=(output.PROFILE, output.PROFILE_OF_RANK_0, output.PROBES),
     complete=_complete,
     is_timed=True,
 )
@@ -517,20 +501,20 @@ _ALONE = Benchmark(
         *RANK_LAYOUT,
     ),
     figures=(
-        time_step(STEPS, "one time step of all cells, in the second half of the run"),
+        time_step(output.STEPS, "one time step of all cells, in the second half of the run"),
         Figure(
             "pressure",
             "s",
             Better.LOWER,
             lambda sample: float(sample.extra["pressure_s"]) / sample.work["steps"],
             "solving for the pressure, in one time step",
-            series=STEPS,
+            series=output.STEPS,
         ),
         wall_time("the whole run: launcher, reading the mesh, all time steps"),
     ),
     checks=(
         Check(RANKS_NAME, "ranks, as OpenFOAM reports", exactly(RANKS_NAME)),
-        Check(STEPS, "time steps", exactly(_steps_of_run)),
+        Check(output.STEPS, "time steps", exactly(_steps_of_run)),
         Check("courant", "largest Courant number", between(0.0, 1.0)),
         Check(
             "pressure_residual",

@@ -60,6 +60,22 @@ class Printed(Frozen):
         """`factor` over this number: a rate as a time, or a time as a rate."""
         return Printed(factor / self.value, factor / self.value * (self.error / self.value))
 
+    def ns_time_from_days(self) -> Printed:
+        """Seconds per simulated nanosecond, from days/ns (lower is better)."""
+        return self.scaled(_A_DAY_S)
+
+    def ns_time_from_rate(self) -> Printed:
+        """Seconds per simulated nanosecond, from ns/day (higher is better)."""
+        return self.inverse(_A_DAY_S)
+
+    def ns_time_from_step(self, timestep_fs: float) -> Printed:
+        """Seconds per simulated nanosecond, from seconds per step and the simulated time of a step."""
+        return self.scaled(_FS_PER_NS / timestep_fs)
+
+    def step_from_ns_time(self, timestep_fs: float) -> Printed:
+        """Seconds per step, from seconds per simulated nanosecond."""
+        return self.scaled(timestep_fs / _FS_PER_NS)
+
     def sample(self, series: str, *, i: int = 0, count: int = 1) -> Sample:
         """A time (s) as a sample, or that of one of `count` equal parts."""
         return time_sample(series, self.value / count, i=i, resolution=self.resolution)
@@ -104,7 +120,21 @@ class Found(Frozen):
     def result(self, group: str | int, what: str) -> float | None:
         """The group as a computed number, of any sign; None where the program itself says that it is none (nan, inf).
         Raises ParseError."""
-        return result(self, self.match[group], what)
+        return self.result_of(self.match[group], what)
+
+    def result_of(self, token: str, what: str) -> float | None:
+        """A token of this line, as `result`."""
+        value = number(token)
+        if value is None and not _NOT_FINITE.fullmatch(token):
+            raise self.error(f"{what} is {token[:40]!r}, which is not a number")
+        return value
+
+    def refuse_exploded(self, token: str) -> None:
+        """Raise ParseError if a temperature (K) is not a number, or that of a simulation that has exploded."""
+        kelvin = number(token)
+        if kelvin is None or not 0 <= kelvin <= HOTTEST_K:
+            why = "the simulation has exploded, so its rate means nothing"
+            raise self.error(f"the temperature is {token[:40]} K: {why}")
 
     def moment(self, group: str | int) -> datetime:
         """The group as a date and time in the form of ISO 8601. Raises ParseError."""
@@ -119,14 +149,6 @@ class Found(Frozen):
         if seconds == 0:
             raise self.error(f"{what} is 0 s: it counts whole seconds, and the run was too short for it")
         return Printed(float(seconds), 0.5)
-
-
-def result(found: Found, token: str, what: str) -> float | None:
-    """A token of this line, as `Found.result`."""
-    value = number(token)
-    if value is None and not _NOT_FINITE.fullmatch(token):
-        raise found.error(f"{what} is {token[:40]!r}, which is not a number")
-    return value
 
 
 class Log:
@@ -247,33 +269,6 @@ class Log:
         return last.error(f"the run has not ended, or the file is cut off: {last_sign}")
 
 
-def refuse_exploded(found: Found, token: str) -> None:
-    """Raise ParseError if a temperature (K) is not a number, or that of a simulation that has exploded."""
-    kelvin = number(token)
-    if kelvin is None or not 0 <= kelvin <= HOTTEST_K:
-        raise found.error(f"the temperature is {token[:40]} K: the simulation has exploded, so its rate means nothing")
-
-
-def time_per_ns_from_days(days_per_ns: Printed) -> Printed:
-    """Seconds per simulated nanosecond, from days/ns (lower is better)."""
-    return days_per_ns.scaled(_A_DAY_S)
-
-
-def time_per_ns_from_rate(ns_per_day: Printed) -> Printed:
-    """Seconds per simulated nanosecond, from ns/day (higher is better)."""
-    return ns_per_day.inverse(_A_DAY_S)
-
-
-def time_per_ns_from_step(step_s: Printed, timestep_fs: float) -> Printed:
-    """Seconds per simulated nanosecond, from seconds per step and the simulated time of a step."""
-    return step_s.scaled(_FS_PER_NS / timestep_fs)
-
-
-def step_from_time_per_ns(ns_s: Printed, timestep_fs: float) -> Printed:
-    """Seconds per step, from seconds per simulated nanosecond."""
-    return ns_s.scaled(timestep_fs / _FS_PER_NS)
-
-
 Words = tuple[str, str]
 """A pattern of lines, and what it is, looks like, or means."""
 
@@ -334,7 +329,7 @@ def log_reader(
             log.refuse(pattern, why)
         log.refuse_signs(*found_in_lines)
         for row in log.found(kelvins) if temperature else ():
-            refuse_exploded(row, row.match[1])
+            row.refuse_exploded(row.match[1])
         found = measured(log, begun, log.end(last, end[1]))
         doubts = log.found(unsound)[:1] if unsound is not None else []
         remarks = (*found.remarks, *(f"line {one.line.number}: {words.format(text=one.text(0))}" for one in doubts))
