@@ -112,9 +112,7 @@ def _refuse_hot(log: Log) -> None:
     for row in log.found(_ROW):
         if row.line.number < end:
             row.refuse_exploded(row.match[3])
-    if len(log.found(_ROW)) < len(log.found(_ROW_LIKE)):
-        rows = {row.line.number for row in log.found(_ROW)}
-        raise next(one for one in log.found(_ROW_LIKE) if one.line.number not in rows).error("a damaged row")
+    log.each_of_form(_ROW_LIKE, _ROW, "a damaged row")
 
 
 def _averages(log: Log, final: Found) -> dict[str, _Average]:

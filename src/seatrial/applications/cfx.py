@@ -138,7 +138,6 @@ BENCHMARK = application(
     install="CFX needs a licence (https://www.ansys.com): put cfx5solve on PATH",
     arguments=_arguments,
     output="*.out",
-    cases=(),
     starts="itself",
     evidence=FORMAT_SEEN,
 )

@@ -210,11 +210,7 @@ BENCHMARK = application(
     preparation=lambda params: (_arguments(params, is_made=False),),
     output="output/summary.json",
     cases=tuple(InputCase(name, what, "") for name, what in _WORKLOADS.items()),
-    made=Made(
-        inputs=lambda params: {},
-        parameters=(Parameter.integer("files", 16, "files of the data set", minimum=1),),
-        prepare=_prepare,
-    ),
+    made=Made(parameters=(Parameter.integer("files", 16, "files of the data set", minimum=1),), prepare=_prepare),
     has_start=False,
     stated={"accelerators": "ranks"},
     evidence=FORMAT_SEEN,

@@ -70,11 +70,10 @@ BENCHMARK = application(
     output="stdout",
     cases=(InputCase("box", "nx x ny x nz points of each rank", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
             *(Parameter.integer(axis, 256, f"points of a rank along {axis[1]}", minimum=8) for axis in _AXES),
             Parameter.integer("seconds", 60, "length of the timed part; an official result: 1800", minimum=1),
-        ),
+        )
     ),
     has_start=False,
     stated={"ranks": "ranks", **{axis: axis for axis in _AXES}},

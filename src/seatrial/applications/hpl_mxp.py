@@ -202,11 +202,10 @@ BENCHMARK = application(
     output="stdout",
     cases=(InputCase("square", "one matrix of order n on the grid nearest to a square", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
             Parameter.integer("n", 92160, "order of the matrix", minimum=1),
             Parameter.integer("nb", 1024, "block size", minimum=1),
-        ),
+        )
     ),
     has_start=False,
     stated={"ranks": "ranks", "n": "n", "nb": "nb"},

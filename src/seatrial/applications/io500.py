@@ -90,7 +90,7 @@ def read(data: bytes) -> ImportedFile:
     remarks: tuple[str, ...] = ()
     samples: list[Sample] = []
     if is_product:
-        score = Printed(score.value, score.value * (_share(result.bandwidth) + _share(result.operations)) / 2)
+        score = Printed(score.value, score.value * (result.bandwidth.share + result.operations.share) / 2)
         samples.append(figures.rate_sample("product", result.total.value, resolution=result.total.resolution))
         remarks = (
             "TOTAL is the product of bandwidth and operations here; `score` is its square root, as in later versions",
@@ -111,14 +111,10 @@ def read(data: bytes) -> ImportedFile:
 
 def _summary(log: Log) -> _Result:
     """What result_summary.txt states. Raises ParseError for a damaged or missing phase."""
-    rows = {one.line.number: one for one in log.found(_PHASE)}
     phases: dict[str, Printed] = {}
     times: dict[str, float] = {}
     units: set[str] = set()
-    for one in log.found(_PHASE_LIKE):
-        row = rows.get(one.line.number)
-        if row is None:
-            raise one.error("a damaged line of a phase")
+    for row in log.each_of_form(_PHASE_LIKE, _PHASE, "a damaged line of a phase"):
         name = row.match[1].lower().replace("-", "_")
         if name not in (*_BANDWIDTH, *_OPERATIONS):
             continue
@@ -192,11 +188,11 @@ def _check(result: _Result) -> bool:
     ):
         parts = [result.phases[name] for name in names]
         mean = math.exp(sum(math.log(one.value) for one in parts) / len(parts))
-        slack = sum(_share(one) for one in parts) / len(parts) + _share(stated) + 5e-5
+        slack = sum(one.share for one in parts) / len(parts) + stated.share + 5e-5
         if abs(mean - stated.value) > slack * stated.value:
             raise result.line.error(f"{what}: {stated.value:g}, but the geometric mean of its phases is {mean:g}")
     product = result.bandwidth.value * result.operations.value
-    slack = _share(result.bandwidth) + _share(result.operations) + _share(result.total) + 1e-5
+    slack = result.bandwidth.share + result.operations.share + result.total.share + 1e-5
     if abs(math.sqrt(product) - result.total.value) <= slack * result.total.value:
         return False
     if abs(product - result.total.value) <= slack * product:
@@ -218,10 +214,6 @@ def _unequal_work(result: _Result) -> str:
         if work and max(work.values()) > _MOST_APART * min(work.values()):
             return max(work, key=lambda name: work[name])
     return ""
-
-
-def _share(one: Printed) -> float:
-    return one.error / one.value
 
 
 IMPORTED = figures.imported(

@@ -196,7 +196,7 @@ def _check(row: _Row, where: str) -> None:
 
 
 def _share(*numbers: Printed) -> float:
-    return sum(one.error / one.value for one in numbers)
+    return sum(one.share for one in numbers)
 
 
 def _is_near(a: float, b: float, share: float) -> bool:
@@ -412,7 +412,6 @@ BENCHMARK = application(
     output="stdout",
     cases=(InputCase("made", "blocks of block_B in segments, in transfers of transfer_B", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
             TARGET,
             Parameter.choice("api", "POSIX", "the interface", ("POSIX", "MPIIO", "HDF5")),

@@ -147,12 +147,9 @@ def _runs(log: Log, lines: Sequence[Line]) -> list[_Run]:
     """The `run` commands of one start of the program, in order. Raises ParseError if it has not ended, nothing was run,
     or a line is damaged."""
     total = _only(log, _TOTAL, lines, "the run has not ended, or the file is cut off: there is no `Total wall time`")
-    like, loops = log.found(_LOOP_LIKE, lines), log.found(_LOOP, lines)
-    if not like:
+    loops = log.each_of_form(_LOOP_LIKE, _LOOP, "a damaged `Loop time`", lines)
+    if not loops:
         raise lines[0].error("no `Loop time` follows: nothing was run")
-    if len(loops) < len(like):
-        whole = {one.line.number for one in loops}
-        raise next(one for one in like if one.line.number not in whole).error("a damaged `Loop time`")
     _check_total(total, loops)
     starts = [lines[0].number, *(loop.line.number for loop in loops), lines[-1].number + 1]
     return [

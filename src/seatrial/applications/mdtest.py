@@ -100,13 +100,9 @@ def read(data: bytes) -> ImportedFile:
 def _rates(log: Log, lines: Sequence[Line], iterations: int) -> dict[str, Printed]:
     """Operation -> its mean rate, of those that were run. Raises ParseError for a row that contradicts itself."""
     inside = [one for one in log.found(_ROW_LIKE, lines) if not _AT_STONEWALL.fullmatch(log.text(one.line))]
-    rows = {one.line.number: one for one in log.found(_ROW, [one.line for one in inside])}
     rates: dict[str, Printed] = {}
     seen: set[str] = set()
-    for one in inside:
-        row = rows.get(one.line.number)
-        if row is None:
-            raise one.error("a damaged row of the table")
+    for row in log.each_of_form(_ROW_LIKE, _ROW, "a damaged row of the table", [one.line for one in inside]):
         name = f"{row.match[1].lower()}_{_NAMES[row.match[2].lower()]}"
         if name in seen:
             raise row.error("there is another row of this operation: two tables, or two runs")
@@ -219,7 +215,6 @@ BENCHMARK = application(
     output="stdout",
     cases=(InputCase("made", "as many files of each process, made, looked at, read and removed", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
             TARGET,
             Parameter.integer("files", 1000, "files of each process", minimum=1),

@@ -67,15 +67,13 @@ def _measured(log: Log, begin: Found, completed: Found) -> Measured:
 def _phases(log: Log) -> dict[str, Printed]:
     """Phase -> its elapsed seconds. Raises ParseError if one is damaged, or nothing was solved."""
     phases: dict[str, Printed] = {}
-    for like in log.found(_PHASE_LIKE):
-        found = log.found(_PHASE, [like.line])
-        if not found:
-            raise like.error("not of the form `Elapsed time spent ... : 1.2 seconds`: the line is damaged")
-        name, seconds = found[0].match.groups()
+    why = "not of the form `Elapsed time spent ... : 1.2 seconds`: the line is damaged"
+    for one in log.each_of_form(_PHASE_LIKE, _PHASE, why):
+        name, seconds = one.match.groups()
         if name in phases:
-            raise like.error("a second time of this phase: two runs in one file; split it")
+            raise one.error("a second time of this phase: two runs in one file; split it")
         if name == _SOLUTION and float(seconds) == 0:
-            raise like.error("the solution took no time: nothing was solved, or the run was too short")
+            raise one.error("the solution took no time: nothing was solved, or the run was too short")
         phases[name] = Printed.of(float(seconds), seconds)
     return phases
 
@@ -133,7 +131,6 @@ BENCHMARK = application(
     install="Mechanical needs a licence (https://www.ansys.com): put mapdl, or ansys251 and the like, on PATH",
     arguments=lambda params: ["-b", "-np", str(params["processes"]), "-i", str(params[INPUT]), "-o", "solve.out"],
     output="solve.out",
-    cases=(),
     starts="itself",
     stated={"cores": "processes"},
     evidence=FROM_DOCUMENTATION,  # the only sample is a run without a licence, which is refused

@@ -78,10 +78,9 @@ BENCHMARK = application(
     programs=("OpenSBLI_mpi", "OpenSBLI_mpi_openmp"),
     install="build OpenSBLI's benchmark (https://github.com/hpc-uk/archer-benchmarks, apps/OpenSBLI) and put "
     "OpenSBLI_mpi on PATH",
-    arguments=lambda params: [],
     output="stdout",
     cases=(InputCase("tgv", "the Taylor-Green vortex of the size that was compiled in", ""),),
-    made=Made(inputs=lambda params: {}, parameters=()),
+    made=Made(),
     has_start=False,
     stated={"ranks": "ranks"},
     evidence=FORMAT_SEEN,

@@ -78,7 +78,6 @@ BENCHMARK = application(
     install="PAM-CRASH needs a licence (https://www.esi-group.com): put pamcrash on PATH",
     arguments=lambda params: ["-np", str(params["processes"]), "-nt", "1", str(params[INPUT])],
     output="stdout",
-    cases=(),
     starts="itself",
     stated={},
     is_clocked=True,

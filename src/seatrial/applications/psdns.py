@@ -114,11 +114,10 @@ BENCHMARK = application(
     tool="M-PSDNS",
     programs=("DNS_PEN_GPU_p8.x", "DNS_PEN_GPU_p4.x"),
     install="build M-PSDNS of the OLCF-6 benchmarks and put DNS_PEN_GPU_p8.x (or _p4.x) on PATH",
-    arguments=lambda params: [],
     output="log",
     cases=tuple(InputCase(f"sinusoidal-{n}", f"{n}^3 points", f"{_SITE}/{n}", files=("input",)) for n in _SIZES),
     # It writes files into this folder, and does not make it.
-    made=Made(inputs=lambda params: {"MPI_timings/made": b""}, parameters=()),
+    made=Made(inputs=lambda params: {"MPI_timings/made": b""}),
     has_start=False,
     stated={"ranks": "ranks"},
     evidence=FORMAT_SEEN,

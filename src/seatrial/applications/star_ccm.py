@@ -188,7 +188,6 @@ BENCHMARK = application(
     install="STAR-CCM+ needs a licence (https://plm.sw.siemens.com): put starccm+ on PATH, and set its licence",
     arguments=lambda params: ["-batch", "run", "-np", str(params["processes"]), str(params[INPUT])],
     output="stdout",
-    cases=(),
     starts="itself",
     evidence=FROM_DOCUMENTATION,
 )

@@ -108,9 +108,8 @@ BENCHMARK = application(
     tool="VASP",
     programs=("vasp_std", "vasp_gam", "vasp_ncl"),
     install="VASP needs a licence (https://www.vasp.at): put vasp_std on PATH",
-    arguments=lambda params: [],
     output="OUTCAR",
-    cases=(),  # potentials (POTCAR) may not be published, so there is no complete input to be had
+    # potentials (POTCAR) may not be published, so there is no complete input to be had
     has_start=False,
     evidence=FORMAT_SEEN,
 )

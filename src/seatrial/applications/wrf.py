@@ -48,14 +48,10 @@ def read(data: bytes) -> ImportedFile:
     log = Log(_TOOL, data)
     banner = log.banner(_BANNER, "WRF V4.1.4 MODEL")
     log.refuse(_FATAL, "WRF failed: the run has no figure")
-    steps = log.found(_STEP)
-    like = log.found(_STEP_LIKE)
     if not log.found(_SUCCESS_LIKE):
         raise log.not_ended("there is no `SUCCESS COMPLETE WRF`")
     success = log.only(_SUCCESS, "`wrf: SUCCESS COMPLETE WRF`")
-    if len(steps) < len(like):
-        whole = {step.line.number for step in steps}
-        raise next(one for one in like if one.line.number not in whole).error("a damaged `Timing for main`")
+    steps = log.each_of_form(_STEP_LIKE, _STEP, "a damaged `Timing for main`")
     outer = [step for step in steps if int(step.match[5]) == 1]
     if len(outer) < 2:
         raise log.error(f"{len(outer)} steps of domain 1: too few, the first is left out")
@@ -159,7 +155,6 @@ BENCHMARK = application(
     tool="WRF",
     programs=("wrf.exe",),
     install="build WRF (https://github.com/wrf-model/WRF) and put wrf.exe on PATH; its tables belong to the input",
-    arguments=lambda params: [],
     output="rsl.out.0000",
     cases=(
         InputCase("conus12km", "the continental United States at 12 km", _SITE, files=_FILES),

@@ -52,6 +52,11 @@ class Printed(Frozen):
         """The step of the printed digits, as a share of the number (as samples state it)."""
         return 2.0 * self.error / self.value
 
+    @property
+    def share(self) -> float:
+        """The error as a share of the number."""
+        return self.error / self.value
+
     def scaled(self, factor: float) -> Printed:
         """In another unit, or of `factor` as many."""
         return Printed(self.value * factor, self.error * factor)
@@ -235,6 +240,14 @@ class Log:
         if match is None or not line.is_ended:
             raise line.error(f"not of the form `{looks_like}`: the line is damaged or cut off")
         return Found(line, match)
+
+    def each_of_form(self, like: Pattern, form: Pattern, why: str, lines: Iterable[Line] | None = None) -> list[Found]:
+        """The lines that are `like` this. Raises ParseError (`why`) at the first that has not the whole form."""
+        whole = {one.line.number: one for one in self.found(form, lines)}
+        for one in self.found(like, lines):
+            if one.line.number not in whole:
+                raise one.error(why)
+        return list(whole.values())
 
     def maybe(self, pattern: Pattern, what: str) -> Found | None:
         """The line of this pattern, or None. Lines that repeat it must say the same; else raises ParseError."""

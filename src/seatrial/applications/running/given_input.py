@@ -149,8 +149,8 @@ class Made(Frozen):
     """A case that is made here: its files, its parameters (`prepare` may raise Skip), and the checks on what `parse`
     reads in the log. Checks and `parse` must let the other cases pass. `estimate_s` is None for these."""
 
-    inputs: Callable[[Params], Mapping[str, bytes]]
-    parameters: tuple[Parameter, ...]
+    inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
+    parameters: tuple[Parameter, ...] = ()
     parse: Callable[[bytes], ProgramRecord] = nothing_more
     checks: tuple[Check, ...] = ()
     prepare: Callable[[Params], Params] = lambda params: params
@@ -166,9 +166,9 @@ def application(
     install: str,
     name: str = "",
     version: Sequence[str] = (),
-    arguments: Callable[[Params], Sequence[str]],
+    arguments: Callable[[Params], Sequence[str]] = lambda params: (),
     output: str,
-    cases: tuple[InputCase, ...],
+    cases: tuple[InputCase, ...] = (),
     evidence: str = "",
     made: Made | None = None,
     starts: Literal["ranks", "itself"] = "ranks",
