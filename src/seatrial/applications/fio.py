@@ -338,9 +338,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 
 
 def _figure(call: str, verb: str) -> Figure:
-    return rate(
-        call, "B/s", "bytes", f"bytes {verb} by synchronous calls of one thread", limit=_limit, role=Role.FILE_RATE
-    )
+    return rate(call, "B/s", f"bytes {verb} by synchronous calls of one thread", limit=_limit, role=Role.FILE_RATE)
 
 
 BENCHMARK = Benchmark(

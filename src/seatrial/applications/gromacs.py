@@ -471,8 +471,8 @@ _ALONE = Benchmark(
         rate(
             "step_rate",
             "op/s",
-            "steps",
             "time steps of 2 fs; 1000 per second are 172.8 ns/day",
+            "steps",
             series=MEASURED,
             customary=ns_per_day,
         ),

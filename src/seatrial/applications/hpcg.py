@@ -225,7 +225,6 @@ _ALONE = Benchmark(
         rate(
             RATING,
             "flop/s",
-            "flops",
             "operations as HPCG counts them, over the total time with overheads",
             limit=_limit,
             ceiling=_ceiling,

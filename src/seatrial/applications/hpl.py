@@ -364,20 +364,10 @@ _ALONE = Benchmark(
         ),
     ),
     figures=(
-        rate(
-            "rate",
-            "flop/s",
-            "flops",
-            _COUNTED,
-            series=SERIES,
-            limit=_nominal,
-            ceiling=_of_peak,
-            one_limit_over=_SETTINGS,
-        ),
+        rate("rate", "flop/s", _COUNTED, series=SERIES, limit=_nominal, ceiling=_of_peak, one_limit_over=_SETTINGS),
         rate(
             "sustained",
             "flop/s",
-            "flops",
             "the same rate, compared with the matrix product",
             series=SERIES,
             ceiling=_of_gemm,

@@ -473,8 +473,8 @@ _ALONE = Benchmark(
         rate(
             "atom_steps",
             "op/s",
-            "atom_steps",
             "atoms x time steps of the Lennard-Jones melt, after melting",
+            "atom_steps",
             series=MEASURED,
             customary=atom_steps,
         ),

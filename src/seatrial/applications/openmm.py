@@ -161,7 +161,7 @@ _ALONE = Benchmark(
         interpreter("OpenMM"),
     ),
     figures=(
-        rate("step_rate", "op/s", "steps", "time steps of 2 fs", series=RUN, customary=_ns_per_day),
+        rate("step_rate", "op/s", "time steps of 2 fs", "steps", series=RUN, customary=_ns_per_day),
         duration("step", "one time step of 2 fs", "steps", series=RUN),
     ),
     checks=(

@@ -116,7 +116,6 @@ def _figure(name: str) -> Figure:
     return rate(
         name.lower(),
         "B/s",
-        "bytes",
         f"{_COUNTED[name]} elements read or written per array element, as STREAM counts; best pass",
         limit=figures.memory_limit(ranks="ranks"),
     )

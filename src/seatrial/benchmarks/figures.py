@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypedDict, Unpack
 
 from seatrial.model.benchmark.benchmark import Attainable, Better, Bound, Ceiling, Figure, LimitOf, elapsed
@@ -52,9 +52,13 @@ class More(TypedDict, total=False):
     is_secondary: bool
 
 
-def rate(name: str, unit: Unit, counted: str, work: str, **more: Unpack[More]) -> Figure:
-    """The work `counted` in a sample over its time: higher is better."""
-    return Figure(name, unit, Better.HIGHER, WorkRate(counted), work, **more)
+_COUNTED: Mapping[str, str] = {"B/s": "bytes", "flop/s": "flops", "op/s": "ops"}
+"""Unit of a rate -> what samples usually count it as."""
+
+
+def rate(name: str, unit: Unit, work: str, counted: str = "", **more: Unpack[More]) -> Figure:
+    """The work `counted` in a sample ("": as usual for this unit) over its time: higher is better."""
+    return Figure(name, unit, Better.HIGHER, WorkRate(counted or _COUNTED[unit]), work, **more)
 
 
 def duration(name: str, work: str, each: str = "", **more: Unpack[More]) -> Figure:

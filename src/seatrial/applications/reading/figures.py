@@ -118,13 +118,13 @@ def choice(name: str, help_text: str, *values: str) -> Parameter:
 
 
 def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str = "") -> Figure:
-    """A rate, of samples that `seatrial.applications.reading.figures.rate_sample` made."""
+    """A rate, of samples that `rate_sample` made."""
     return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, series, limit)
 
 
-def time(name: str, work: str, series: str = "") -> Figure:
-    """A time in seconds, of samples that `seatrial.applications.reading.figures.time_sample` made."""
-    return Figure(name, "s", Better.LOWER, elapsed, work, series)
+def time(name: str, work: str) -> Figure:
+    """A time in seconds, of samples that `time_sample` made."""
+    return Figure(name, "s", Better.LOWER, elapsed, work)
 
 
 def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:

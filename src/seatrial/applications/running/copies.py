@@ -53,8 +53,8 @@ _FIGURES = (
     rate(
         "throughput",
         "op/s",
-        "jobs",
         "jobs, over the time from their common start to the end of the last one, by our own clock",
+        "jobs",
         series=JOBS,
         customary=_per_day,
         is_secondary=True,

@@ -180,7 +180,6 @@ def application(
     ranks: Parameter = RANKS,
     places: Callable[[Params, Path], Sequence[str]] = lambda params, directory: (),
     preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: (),
-    variables: Callable[[Params], Mapping[str, str | None]] | None = None,
 ) -> Benchmark:
     """An application whose log the reader `imported.<kind>` reads, with the figures that `of` declares. `evidence` is
     what its adapter was checked with if it was never run; empty if it was. `made` is its case that is made here.
@@ -208,7 +207,7 @@ def application(
         arguments=lambda params, directory: (*arguments(params), *places(params, directory)),
         parse=nothing_more if made is None else made.parse,
         version=tuple(version),
-        variables=variables or (openmp_variables if is_mpi else lambda params: {}),
+        variables=openmp_variables if is_mpi else lambda params: {},
         inputs=(lambda params: {}) if made is None else made.inputs,
         preparation=preparation,
         is_clocked=is_clocked,

@@ -180,8 +180,8 @@ BENCHMARK = Benchmark(
         rate(
             "element_updates",
             "op/s",
-            "updates",
             "elements x time steps, without writing",
+            "updates",
             series="steps",
             ceiling=_roofs,
             intensity=_intensity,

@@ -205,7 +205,6 @@ BENCHMARK = Benchmark(
         rate(
             "gemm",
             "flop/s",
-            "flops",
             "2 n^3 flop per product",
             limit=_limit,
             ceiling=_ceiling,

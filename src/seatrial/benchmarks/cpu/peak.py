@@ -158,7 +158,7 @@ BENCHMARK = Benchmark(
     question="Do the cores reach the arithmetic rate that their clock and FMA units allow?",
     program=native_program(__file__, _PARAMETERS, ("--slice", str(_SLICE_S)), takes_turns=True),
     parameters=_PARAMETERS,
-    figures=(rate("fma", "flop/s", "flops", "2 flop per FMA and vector lane", limit=_limit, role=Role.FMA_RATE),),
+    figures=(rate("fma", "flop/s", "2 flop per FMA and vector lane", limit=_limit, role=Role.FMA_RATE),),
     checks=(
         Check(
             "state_mismatches",

@@ -30,8 +30,8 @@ BENCHMARK = device.benchmark(
         ),
     ),
     figures=(
-        *device.rates("edges", "op/s", "ops", _EDGES, series="search"),
-        *device.rates("bandwidth", "B/s", "bytes", _BYTES, series="search"),
+        *device.rates("edges", "op/s", _EDGES, series="search"),
+        *device.rates("bandwidth", "B/s", _BYTES, series="search"),
     ),
     checks=(Check("error", "vertices whose level differs from a search on the host", zero),),
     estimate_s=_estimate_s,

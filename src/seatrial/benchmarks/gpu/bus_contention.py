@@ -83,7 +83,6 @@ def _three(name: str) -> tuple[Figure, ...]:
         return rate(
             name + suffix,
             "B/s",
-            "bytes",
             _RATES[name] + condition,
             limit=link_limit() if is_copy else None,
             attainable=lambda params: PACKETS if is_copy else ALL_OF_IT,

@@ -61,7 +61,6 @@ BENCHMARK = device.benchmark(
         for figure in device.rates(
             name,
             "B/s",
-            "bytes",
             f"bytes {way}",
             series=name,
             limit=link_limit(),

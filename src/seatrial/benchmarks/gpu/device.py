@@ -177,14 +177,14 @@ def of_several(params: Params) -> bool:
 def rates(
     name: str,
     unit: Unit,
-    counted: str,
     work: str,
+    counted: str = "",
     *,
     role_of_all: Role | HostCopies | None = None,
     **more: Unpack[More],
 ) -> tuple[Figure, Figure]:
     """A rate, plus NAME_all of devices that work at once, from the samples of the series SERIES_all."""
-    one = rate(name, unit, counted, work, **more)
+    one = rate(name, unit, work, counted, **more)
     return one, replace(
         one,
         name=f"{name}_all",

@@ -29,7 +29,7 @@ from seatrial.model.benchmark.role import Role
 
 
 def _kind(series: str, work: str, limit: LimitOf | None = None, role: Role | None = None) -> tuple[Figure, ...]:
-    return device.rates(series, "B/s", "bytes", work, limit=limit, role=role)
+    return device.rates(series, "B/s", work, limit=limit, role=role)
 
 
 def _texture(series: str, work: str) -> tuple[Figure, ...]:

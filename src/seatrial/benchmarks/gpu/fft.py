@@ -35,12 +35,11 @@ BENCHMARK = device.benchmark(
         device.size_class(_SIZES, "size of all signals together; 1 to 4: SHOC's 1, 8, 96 and 256 MiB; large: 1 GiB"),
     ),
     figures=(
-        *device.rates("forward", "flop/s", "flops", _FLOPS),
-        *device.rates("inverse", "flop/s", "flops", _FLOPS),
+        *device.rates("forward", "flop/s", _FLOPS),
+        *device.rates("inverse", "flop/s", _FLOPS),
         *device.rates(
             "bandwidth",
             "B/s",
-            "bytes",
             "every number read once and written once, forward transform",
             series="forward",
             limit=memory_limit(lambda params: 2.0 * _bytes(params)),

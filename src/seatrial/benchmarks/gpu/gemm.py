@@ -68,7 +68,7 @@ BENCHMARK = device.benchmark(
         _LIBRARY,
         device.size_class(_ORDERS, "order of the matrices; 1 to 4: 256, 1024, 2048, 4096; large: 8192", "--order"),
     ),
-    figures=device.rates("gemm", "flop/s", "ops", "2 n^3 flop per product", series="product", limit=_limit),
+    figures=device.rates("gemm", "flop/s", "2 n^3 flop per product", "ops", series="product", limit=_limit),
     checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", device.up_to(_TOLERANCE)),),
     estimate_s=lambda params: 5.0 + _order(params) ** 2 * 3e-7 + 80 * _order(params) ** 3 * 1e-12,
     prepare=_prepare,

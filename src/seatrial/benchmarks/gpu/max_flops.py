@@ -49,7 +49,6 @@ BENCHMARK = device.benchmark(
         for figure in device.rates(
             name,
             "flop/s",
-            "flops",
             f"{flops} flop per operation of a chain",
             series=name,
             limit=_limit_of(flops, instructions),

@@ -28,7 +28,7 @@ BENCHMARK = device.benchmark(
         device.PRECISION,
         device.size_class(_ATOMS, "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000", "--atoms"),
     ),
-    figures=device.rates("rate", "flop/s", "ops", _OPS, series="forces"),
+    figures=device.rates("rate", "flop/s", _OPS, "ops", series="forces"),
     checks=(
         Check("error", "error of the worst atom's force, relative to its pairs' forces", device.up_to(_TOLERANCE)),
     ),

@@ -68,8 +68,8 @@ BENCHMARK = device.benchmark(
         device.size_of("paths", *_PATHS, "paths per option, a multiple of 4", minimum=4096),
     ),
     figures=(
-        rate("options", "op/s", "options", "options, with `paths` paths each", series="pricing"),
-        rate("paths", "op/s", "ops", "paths of all options", series="pricing"),
+        rate("options", "op/s", "options, with `paths` paths each", "options", series="pricing"),
+        rate("paths", "op/s", "paths of all options", series="pricing"),
     ),
     checks=(
         Check("error", "error of the sum of an option's payoffs, relative to it", device.up_to(_TOLERANCE)),

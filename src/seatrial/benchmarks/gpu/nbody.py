@@ -44,12 +44,11 @@ BENCHMARK = device.benchmark(
         rate(
             "nbody",
             "flop/s",
-            "flops",
             "20 flop in fp32, 30 in fp64, per pair of bodies and direction",
             series="forces",
             limit=flop_limit,
         ),
-        rate("interactions", "op/s", "ops", "forces of one body on another, each direction counted", series="forces"),
+        rate("interactions", "op/s", "forces of one body on another, each direction counted", series="forces"),
     ),
     checks=(
         Check(

@@ -67,7 +67,6 @@ BENCHMARK = device.benchmark(
         rate(
             "bandwidth",
             "B/s",
-            "bytes",
             "bytes from source to target; within one device, bytes read and written",
             series="bandwidth",
             limit=peer_limit(),
@@ -78,7 +77,6 @@ BENCHMARK = device.benchmark(
         rate(
             "both",
             "B/s",
-            "bytes",
             "bytes in both directions at once",
             series="both",
             limit=peer_limit(directions=2),

@@ -25,7 +25,6 @@ BENCHMARK = device.benchmark(
     figures=device.rates(
         "bandwidth",
         "B/s",
-        "bytes",
         "each number is read once",
         series="sum",
         limit=memory_limit(device.array_bytes),

@@ -47,10 +47,8 @@ BENCHMARK = device.benchmark(
         ),
     ),
     figures=(
-        *device.rates(
-            "rate", "flop/s", "flops", "973 flop per point: a division counts 4, an exp or log 8", series="rates"
-        ),
-        *device.rates("points", "op/s", "ops", "points whose rates are evaluated", series="rates"),
+        *device.rates("rate", "flop/s", "973 flop per point: a division counts 4, an exp or log 8", series="rates"),
+        *device.rates("points", "op/s", "points whose rates are evaluated", series="rates"),
     ),
     checks=(
         Check(

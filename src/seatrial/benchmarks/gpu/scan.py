@@ -49,7 +49,6 @@ BENCHMARK = device.benchmark(
     figures=device.rates(
         "bandwidth",
         "B/s",
-        "bytes",
         "each number counts once; single-pass reads it once and writes its sum, three-kernels reads it twice",
         series="scan",
         limit=_limit,

@@ -42,12 +42,8 @@ BENCHMARK = device.benchmark(
         device.size_class(device.ARRAY_B, "size of keys and values; 1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
     figures=(
-        *device.rates(
-            "keys", "op/s", "ops", "keys sorted, with their values if any; no copies beforehand", series="sort"
-        ),
-        *device.rates(
-            "bandwidth", "B/s", "bytes", "sorted data counts once: 8 B per pair, 4 B per key alone", series="sort"
-        ),
+        *device.rates("keys", "op/s", "keys sorted, with their values if any; no copies beforehand", series="sort"),
+        *device.rates("bandwidth", "B/s", "sorted data counts once: 8 B per pair, 4 B per key alone", series="sort"),
     ),
     checks=(Check("error", "keys and values whose place differs from a stable sort on the host", zero),),
     estimate_s=_estimate_s,

@@ -37,15 +37,9 @@ BENCHMARK = device.benchmark(
         ),
     ),
     figures=(
-        *device.rates("rate", "flop/s", "ops", _OPS, series="product", one_limit_over=("format",)),
+        *device.rates("rate", "flop/s", _OPS, "ops", series="product", one_limit_over=("format",)),
         *device.rates(
-            "bandwidth",
-            "B/s",
-            "bytes",
-            _BYTES,
-            series="product",
-            limit=memory_limit(_bytes),
-            one_limit_over=("format",),
+            "bandwidth", "B/s", _BYTES, series="product", limit=memory_limit(_bytes), one_limit_over=("format",)
         ),
     ),
     checks=(

@@ -46,18 +46,17 @@ BENCHMARK = device.benchmark(
         ),
     ),
     figures=(
-        rate("points", "op/s", "points", "points of all steps", series="steps"),
+        rate("points", "op/s", "points of all steps", "points", series="steps"),
         rate(
             "rate",
             "flop/s",
-            "ops",
             "11 flop per point, as SHOC counts: 3 multiplications and 8 additions",
+            "ops",
             series="steps",
         ),
         rate(
             "bandwidth",
             "B/s",
-            "bytes",
             "each point is read and written once per step",
             series="steps",
             limit=memory_limit(lambda params: 2 * device.element_bytes(params) * _side(params) ** 2),

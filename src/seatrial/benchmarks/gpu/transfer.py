@@ -68,7 +68,6 @@ def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
         return rate(
             way + suffix,
             "B/s",
-            "bytes",
             work,
             series=way + suffix,
             limit=limit,

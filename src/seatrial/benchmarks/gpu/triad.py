@@ -49,7 +49,6 @@ BENCHMARK = device.benchmark(
         *device.rates(
             "bandwidth",
             "B/s",
-            "bytes",
             "b and c copied to the device and a from it",
             series="triad",
             limit=link_limit(lambda params: (_DOWN + _UP) / _DOWN, how="3 elements are copied for 2 to the device"),
@@ -61,7 +60,6 @@ BENCHMARK = device.benchmark(
         *device.rates(
             "rate",
             "flop/s",
-            "flops",
             "an addition and a multiplication per element",
             series="triad",
             limit=link_limit(

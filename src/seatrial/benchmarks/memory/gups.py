@@ -91,9 +91,7 @@ BENCHMARK = Benchmark(
     question="How many random memory updates per second are possible?",
     program=native_program(__file__, _PARAMETERS, _arguments),
     parameters=_PARAMETERS,
-    figures=(
-        rate("updates", "op/s", "ops", "one update: read, modify and write a word", series="update", limit=_no_limit),
-    ),
+    figures=(rate("updates", "op/s", "one update: read, modify and write a word", series="update", limit=_no_limit),),
     checks=(
         Check(
             "lost_updates",

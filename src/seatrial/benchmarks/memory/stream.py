@@ -155,7 +155,6 @@ def _figure(name: str) -> Figure:
     return rate(
         name,
         "B/s",
-        "bytes",
         f"{_BYTES_PER_ELEMENT[name]} B per element, as STREAM counts",
         limit=_dram,
         ceiling=lambda params: _ceiling(name, params),

@@ -140,14 +140,12 @@ BENCHMARKS = (
             rate(
                 "message_rate",
                 "op/s",
-                "ops",
                 "messages of size_B of all pairs, over the mean time of a pair",
                 series="bandwidth",
             ),
             rate(
                 "slowest_pair",
                 "B/s",
-                "bytes",
                 "bytes of messages of size_B of the slowest pair",
                 is_there=lambda params: isinstance(params["pairs"], int) and params["pairs"] > 1,
             ),

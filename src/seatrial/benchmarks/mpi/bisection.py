@@ -65,7 +65,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 
 
 def _figure(name: str, work: str) -> Figure:
-    return rate(name, "B/s", "bytes", work, limit=_limit)
+    return rate(name, "B/s", work, limit=_limit)
 
 
 BENCHMARK = mpi_benchmark(

@@ -13,7 +13,7 @@ WRONG_BYTES = Check("wrong_bytes", "bytes that arrived wrong", zero)
 
 def bandwidth(work: str, limit: LimitOf | None = None) -> Figure:
     """The figure `bandwidth`, of samples of that series; `work` says which bytes are counted."""
-    return rate("bandwidth", "B/s", "bytes", work, limit=limit)
+    return rate("bandwidth", "B/s", work, limit=limit)
 
 
 def links_of_node(machine: Machine, params: Params, links: float = 1.0, times: str = "") -> Limit:

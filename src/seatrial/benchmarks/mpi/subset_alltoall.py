@@ -81,7 +81,6 @@ BENCHMARK = mpi_benchmark(
         rate(
             "slowest",
             "B/s",
-            "bytes",
             "bandwidth of the slowest subset of each round",
             limit=_limit,
             is_there=lambda params: not isinstance(params["subset"], int) or _subsets(params) > 1,
