@@ -182,9 +182,7 @@ def _parameters(log: Log) -> tuple[str, dict[str, Value]]:
     topology = log.maybe(_TOPOLOGY, "topology file")
     if topology is not None:
         parameters["input"] = topology.text(1)
-    for name, pattern in (("atoms", _ATOMS), ("steps", _STEPS), ("ranks", _TASKS)):
-        if (found := log.maybe(pattern, f"number of {name}")) is not None:
-            parameters[name] = found.whole(1, f"the number of {name}")
+    parameters |= log.stated({"atoms": _ATOMS, "steps": _STEPS, "ranks": _TASKS})
     timestep = log.maybe(_TIMESTEP, "time step")
     if timestep is None or "steps" not in parameters:
         raise log.error("no `nstlim` or `dt`: its control data are missing")

@@ -35,7 +35,7 @@ from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.figures import exactly, rate, time_step, zero
+from seatrial.benchmarks.figures import between, exactly, rate, time_step, zero
 from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, placement, resolved
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -213,7 +213,7 @@ _TOLERANCE = 0.005
 """kJ/mol/ps per atom."""
 _CHANGE_AT_FIRST = 0.004
 """kJ/mol per atom."""
-_TEMPERATURE_K, _TEMPERATURE_SLACK_K = 300.0, 15.0
+_TEMPERATURE_K, _SLACK_K = 300.0, 15.0
 _OVERRIDING = ("GMX_NO_NONBONDED", "GMX_EMULATE_GPU", "GMX_MAXCONSTRWARN", "GMX_VERLET_BUFFER_RES")
 _SENSITIVE_TO = (
     "GMX_DISABLE_SIMD_KERNELS",
@@ -436,10 +436,6 @@ def _drift(machine: Machine, params: Params) -> tuple[float, float]:
     return (-bound, bound)
 
 
-def _temperature(machine: Machine, params: Params) -> tuple[float, float]:
-    return (_TEMPERATURE_K - _TEMPERATURE_SLACK_K, _TEMPERATURE_K + _TEMPERATURE_SLACK_K)
-
-
 _PROGRAM = External(
     name="gmx_mpi",
     install="install GROMACS with MPI (Debian: package gromacs; Spack: spack install gromacs +mpi)",
@@ -490,7 +486,7 @@ _ALONE = Benchmark(
         ),
         Check("constraint_warnings", "molecules that could not be kept rigid", zero),
         Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", _drift),
-        Check("temperature_K", "mean temperature", _temperature),
+        Check("temperature_K", "mean temperature", between(_TEMPERATURE_K - _SLACK_K, _TEMPERATURE_K + _SLACK_K)),
         Check(
             "time_step_ps",
             "the time step that ns/day is based on",

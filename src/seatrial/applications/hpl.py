@@ -26,7 +26,7 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES, KERNELS
 from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
 from seatrial.benchmarks.node_placement import NODE_PLACEMENT
@@ -240,16 +240,13 @@ def _small_input(params: Params) -> Mapping[str, bytes]:
     return {_HPCC_INPUT: hpl_input.hpl_dat(n, blocks(params)[:1], grids(params)[:1])}
 
 
-def _wanted(params: Params) -> list[tuple[int, int, str]]:
-    return sorted((whole(params["n"]), nb, f"{p}x{q}") for nb in blocks(params) for p, q in grids(params))
-
-
 def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
     """1 if exactly the requested systems were solved, each once; else 0."""
     solved = sorted(
         (whole(sample.point["n"]), whole(sample.point["nb"]), str(sample.point["grid"])) for sample in samples
     )
-    return float(solved == _wanted(params))
+    wanted = sorted((whole(params["n"]), nb, f"{p}x{q}") for nb in blocks(params) for p, q in grids(params))
+    return float(solved == wanted)
 
 
 def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -355,13 +352,7 @@ _ALONE = Benchmark(
         Parameter.integer(
             THREADS, "auto", "BLAS threads per rank, each on its own CPU; auto: the cores of the rank", minimum=1
         ),
-        Parameter.choice(
-            "kernels",
-            "own",
-            "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
-            " OPENBLAS_CORETYPE)",
-            ("own", "forced"),
-        ),
+        KERNELS,
     ),
     figures=(
         rate("rate", "flop/s", _COUNTED, series=SERIES, limit=_nominal, ceiling=_of_peak, one_limit_over=_SETTINGS),

@@ -16,12 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
+from seatrial.applications.reading.log import Printed
+from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit, read_lines
 from seatrial.benchmarks.mpi.ranks import RANKS
 from seatrial.benchmarks.nodes import NODES
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
@@ -166,7 +166,9 @@ def _tables(lines: Sequence[Line]) -> list[_Table]:
         elif not blocks or not text:
             continue
         elif columns := _header(line, blocks[-1]):
-            _begin(blocks, line, columns)
+            if blocks[-1].rows:
+                raise line.error("a second table without a title: several outputs are mixed")
+            blocks[-1].columns = columns
         elif _SKIPPED.search(text):
             blocks[-1].is_short = text[:200]
         elif text.startswith("#"):
@@ -174,13 +176,6 @@ def _tables(lines: Sequence[Line]) -> list[_Table]:
         elif blocks[-1].columns:
             _add_row(blocks[-1], line)
     return blocks
-
-
-def _begin(blocks: list[_Table], line: Line, columns: tuple[tables.Cell, ...]) -> None:
-    """Take the columns of a header. Raises ParseError for a second header under one title."""
-    if blocks[-1].rows:
-        raise line.error("a second table without a title: several outputs are mixed")
-    blocks[-1].columns = columns
 
 
 def _set(blocks: list[_Table], line: Line, text: str) -> None:
@@ -253,7 +248,9 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> 
     for line, values in rows:
         _check_order(line, values)
     unit = _megabyte(table, rows)
-    failed = next((f"line {line.number}: {v['defects']} defects" for line, v in rows if _is_defect(v)), "")
+    failed = next(
+        (f"line {line.number}: {v['defects']} defects" for line, v in rows if float(v.get("defects", "0")) > 0), ""
+    )
     settings: dict[str, Value] = {"test": table.name, **table.settings}
     notes: dict[str, object] = {"test": table.name, **table.settings}
     if unit is not None:
@@ -279,10 +276,6 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> 
     series = {name: name for name in unused if name not in ("size", "repetitions", "defects")}
     if others := tuple(_samples(rows, series, unit)):
         yield ImportedExperiment("imported.imb", others, settings, notes, failed=failed)
-
-
-def _is_defect(values: _Values) -> bool:
-    return float(values.get("defects", "0")) > 0
 
 
 def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], unit: int | None) -> Iterator[Sample]:
@@ -329,12 +322,12 @@ def _megabyte(table: _Table, rows: Sequence[tuple[Line, _Values]]) -> int | None
         times = [values[name] for name in ("time", "time_max", "time_mean") if name in values]
         if not {"bandwidth", "size"} <= set(values) or not (times or "message_rate" in values):
             return None
-        size_B, rate = int(values["size"]), values["bandwidth"]
+        size_B, rate = int(values["size"]), _printed(values["bandwidth"])
         fitting = {
             (exponent, messages)
             for exponent, messages in possible
-            if any(_fits(size_B * messages / _MB[exponent], time, rate) for time in times)
-            or (not times and _message_rate_fits(size_B / _MB[exponent], values["message_rate"], rate))
+            if any(_is_work(size_B * messages * 1e6 / _MB[exponent], _printed(time), rate) for time in times)
+            or (not times and _printed(values["message_rate"]).scaled(size_B / _MB[exponent]).agrees(rate))
         }
         if not fitting and table.name.startswith(_CHECKED):
             raise line.error("size, time and Mbytes/sec are inconsistent, or contradict the rows before")
@@ -343,19 +336,12 @@ def _megabyte(table: _Table, rows: Sequence[tuple[Line, _Values]]) -> int | None
     return units.pop() if len(units) == 1 else None
 
 
-def _message_rate_fits(megabytes: float, per_second: str, rate: str) -> bool:
-    """Whether this many megabytes per message at this message rate can be `rate`, within the printed decimals."""
-    messages, off = float(per_second), half_unit(per_second)
-    least, most = megabytes * max(0.0, messages - off), megabytes * (messages + off)
-    return least * (1 - 1e-6) - half_unit(rate) <= float(rate) <= most * (1 + 1e-6) + half_unit(rate)
+def _is_work(work: float, time: Printed, rate: Printed) -> bool:
+    return is_product(work, (time.value, time.error), (rate.value, rate.error))
 
 
-def _fits(megabytes: float, time: str, rate: str) -> bool:
-    """Whether rate x time can be `megabytes`, within the printed decimals."""
-    us, MBps, off_us, off_MBps = float(time), float(rate), half_unit(time), half_unit(rate)
-    least = max(0.0, us - off_us) * max(0.0, MBps - off_MBps) * 1e-6
-    most = (us + off_us) * (MBps + off_MBps) * 1e-6
-    return least * (1 - 1e-6) <= megabytes <= most * (1 + 1e-6)
+def _printed(token: str) -> Printed:
+    return Printed.of(float(token), token)
 
 
 IMPORTED = figures.imported(

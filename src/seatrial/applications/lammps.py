@@ -429,10 +429,6 @@ def _drift(machine: Machine, params: Params) -> tuple[float, float]:
     return (-bound, bound)
 
 
-def _lists(params: Params) -> int:
-    return whole(params["steps"]) // _STEPS_OF_A_LIST
-
-
 def _estimate_s(params: Params) -> float:
     steps = _SETTLING_STEPS + whole(params["steps"])
     return _START_S + _atoms(params) * steps / (_SLOW_CORE_RATE * cpus_of(params))
@@ -486,7 +482,11 @@ _ALONE = Benchmark(
         Check("steps", "measured time steps", exactly("steps")),
         Check("settling_steps", "time steps before the measured ones", exactly(_SETTLING_STEPS)),
         Check("runs", "1 if one measured run followed one of melting", exactly(1), _measured_only_once),
-        Check("list_builds", "number of neighbour list builds", exactly(_lists)),
+        Check(
+            "list_builds",
+            "number of neighbour list builds",
+            exactly(lambda params: whole(params["steps"]) // _STEPS_OF_A_LIST),
+        ),
         Check("kernels", "1 if the kernels are those of the requested package and precision", exactly(1), _kernels),
         Check("energy_drift", "change of the total energy per atom, in epsilon", _drift),
     ),

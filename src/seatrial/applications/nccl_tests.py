@@ -120,8 +120,11 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
         if _BEGIN.fullmatch(text):
             runs.append(_Run(line))
         elif columns := _header(line):
-            _begin_table(runs[-1], line, columns)
-            runs[-1].program = next(iter(named)) if len(named) == 1 else None
+            run = runs[-1]
+            if run.header is not None:
+                raise line.error(f"a second table; the first is at line {run.header.number}: several outputs are mixed")
+            run.header, run.columns = line, columns
+            run.program = next(iter(named)) if len(named) == 1 else None
             named = set()
         elif _CONCLUDED.match(text):
             _conclude(runs[-1], line, named)
@@ -151,12 +154,6 @@ def _header(line: Line) -> tuple[tables.Cell, ...]:
     if named != [*_GROUP] * (len(named) // len(_GROUP)):
         raise line.error(f"the header is damaged: expected {', '.join(_GROUP)} in this order, once or twice")
     return columns
-
-
-def _begin_table(run: _Run, line: Line, columns: tuple[tables.Cell, ...]) -> None:
-    if run.header is not None:
-        raise line.error(f"a second table; the first is at line {run.header.number}: several outputs are mixed")
-    run.header, run.columns = line, columns
 
 
 def _conclude(run: _Run, line: Line, named: Collection[str]) -> None:
@@ -192,13 +189,9 @@ def _read(run: _Run, line: Line, text: str) -> None:
         cells = tables.cells_of(tables.body(line))
         numbers = sum(tables.decimal_of(cell.text) is not None for cell in cells)
         if re.match(r"[-+.]?[0-9.,]+\Z", cells[0].text) or (len(cells) == len(run.columns) and numbers >= 4):
-            _add_row(run, line, cells)
-
-
-def _add_row(run: _Run, line: Line, cells: tuple[tables.Cell, ...]) -> None:
-    if len(cells) != len(run.columns):
-        raise line.error(f"the row has {len(cells)} cells, but the header has {len(run.columns)} columns")
-    run.rows.append((line, cells))
+            if len(cells) != len(run.columns):
+                raise line.error(f"the row has {len(cells)} cells, but the header has {len(run.columns)} columns")
+            run.rows.append((line, cells))
 
 
 class _Values(Frozen):

@@ -233,7 +233,9 @@ def _experiment(table: _Table) -> ImportedExperiment:
     if benchmark == "imported.osu":
         settings["program"] = table.title
     elif "datatype" not in settings:
-        settings["datatype"] = _datatype_before_7(benchmark) if _is_before_7(table.version) else UNKNOWN
+        # Releases before 7.0 had fixed ones: osu_allreduce MPI_FLOAT, point-to-point programs MPI_CHAR.
+        fixed = "MPI_FLOAT" if benchmark == "mpi.allreduce" else "MPI_CHAR"
+        settings["datatype"] = fixed if int(re.split(r"\D", table.version)[0]) < 7 else UNKNOWN
     notes.update({name: value for name, value in settings.items() if name not in accepted})
     settings |= _FIXED.get(benchmark, {})
     samples = tuple(sample for row in table.rows for sample in _samples(table, row, renamed))
@@ -275,15 +277,6 @@ _LAST_SIZES = {
 }
 """The largest message by default, of programs for pairs and of collective operations (osu_util.h); 1 MiB or 4 MiB for
 the others."""
-
-
-def _is_before_7(version: str) -> bool:
-    return int(re.split(r"\D", version)[0]) < 7
-
-
-def _datatype_before_7(benchmark: str) -> str:
-    """The fixed datatype of releases before 7.0: osu_allreduce used MPI_FLOAT, point-to-point programs MPI_CHAR."""
-    return "MPI_FLOAT" if benchmark == "mpi.allreduce" else "MPI_CHAR"
 
 
 _OTHER_PARAMETERS = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")

@@ -117,9 +117,9 @@ def choice(name: str, help_text: str, *values: str) -> Parameter:
     return Parameter.choice(name, UNKNOWN, help_text, (*values, UNKNOWN))
 
 
-def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str = "") -> Figure:
+def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None) -> Figure:
     """A rate, of samples that `rate_sample` made."""
-    return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, series, limit)
+    return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, limit=limit)
 
 
 def time(name: str, work: str) -> Figure:

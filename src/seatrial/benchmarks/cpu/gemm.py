@@ -56,6 +56,13 @@ KERNEL_VARIABLES = (
     "NVPL_BLAS_DEBUG_CPU_TYPE",
 )
 """Environment variables that make a library use the kernels of another processor."""
+KERNELS = Parameter.choice(
+    "kernels",
+    "own",
+    "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
+    " OPENBLAS_CORETYPE)",
+    ("own", "forced"),
+)
 
 
 def _n(threads: int) -> int:
@@ -187,13 +194,7 @@ _PARAMETERS = (
         ("bound", "none"),
         option="--binding",
     ),
-    Parameter.choice(
-        "kernels",
-        "own",
-        "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
-        " OPENBLAS_CORETYPE)",
-        ("own", "forced"),
-    ),
+    KERNELS,
 )
 
 BENCHMARK = Benchmark(
