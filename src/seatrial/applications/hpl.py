@@ -29,9 +29,8 @@ from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES, KERNELS
 from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, node_count, on_each_node
 from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
-from seatrial.benchmarks.nodes import node_count, on_each_node
 from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, External, InputExchange, Skip

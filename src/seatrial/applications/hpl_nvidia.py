@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from seatrial.applications.hpl import PARAMETERS, WORK
 from seatrial.applications.hpl import read as read_hpl
 from seatrial.applications.hpl_input import grids_of, hpl_dat
-from seatrial.applications.hpl_output import TOOL
 from seatrial.applications.reading import figures
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.layout import RANKS
@@ -25,14 +24,19 @@ from seatrial.model.results.imported import ImportedFile
 _MARK = re.compile(rb"NVIDIA|CUDA|GPU")
 
 
+def of_nvidia(found: ImportedFile, data: bytes, kind: str, title: str) -> ImportedFile:
+    """What the reader of other builds found, as experiments of NVIDIA's. Raises ParseError for another build."""
+    if not _MARK.search(data):
+        plain = kind.removesuffix("-nvidia")
+        raise ParseError(found.tool, None, "", f"no line such as `{title}`: `import {plain}=FILE` reads others")
+    experiments = tuple(replace(one, benchmark=f"imported.{kind}") for one in found.experiments)
+    return replace(found, experiments=experiments)
+
+
 def read(data: bytes) -> ImportedFile:
     """One run. Raises ParseError as the reader of HPL does, and for another build."""
-    found = read_hpl(data)
-    if not _MARK.search(data):
-        why = "no line such as `HPL-NVIDIA 25.4.0  -- NVIDIA accelerated HPL benchmark`: `import hpl=FILE` reads others"
-        raise ParseError(TOOL, None, "", why)
-    experiments = tuple(replace(one, benchmark="imported.hpl-nvidia") for one in found.experiments)
-    return replace(found, experiments=experiments)
+    title = "HPL-NVIDIA 25.4.0  -- NVIDIA accelerated HPL benchmark"
+    return of_nvidia(read_hpl(data), data, "hpl-nvidia", title)
 
 
 IMPORTED = figures.imported(

@@ -13,8 +13,7 @@ from seatrial.benchmarks.command import command
 from seatrial.benchmarks.figures import between, exactly, wall_time
 from seatrial.benchmarks.layout import cpus_of
 from seatrial.benchmarks.layout import resolved as resolved_ranks
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, on_each_node
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, on_each_node
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import (

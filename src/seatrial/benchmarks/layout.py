@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seatrial.benchmarks.figures import exactly
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
 from seatrial.benchmarks.nodes import (
+    NODE_PLACEMENT,
     NODES,
     RANKS_PER_NODE,
     cpus_of_nodes,

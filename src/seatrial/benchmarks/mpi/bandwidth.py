@@ -17,13 +17,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.mpi.messages import bandwidth
-from seatrial.benchmarks.mpi.mpi_benchmark import exchanged_in_pairs, mpi_benchmark, pair
+from seatrial.benchmarks.mpi.mpi_benchmark import bandwidth, exchanged_in_pairs, mpi_benchmark, pair
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, node_count
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, node_count
 from seatrial.benchmarks.placement import thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Skip

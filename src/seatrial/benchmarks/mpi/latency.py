@@ -14,8 +14,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import zero
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES
-from seatrial.benchmarks.mpi.mpi_benchmark import exchanged_in_turns, mpi_benchmark, pair
+from seatrial.benchmarks.mpi.mpi_benchmark import WRONG_BYTES, exchanged_in_turns, mpi_benchmark, pair
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of

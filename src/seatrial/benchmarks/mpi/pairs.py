@@ -15,8 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks.figures import duration, exactly
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, links_of_node
-from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, exchanged_in_tournament, mpi_benchmark
+from seatrial.benchmarks.mpi.mpi_benchmark import (
+    AWARE_RANKS,
+    SLICE_S,
+    WRONG_BYTES,
+    bandwidth,
+    exchanged_in_tournament,
+    links_of_node,
+    mpi_benchmark,
+)
 from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
 from seatrial.model.benchmark.benchmark import Check, Skip
