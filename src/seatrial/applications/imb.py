@@ -16,11 +16,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.log import Printed
-from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit, read_lines
+from seatrial.applications.reading.log import Log, Printed
+from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit
 from seatrial.benchmarks.mpi.ranks import RANKS
 from seatrial.benchmarks.nodes import NODES
-from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -87,13 +86,14 @@ def read_imb(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged table, inconsistent values, or an experiment that occurs twice.
     """
-    lines = read_lines(data, _TOOL)
-    version = _version(lines)
+    log = Log(_TOOL, data)
+    stated = log.maybe(_VERSION, "release")
+    version = "" if stated is None else stated.match[1]
     found: list[tuple[ImportedExperiment, Line]] = []
-    datatypes = {bool(m[1]): m[2] for line in lines if (m := _DATATYPE.fullmatch(tables.body(line).strip()))}
-    blocks = _tables(lines)
-    longest = {int(m[1]) for line in lines if (m := _LONGEST.fullmatch(tables.body(line).strip()))}
-    remarks = _ending(lines, blocks)
+    datatypes = {bool(one.match[1]): one.match[2] for one in log.found(_DATATYPE)}
+    blocks = _tables(log)
+    longest = {int(one.match[1]) for one in log.found(_LONGEST)}
+    remarks = _ending(log, blocks)
     for table in blocks:
         if not table.rows:
             raise table.line.error("no rows below this title: the file was cut off")
@@ -103,26 +103,23 @@ def read_imb(data: bytes) -> ImportedFile:
         own = (*_remarks(table, longest), *remarks)
         found += [(replace(e, remarks=own), table.line) for e in _experiments(table, datatypes, version)]
     if not found:
-        raise ParseError(_TOOL, None, "", "no table below a line such as `# Benchmarking PingPong`")
+        raise log.error("no table below a line such as `# Benchmarking PingPong`")
     tables.check_distinct(
         (((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in found), "this benchmark"
     )
     return ImportedFile("Intel MPI Benchmarks", version, tuple(experiment for experiment, _ in found))
 
 
-def _ending(lines: Sequence[Line], blocks: Sequence[_Table]) -> tuple[str, ...]:
+def _ending(log: Log, blocks: Sequence[_Table]) -> tuple[str, ...]:
     """A remark if the last line of IMB is missing. Raises ParseError if a benchmark that it lists then has no table."""
-    texts = [tables.body(line).strip() for line in lines]
-    if not blocks or any(_END.fullmatch(text) for text in texts):
+    lists = log.found(_LISTED)
+    if not blocks or not lists or log.found(_END):
         return ()
-    start = next((k for k, text in enumerate(texts) if _LISTED.fullmatch(text)), None)
-    if start is None:
-        return ()
-    listed = [m[1] for text in texts[start + 1 : blocks[0].line.number - 1] if (m := _NAME.fullmatch(text))]
+    listed = [one.match[1] for one in log.found(_NAME, log.lines[lists[0].line.number : blocks[0].line.number - 1])]
     measured = {table.name.lower() for table in blocks}
     missing = next((name for name in listed if name.lower() not in measured), None)
     if missing is not None:
-        raise lines[start].error(f"{missing}, listed below this line, has no table: the file was cut off")
+        raise lists[0].error(f"{missing}, listed below this line, has no table: the file was cut off")
     return ("`# All processes entering MPI_Finalize`, the last line of IMB, is missing: tables may be missing",)
 
 
@@ -148,19 +145,9 @@ def _remarks(table: _Table, longest: Set[int]) -> tuple[str, ...]:
     return (*tables.too_small(zeros, table.name), *gaps, *short)
 
 
-def _version(lines: Sequence[Line]) -> str:
-    """The release, "" if no line states it. Raises ParseError for two releases: two outputs in one file."""
-    stated = [(match[1], line) for line in lines if (match := _VERSION.fullmatch(tables.body(line).strip()))]
-    different = next((line for version, line in stated if version != stated[0][0]), None)
-    if different is not None:
-        raise different.error(f"the release differs from line {stated[0][1].number}: split the file")
-    return stated[0][0] if stated else ""
-
-
-def _tables(lines: Sequence[Line]) -> list[_Table]:
+def _tables(log: Log) -> list[_Table]:
     blocks: list[_Table] = []
-    for line in lines:
-        text = tables.body(line).strip()
+    for line, text in log.numbered():
         if title := _TITLE.fullmatch(text):
             blocks.append(_Table(title[1], line))
         elif not blocks or not text:

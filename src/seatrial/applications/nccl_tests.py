@@ -21,8 +21,8 @@ from itertools import pairwise
 from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
-from seatrial.errors import ParseError
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.printed import half_unit
@@ -83,19 +83,19 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged table, inconsistent values, or an experiment that occurs twice.
     """
-    lines = read_lines(data, _TOOL)
-    runs = _runs(lines)
+    log = Log(_TOOL, data)
+    runs = _runs(log)
     found: list[tuple[ImportedExperiment, Line]] = []
     for run in runs:
         if run.header is None or not run.rows:
-            at = run.header or run.begin or lines[-1]
+            at = run.header or run.begin or log.lines[-1]
             raise at.error("no rows of results below this line: it is cut off, or several outputs are mixed")
         tables.check_aligned(run.columns, run.rows)
         if run.begin is not None and not run.is_whole and not run.failed:
             raise run.rows[-1][0].error("no line `# Out of bounds values` below the table: it was cut off")
         found += [(experiment, run.header) for experiment in _experiments(run)]
     tables.check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), "this operation")
-    text = "\n".join(line.text for line in lines if "version" in line.text)
+    text = "\n".join(line.text for line in log.lines if "version" in line.text)
     release = _RELEASE.search(text)
     libraries = dict.fromkeys(f"{match[1].removesuffix(' version')} {match[2]}" for match in _LIBRARY.finditer(text))
     return ImportedFile(
@@ -107,12 +107,11 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
     )
 
 
-def _runs(lines: Sequence[Line]) -> list[_Run]:
+def _runs(log: Log) -> list[_Run]:
     """The programs of the file, in order. Raises ParseError if there is none."""
     runs = [_Run(None)]
     named: set[str] = set()
-    for line in lines:
-        text = tables.body(line).strip()
+    for line, text in log.numbered():
         if starting := _STARTING.match(text):
             named = {starting[1]}
         elif "_perf" in text:
@@ -134,7 +133,7 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
     if runs[0].header is None and not runs[0].rows and len(runs) > 1:
         del runs[0]
     if len(runs) == 1 and runs[0].begin is None and runs[0].header is None:
-        raise ParseError(_TOOL, None, "", "no header such as `#  size  count  type  redop  time ...`")
+        raise log.error("no header such as `#  size  count  type  redop  time ...`")
     return runs
 
 

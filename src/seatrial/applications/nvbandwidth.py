@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.json_text import JsonObject, read_object
-from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.printed import half_unit
@@ -84,27 +85,24 @@ def read_nvbandwidth(data: bytes) -> ImportedFile:
 
 
 def _read_text(data: bytes) -> ImportedFile:
-    lines = read_lines(data, _TOOL)
-    versions = [(match[1], line) for line in lines if (match := _VERSION.fullmatch(tables.body(line).strip()))]
-    if len({version for version, _ in versions}) > 1:
-        raise versions[-1][1].error("two releases in one file: split it")
-    matrices, errors = _matrices(lines)
+    log = Log(_TOOL, data)
+    version = log.maybe(_VERSION, "release")
+    matrices, errors = _matrices(log)
     if not matrices and not errors:
-        raise ParseError(_TOOL, None, "", "no matrix of results")
-    notes = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(tables.body(line).strip()))}
-    is_ended = any(_END in line.text for line in lines)
+        raise log.error("no matrix of results")
+    notes = {one.match[1]: one.match[2] for one in log.found(_DRIVER)}
+    is_ended = any(_END in text for text in log.texts)
     remarks = () if is_ended else (f"`NOTE: {_END} ...`, the last lines of nvbandwidth, are missing: so may be tests",)
-    return _file(versions[0][0] if versions else "", matrices, errors, {}, notes, remarks)
+    return _file("" if version is None else version.match[1], matrices, errors, {}, notes, remarks)
 
 
-def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
+def _matrices(log: Log) -> tuple[list[_Matrix], list[str]]:
     """The matrices with their sums checked, and the errors that the tool reports."""
     done: list[_Matrix] = []
     errors: list[str] = []
     running = ""
     current: _Matrix | None = None
-    for line in lines:
-        text = tables.body(line).strip()
+    for line, text in log.numbered():
         if begin := _RUNNING.fullmatch(text):
             _require_done(current)
             running = begin[1]

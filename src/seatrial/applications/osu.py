@@ -18,10 +18,10 @@ from itertools import pairwise
 from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.text import Line, Pattern, last_digit, read_lines
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.benchmarks.mpi.ranks import BUFFERS, RANKS
 from seatrial.benchmarks.nodes import NODES
-from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -92,8 +92,8 @@ def read_osu(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged or unknown table, or an experiment that occurs twice.
     """
-    lines = read_lines(data, _TOOL)
-    blocks = _tables(lines)
+    log = Log(_TOOL, data)
+    blocks = _tables(log)
     experiments: list[tuple[ImportedExperiment, Line]] = []
     for table in blocks:
         if not table.rows:
@@ -103,7 +103,7 @@ def read_osu(data: bytes) -> ImportedFile:
     tables.check_distinct(
         (((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in experiments), "this program"
     )
-    wrong = next((line for line in lines if _WRONG.search(line.text)), None)
+    wrong = next((line for line in log.lines if _WRONG.search(line.text)), None)
     failed = "" if wrong is None else f"line {wrong.number}: {wrong.text.strip()[:200]}"
     versions = {table.version for table in blocks}
     if len(versions) > 1:
@@ -111,14 +111,13 @@ def read_osu(data: bytes) -> ImportedFile:
     return ImportedFile("OSU micro-benchmarks", blocks[0].version, tuple(e for e, _ in experiments), failed)
 
 
-def _tables(lines: Sequence[Line]) -> list[_Table]:
+def _tables(log: Log) -> list[_Table]:
     """All tables of the file, in order."""
     blocks: list[_Table] = []
     title: tuple[str, str, Line] | None = None
     settings: dict[str, Value] = {}
     current: _Table | None = None
-    for line in lines:
-        text = tables.body(line).strip()
+    for line, text in log.numbered():
         if found := _TITLE.fullmatch(text):
             _require_table(title, blocks)
             title, settings, current = (found[1], found[2], line), {}, None
@@ -135,7 +134,7 @@ def _tables(lines: Sequence[Line]) -> list[_Table]:
             raise line.error("a row without a header above it")
     _require_table(title, blocks)
     if not blocks:
-        raise ParseError(_TOOL, None, "", "no line such as `# OSU MPI Latency Test v7.4`")
+        raise log.error("no line such as `# OSU MPI Latency Test v7.4`")
     return blocks
 
 

@@ -69,14 +69,15 @@ def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> flo
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The DRAM bandwidth of the sockets that the threads run on: first touch makes each part local to its thread."""
     cpus = _placement(machine, params)
-    if not placement.is_local(machine, cpus, placement.node_of_memory(params)):
-        missing = f"threads reach NUMA node {placement.node_of_memory(params)} over links between nodes, whose rate is unknown"
+    node = placement.node_of_memory(params)
+    if not placement.is_local(machine, cpus, node):
+        missing = f"threads reach NUMA node {node} over links between nodes, whose rate is unknown"
         return Limit.unknown("B/s", missing)
     limit = machine.named_limit("dram.bandwidth")
     if limit is None or limit.value is None:
         return limit or Limit.unknown("B/s", "the memory modules are unknown")
     packages = _packages(machine, params, cpus)
-    one_node = placement.node_of_cpus(params) != "auto" or placement.node_of_memory(params) != "local"
+    one_node = placement.node_of_cpus(params) != "auto" or node != "local"
     if one_node and (nodes := _nodes_of(machine, packages)) > 1:
         missing = f"one of {nodes} NUMA nodes of a socket; which memory channels serve it is unknown"
         return Limit.unknown("B/s", missing)
