@@ -27,11 +27,11 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, log_reader
 from seatrial.applications.reading.run_output import not_read, output_file, run_output
 from seatrial.applications.reading.text import Pattern, number
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import between, duration, exactly, wall_time
 from seatrial.benchmarks.layout import openmp_variables, refuse_too_many
 from seatrial.benchmarks.placement import thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Check, External
+from seatrial.model.benchmark.benchmark import Check, External
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import THREADS, ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -279,24 +279,22 @@ def _estimate_s(params: Params) -> float:
     return _START_S + _S_PER_ELEMENT_AND_INCREMENT * _elements(params) * increments / whole(params[THREADS])
 
 
-_PROGRAM = External(
-    name="ccx",
-    install="install CalculiX 2.16 or later (Debian: package calculix-ccx; Spack: spack install calculix)",
-    output="stdout",
-    arguments=lambda params, directory: [_NAME],
-    parse=read_ccx,
-    version=(),  # `ccx -v` prints it and fails
-    inputs=_inputs,
-    variables=_variables,
-    files=(f"{_NAME}.dat",),
-    complete=_complete,
-    is_timed=True,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="ccx",
+        install="install CalculiX 2.16 or later (Debian: package calculix-ccx; Spack: spack install calculix)",
+        output="stdout",
+        arguments=lambda params, directory: [_NAME],
+        parse=read_ccx,
+        version=(),  # `ccx -v` prints it and fails
+        inputs=_inputs,
+        variables=_variables,
+        files=(f"{_NAME}.dat",),
+        complete=_complete,
+        is_timed=True,
+    ),
     name="apps.calculix",
     question="How fast does CalculiX follow a wave through a bar that is struck?",
-    program=_PROGRAM,
     parameters=(
         Parameter.integer(
             "across", 6, "elements along each side of the section; the bar has 20 times their cube in all", minimum=2
@@ -327,6 +325,5 @@ _ALONE = Benchmark(
     placement=lambda machine, params: (),
     prepare=_prepare,
     estimate_s=_estimate_s,
+    ranks="one",
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -26,7 +26,6 @@ allowed. A sound run drifts by less than 0.0005 a ps afterwards; with 8 fs a ste
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +33,10 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern, number
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import between, exactly, rate, time_step, zero
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, placement, resolved
-from seatrial.model.benchmark.benchmark import Benchmark, Check, External
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, External
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -294,6 +293,8 @@ _FACTS = {
 }
 """Fact -> the line of the log that states it; some logs do not have all of them."""
 _ACCOUNTS = "R E A L   C Y C L E   A N D   T I M E   A C C O U N T I N G"
+_ACCOUNT = Pattern(r"(\S.*?)((?: +[0-9]{1,15}(?:\.[0-9]{1,9})?)+)")
+"""The name of a part, and the numbers of its row."""
 _COMPUTED_IN_DOUBLE = 1e-6
 
 MEASURED = "run"
@@ -362,24 +363,15 @@ def _accounts(log: Log, wall: str) -> dict[str, float]:
         raise log.error("table of the time accounting not found")
     parts: dict[str, float] = {}
     for text in log.texts[log.texts.index(_ACCOUNTS) + 1 :]:
-        name, numbers = _account(text.split())
+        row = _ACCOUNT.fullmatch(text)
+        name, numbers = ("", []) if row is None else (row[1], row[2].split())
         if name == "Total":
             if numbers[:1] != [wall]:
                 raise log.error(f"the time accounting has a total of {numbers[:1]} s, but the wall time is {wall} s")
             return parts
-        if name and len(numbers) in (3, 6):
+        if len(numbers) in (3, 6):
             parts[f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}_s"] = float(numbers[-3])
     raise log.error("the time accounting has no total")
-
-
-def _account(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The name and the numbers of a row."""
-    numbers: list[str] = []
-    for word in reversed(words):
-        if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", word) is None:
-            break
-        numbers.insert(0, word)
-    return " ".join(words[: len(words) - len(numbers)]), numbers
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -436,23 +428,21 @@ def _drift(machine: Machine, params: Params) -> tuple[float, float]:
     return (-bound, bound)
 
 
-_PROGRAM = External(
-    name="gmx_mpi",
-    install="install GROMACS with MPI (Debian: package gromacs; Spack: spack install gromacs +mpi)",
-    output=_LOG,
-    arguments=_arguments,
-    parse=read_gromacs,
-    version=("-quiet", "--version"),
-    inputs=_inputs,
-    preparation=_preparation,
-    variables=lambda params: {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)},
-    sensitive_to=_SENSITIVE_TO,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="gmx_mpi",
+        install="install GROMACS with MPI (Debian: package gromacs; Spack: spack install gromacs +mpi)",
+        output=_LOG,
+        arguments=_arguments,
+        parse=read_gromacs,
+        version=("-quiet", "--version"),
+        inputs=_inputs,
+        preparation=_preparation,
+        variables=lambda params: {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)},
+        sensitive_to=_SENSITIVE_TO,
+    ),
     name="apps.gromacs",
     question="How fast does GROMACS simulate a box of water?",
-    program=_PROGRAM,
     parameters=(
         Parameter.integer(
             "edge",
@@ -494,10 +484,6 @@ _ALONE = Benchmark(
             lambda machine, params, samples: samples[0].extra["dt_ps"],
         ),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=lambda params: _START_S + _atoms(params) * _steps(params) / (_SLOW_CORE_RATE * cpus_of(params)),
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -18,10 +18,10 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.run_output import output_file
 from seatrial.applications.reading.text import SIX_DIGITS
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import exactly, rate, zero
 from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
-from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, External, Figure, LimitOf
+from seatrial.model.benchmark.benchmark import Ceiling, Check, External, Figure, LimitOf
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, beyond_caches_B, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.benchmark.role import Role
@@ -199,10 +199,8 @@ def _customary(params: Params, value: float) -> str:
     return "long enough to be official" if seconds >= SHORTEST_OFFICIAL_S else f"not official: {seconds} s of 1800 s"
 
 
-_ALONE = Benchmark(
-    name="apps.hpcg",
-    question="How fast does this machine solve a sparse linear system by conjugate gradients?",
-    program=External(
+BENCHMARK = problem(
+    External(
         name="xhpcg",
         install="build HPCG (https://www.hpcg-benchmark.org; Spack: spack install hpcg) and put xhpcg on PATH",
         output="HPCG-Benchmark_*.txt",
@@ -211,6 +209,8 @@ _ALONE = Benchmark(
         version=(),
         variables=openmp_variables,
     ),
+    name="apps.hpcg",
+    question="How fast does this machine solve a sparse linear system by conjugate gradients?",
     parameters=(
         Parameter.integer(
             "size",
@@ -237,10 +237,6 @@ _ALONE = Benchmark(
         *counted_by("HPCG"),
         *(Check(axis, f"rows of one rank along {axis[1]}", exactly("size")) for axis in ("nx", "ny", "nz")),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

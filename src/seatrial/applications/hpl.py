@@ -25,7 +25,7 @@ from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, r
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Pattern
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES, KERNELS
 from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
@@ -33,7 +33,7 @@ from seatrial.benchmarks.nodes import NODE_PLACEMENT, node_count, on_each_node
 from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
 from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, External, InputExchange, Skip
+from seatrial.model.benchmark.benchmark import Ceiling, Check, External, InputExchange, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import NODES, RANKS, THREADS
 from seatrial.model.benchmark.role import Role
@@ -314,10 +314,10 @@ _XHPL = External(
     sensitive_to=KERNEL_VARIABLES,
 )
 
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    _XHPL,
     name="apps.hpl",
     question="How fast does this machine solve a dense system of linear equations?",
-    program=_XHPL,
     parameters=(
         Parameter.integer(
             "n",
@@ -375,9 +375,6 @@ _ALONE = Benchmark(
     ),
     placement=_placement,
     prepare=_prepare,
-    ranks="mpi",
     sweep=({RANKS: "all"}, {RANKS: "numa"}),
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -32,10 +32,10 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern, number
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import exactly, rate, time_step
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, placement, resolved
-from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Skip
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, External, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -434,21 +434,19 @@ def _estimate_s(params: Params) -> float:
     return _START_S + _atoms(params) * steps / (_SLOW_CORE_RATE * cpus_of(params))
 
 
-_PROGRAM = External(
-    name="lmp",
-    install="install LAMMPS (Debian: package lammps; Spack: spack install lammps)",
-    output="stdout",
-    arguments=_arguments,
-    parse=read_lammps,
-    version=("-help",),
-    inputs=_inputs,
-    variables=openmp_variables,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="lmp",
+        install="install LAMMPS (Debian: package lammps; Spack: spack install lammps)",
+        output="stdout",
+        arguments=_arguments,
+        parse=read_lammps,
+        version=("-help",),
+        inputs=_inputs,
+        variables=openmp_variables,
+    ),
     name="apps.lammps",
     question="How fast does LAMMPS simulate a Lennard-Jones liquid?",
-    program=_PROGRAM,
     parameters=(
         Parameter.integer(
             "cells",
@@ -490,10 +488,6 @@ _ALONE = Benchmark(
         Check("kernels", "1 if the kernels are those of the requested package and precision", exactly(1), _kernels),
         Check("energy_drift", "change of the total energy per atom, in epsilon", _drift),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

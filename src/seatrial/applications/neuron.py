@@ -18,11 +18,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.applications.running.interpreter import interpreter, read_result
 from seatrial.benchmarks.figures import between, duration, exactly, time_step
-from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, openmp_variables, placement, resolved
-from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
+from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.benchmark.python_script import PythonScript
@@ -108,10 +108,8 @@ def _estimate_s(params: Params) -> float:
     return _START_S + serial_s / cpus_of(params) + (0.0 if _is_alone(params) else serial_s)
 
 
-_ALONE = Benchmark(
-    name="apps.neuron",
-    question="How fast does NEURON simulate rings of nerve cells?",
-    program=PythonScript(
+BENCHMARK = problem(
+    PythonScript(
         name="NEURON",
         install="install NEURON (python -m pip install neuron) into a Python on PATH, or set python to its path",
         output=_OUTPUT,
@@ -124,6 +122,8 @@ _ALONE = Benchmark(
         package="neuron",
         variable_of_mpi="MPI_LIB_NRN_PATH",
     ),
+    name="apps.neuron",
+    question="How fast does NEURON simulate rings of nerve cells?",
     parameters=(
         Parameter.integer("rings", 32, "rings of cells", minimum=1),
         Parameter.integer("cells", 16, "cells of a ring", minimum=8),
@@ -151,10 +151,6 @@ _ALONE = Benchmark(
         Check("spikes_missing", "spikes too few or too many for that time", exactly(0.0)),
         Check("spikes_differ", "spikes that differ from those of a run with one rank and thread", exactly(0.0)),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

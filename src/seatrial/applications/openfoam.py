@@ -38,10 +38,10 @@ from seatrial.applications import openfoam_output as output
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.text import Line, Pattern, number
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import between, exactly, time_step, wall_time
 from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure, Skip
+from seatrial.model.benchmark.benchmark import Better, Check, External, Figure, Skip
 from seatrial.model.benchmark.declaration import WALL
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import RANKS as RANKS_NAME
@@ -469,28 +469,26 @@ def _share_of_wall(machine: Machine, params: Params, samples: Sequence[Sample]) 
     return float(by_series[output.STEPS].extra["program_s"]) / by_series[WALL].elapsed_s
 
 
-_PROGRAM = External(
-    name="icoFoam",
-    install="install OpenFOAM of openfoam.com (Debian: package openfoam; Spack: spack install openfoam), or load "
-    "its module",
-    output="stdout",
-    arguments=_arguments,
-    parse=output.read_solver,
-    version=(),
-    inputs=_inputs,
-    preparation=_preparation,
-    defaults={"WM_PROJECT_DIR": "/usr/share/openfoam"},  # Debian's package has no script that sets it
-    companions=("blockMesh", "decomposePar"),
-    sensitive_to=("FOAM_SETTINGS", "WM_PROJECT_SITE", "WM_PROJECT_USER_DIR", "FOAM_CONFIG_ETC"),
-    files=(output.PROFILE, output.PROFILE_OF_RANK_0, output.PROBES),
-    complete=_complete,
-    is_timed=True,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="icoFoam",
+        install="install OpenFOAM of openfoam.com (Debian: package openfoam; Spack: spack install openfoam), or load "
+        "its module",
+        output="stdout",
+        arguments=_arguments,
+        parse=output.read_solver,
+        version=(),
+        inputs=_inputs,
+        preparation=_preparation,
+        defaults={"WM_PROJECT_DIR": "/usr/share/openfoam"},  # Debian's package has no script that sets it
+        companions=("blockMesh", "decomposePar"),
+        sensitive_to=("FOAM_SETTINGS", "WM_PROJECT_SITE", "WM_PROJECT_USER_DIR", "FOAM_CONFIG_ETC"),
+        files=(output.PROFILE, output.PROFILE_OF_RANK_0, output.PROBES),
+        complete=_complete,
+        is_timed=True,
+    ),
     name="apps.openfoam",
     question="How fast does OpenFOAM compute the flow in a cavity whose lid moves?",
-    program=_PROGRAM,
     parameters=(
         Parameter.integer(
             "cells",
@@ -538,8 +536,5 @@ _ALONE = Benchmark(
     ),
     placement=lambda machine, params: placement(machine, {**params, THREADS: 1}),
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -17,11 +17,11 @@ from typing import Any
 
 from seatrial.applications import amber_water
 from seatrial.applications.amber import CELLS, JAC, JAC_CASE, START_K, WATER, atoms_bound, energy_bound, files_of
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.applications.running.interpreter import interpreter, read_result
 from seatrial.benchmarks.figures import between, duration, exactly, rate
 from seatrial.benchmarks.placement import spread, thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
+from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.given_input import CASE, FOLDER, NONE, OWN
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord
@@ -124,10 +124,8 @@ def _estimate_s(params: Params) -> float:
     return _START_S + rate * (atoms or 0) * (whole(params["steps"]) + 50) / whole(params["threads"])
 
 
-_ALONE = Benchmark(
-    name="apps.openmm",
-    question="How fast does OpenMM simulate a box of water?",
-    program=PythonScript(
+BENCHMARK = problem(
+    PythonScript(
         name="OpenMM",
         install="install OpenMM (python -m pip install openmm) into a Python on PATH, or set python to its path",
         output=_OUTPUT,
@@ -139,6 +137,8 @@ _ALONE = Benchmark(
         module="openmm",
         package="openmm",
     ),
+    name="apps.openmm",
+    question="How fast does OpenMM simulate a box of water?",
     parameters=(
         Parameter.choice(
             CASE,
@@ -186,5 +186,3 @@ _ALONE = Benchmark(
     ranks="one",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -25,10 +25,10 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern
-from seatrial.applications.running.copies import with_copies
+from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import between, duration, exactly
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
-from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Skip
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, External, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.machine.machine import Machine
@@ -251,22 +251,20 @@ def _atoms(params: Params) -> int:
     return int(_ATOMS_OF_RUN * whole(params["cells"]) ** 3)
 
 
-_PROGRAM = External(
-    name="pw.x",
-    install="install Quantum ESPRESSO (Debian: packages quantum-espresso and quantum-espresso-data; Spack: "
-    "spack install quantum-espresso)",
-    output="stdout",
-    arguments=lambda params, directory: ["-in", _INPUT],
-    parse=read_pw,
-    version=(),
-    inputs=_inputs,
-    variables=openmp_variables,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="pw.x",
+        install="install Quantum ESPRESSO (Debian: packages quantum-espresso and quantum-espresso-data; Spack: "
+        "spack install quantum-espresso)",
+        output="stdout",
+        arguments=lambda params, directory: ["-in", _INPUT],
+        parse=read_pw,
+        version=(),
+        inputs=_inputs,
+        variables=openmp_variables,
+    ),
     name="apps.qe",
     question="How fast does Quantum ESPRESSO bring the electrons of silicon to self-consistency?",
-    program=_PROGRAM,
     parameters=(
         Parameter.integer("cells", 1, f"cubic cells of 8 atoms along an edge, {max(_ENERGY_RY)} at most", minimum=1),
         *LAYOUT,
@@ -284,10 +282,6 @@ _ALONE = Benchmark(
         Check("energy", "total energy per atom, in Ry", _energy),
         Check("accuracy", "estimated accuracy of the energy, in Ry", between(0.0, _ACCURACY_RY)),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=lambda params: _START_S + _S_PER_ATOM_CUBED * _atoms(params) ** 3 / cpus_of(params),
 )
-
-BENCHMARK = with_copies(_ALONE)
