@@ -35,16 +35,15 @@ _TWO = r" +([0-9]{1,12}\.[0-9]{4,6}) \(([0-9]{1,12}\.[0-9]{4,6})\).{0,200}"
 _ACCELERATORS = Pattern(_PREFIX + r"Number of Simulated Accelerators: +([0-9]{1,9})\b.{0,200}")
 _MEETS = Pattern(_PREFIX + r"(?:train|eval)_au_meet_expectation: +(success|fail)\b.{0,200}")
 _METRICS = {
-    "train": (
-        Pattern(_PREFIX + r"Training Accelerator Utilization \[AU\] \(%\):" + _TWO),
-        Pattern(_PREFIX + r"Training Throughput \(samples/second\):" + _TWO),
-        Pattern(_PREFIX + r"Training I/O Throughput \(MB/second\):" + _TWO),
-    ),
-    "eval": (
-        Pattern(_PREFIX + r"Eval Accelerator Utilization \[AU\] \(%\):" + _TWO),
-        Pattern(_PREFIX + r"Eval Throughput \(samples/second\):" + _TWO),
-        Pattern(_PREFIX + r"Eval (?:I/O )?Throughput \(MB/second\):" + _TWO),
-    ),
+    way: [
+        Pattern(rf"{_PREFIX}{word} {what}:{_TWO}")
+        for what in (
+            r"Accelerator Utilization \[AU\] \(%\)",
+            r"Throughput \(samples/second\)",
+            rf"{moved}Throughput \(MB/second\)",
+        )
+    ]
+    for way, word, moved in (("train", "Training", "I/O "), ("eval", "Eval", "(?:I/O )?"))
 }
 _TRAIN_LIKE = Pattern(_PREFIX + r"Training .{1,300}")
 _MISSED = "DLIO says that the accelerators waited for data more than they may: this result is not valid for MLPerf"

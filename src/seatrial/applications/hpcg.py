@@ -35,12 +35,7 @@ def read(data: bytes) -> ImportedFile:
     """One report of HPCG. Raises ParseError if it is cut off, has two runs, or contradicts itself."""
     report = read_hpcg(Log(TOOL, data))
     parameters: dict[str, Value] = dict(report.counts)
-    notes = {
-        "submission_valid": report.submission_valid,
-        "shortest_official_s": report.official_s,
-        "reference_code": report.is_reference_code,
-    }
-    experiment = ImportedExperiment("imported.hpcg", tuple(_samples(report)), parameters, notes)
+    experiment = ImportedExperiment("imported.hpcg", tuple(_samples(report)), parameters, report.notes)
     return ImportedFile(TOOL, report.version, (experiment,), report.failed)
 
 
@@ -146,13 +141,7 @@ def read_report(log: Log) -> ProgramRecord:
             "tests_failed": float(report.failed != ""),
             **{name: float(count) for name, count in report.counts.items()},
         },
-        notes={
-            "hpcg_version": report.version,
-            "submission_valid": report.submission_valid,
-            "shortest_official_s": report.official_s,
-            "reference_code": report.is_reference_code,
-            **({"failed": report.failed} if report.failed else {}),
-        },
+        notes={"hpcg_version": report.version, **report.notes, **({"failed": report.failed} if report.failed else {})},
         ended=True,
     )
 

@@ -75,6 +75,15 @@ class HpcgReport(Frozen):
     failed: str
 
     @property
+    def notes(self) -> dict[str, object]:
+        """Whether it can be an official result."""
+        return {
+            "submission_valid": self.submission_valid,
+            "shortest_official_s": self.official_s,
+            "reference_code": self.is_reference_code,
+        }
+
+    @property
     def submission_valid(self) -> bool:
         """Whether it could be an official result by its time; the report words it so, whether or not it was enough."""
         return not self.failed and self.total_s >= max(self.official_s, SHORTEST_OFFICIAL_S)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -28,6 +27,7 @@ _BANNER = Pattern(
     r"mdtest-([0-9]\S{0,40}) was launched with +([0-9]{1,9}) total task\(s\) on +([0-9]{1,9}) node(?:\(s\)|s)\.?"
 )
 _MOMENT = r"([0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2})"
+_FORM = "%m/%d/%Y %H:%M:%S"
 _STARTED = Pattern(rf"-- started at {_MOMENT} --")
 _FINISHED = Pattern(rf"-- finished at {_MOMENT} --")
 _FINISHED_LIKE = Pattern(r"-- finished at .{1,60}")
@@ -142,7 +142,7 @@ def _check_times(log: Log, finished: Found) -> None:
     table, started = log.maybe(_TIMES, "table of times"), log.only(_STARTED, "`-- started at`")
     if table is None:
         return
-    span_s = (_moment(finished) - _moment(started)).total_seconds()
+    span_s = (finished.moment(1, _FORM) - started.moment(1, _FORM)).total_seconds()
     below = [line for line in log.lines if table.line.number < line.number < finished.line.number]
     took_s = sum(one.number_or_zero(5, "a time") for one in log.found(_ROW, below))
     if took_s > span_s + 2:
@@ -152,20 +152,13 @@ def _check_times(log: Log, finished: Found) -> None:
 def _check_span(log: Log, finished: Found, rates: dict[str, Printed], items: int) -> None:
     """Raise ParseError if the operations take longer than from the begin to the end of the run, in whole seconds."""
     started = log.only(_STARTED, "`-- started at`")
-    span_s = (_moment(finished) - _moment(started)).total_seconds()
+    span_s = (finished.moment(1, _FORM) - started.moment(1, _FORM)).total_seconds()
     kinds = {name.partition("_")[0] for name in rates} - {"tree"}
     times = [items / rate.value for name, rate in rates.items() if not name.startswith("tree")]
     # Of files and directories, the number counts each, or both: then the longest operation alone is a bound.
     least_s = sum(times) if len(kinds) == 1 else max(times, default=0.0) / 2
     if span_s < 0 or least_s > span_s + 2:
         raise finished.error(f"{span_s:g} s after the begin, but the operations take {least_s:.0f} s at these rates")
-
-
-def _moment(found: Found) -> datetime:
-    try:
-        return datetime.strptime(found.match[1], "%m/%d/%Y %H:%M:%S")
-    except ValueError as error:
-        raise found.error("not a valid date and time") from error
 
 
 _OPERATIONS = {

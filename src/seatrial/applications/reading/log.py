@@ -141,10 +141,11 @@ class Found(Frozen):
             why = "the simulation has exploded, so its rate means nothing"
             raise self.error(f"the temperature is {token[:40]} K: {why}")
 
-    def moment(self, group: str | int) -> datetime:
-        """The group as a date and time in the form of ISO 8601. Raises ParseError."""
+    def moment(self, group: str | int, form: str = "") -> datetime:
+        """The group as a date and time of this form ("": that of ISO 8601). Raises ParseError."""
+        text = self.match[group]
         try:
-            return datetime.fromisoformat(self.match[group])
+            return datetime.strptime(text, form) if form else datetime.fromisoformat(text)
         except ValueError as error:
             raise self.error("not a valid date and time") from error
 
