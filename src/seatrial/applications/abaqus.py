@@ -15,14 +15,13 @@ from datetime import datetime
 from itertools import pairwise
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Measured, Printed
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.printed import half_unit
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "Abaqus"
@@ -85,16 +84,9 @@ _FORMS = (
 _ZONE = Pattern(r" (?:[A-Z]{3,5}|[+-][0-9]{2,4})(?= [0-9]{4}$|$)")
 
 
-def read(data: bytes) -> ImportedFile:
-    """One file of a job. Raises ParseError if the job failed, did not end, or took less than a second, and if the file
-    holds two jobs or contradicts itself."""
-    version, found = _file(Log(_TOOL, data, is_spaced_once=True))
-    experiment = ImportedExperiment("imported.abaqus", tuple(found.samples), found.parameters, found.notes)
-    return ImportedFile(_TOOL, version, (experiment,))
-
-
-def _file(log: Log) -> tuple[str, Measured]:
-    """The version, and what the file states, read by what it is. Every kind of file states errors in the same words."""
+def _measured(log: Log) -> Measured:
+    """One file of a job, read by what it is; every kind of file states errors in the same words. Raises ParseError if
+    the job failed, did not end, or took less than a second, and if the file holds two jobs or contradicts itself."""
     is_log = bool(log.found(_JOB))
     status, pages = log.found(_STATUS), log.found(_PAGE)
     if not (is_log or status or pages):
@@ -106,14 +98,14 @@ def _file(log: Log) -> tuple[str, Measured]:
         return _log(log)
     if status:
         job = log.only(_STATUS, "job")
-        return job.match[2], _sta(log, job.match[1])
+        return _sta(log, job.match[1], job.match[2])
     versions = {page.match[1] for page in pages}
     if len(versions) > 1:
         raise pages[-1].error(f"the file names {len(versions)} versions of Abaqus: two jobs in one file")
-    return versions.pop(), _dat_or_msg(log)
+    return _dat_or_msg(log, versions.pop())
 
 
-def _dat_or_msg(log: Log) -> Measured:
+def _dat_or_msg(log: Log, version: str) -> Measured:
     """The summary of times after the analysis, which the pre-processor's may precede (.dat)."""
     pre = log.at_most_one(_USER_INPUT_READ, "job")
     done = log.at_most_one(_DONE, "job")
@@ -134,7 +126,7 @@ def _dat_or_msg(log: Log) -> Measured:
         raise wall_line.error(f"{cpu_s:g} s of CPU time on {cores} cores take longer than this")
     samples = (wall.sample("wall"), *_counts(notes))
     file = "msg" if pre is None else "dat"
-    return Measured(samples, {"file": file, **parameters}, {"cpu_time_s": cpu_s})
+    return Measured(samples, {"file": file, **parameters}, {"cpu_time_s": cpu_s}, version=version)
 
 
 def _job_time(log: Log, first: int) -> tuple[Found, float]:
@@ -188,13 +180,13 @@ def _totals(log: Log) -> dict[str, int]:
     return {name: count for name, count in totals.items() if name != "errors"}
 
 
-def _sta(log: Log, product: str) -> Measured:
+def _sta(log: Log, product: str, version: str) -> Measured:
     """The table of a .sta: increments and iterations of Abaqus/Standard, the elapsed time of Abaqus/Explicit."""
     done = log.at_most_one(_STATUS_DONE, "job")
     if done is None:
         raise log.not_ended("no `THE ANALYSIS HAS COMPLETED SUCCESSFULLY`")
     if product == "Explicit":
-        return Measured(_explicit(log), {"file": "sta"})
+        return Measured(_explicit(log), {"file": "sta"}, version=version)
     increments, iterations = 0, 0
     step, last, tried, is_open = 0, 0, 0, False
     for line, text in log.numbered():
@@ -219,7 +211,8 @@ def _sta(log: Log, product: str) -> Measured:
         increments += not match[4]
     if not increments:
         raise done.error("no row of an increment above this line")
-    return Measured(_counts({"increments": increments, "iterations": iterations}), {"file": "sta"})
+    samples = _counts({"increments": increments, "iterations": iterations})
+    return Measured(samples, {"file": "sta"}, version=version)
 
 
 def _explicit(log: Log) -> tuple[Sample, ...]:
@@ -244,7 +237,7 @@ def _counts(counts: dict[str, int]) -> tuple[Sample, ...]:
     return tuple(figures.rate_sample(name, float(count)) for name, count in counts.items() if count)
 
 
-def _log(log: Log) -> tuple[str, Measured]:
+def _log(log: Log) -> Measured:
     """The dates between which the analysis program ran. Raises ParseError if it is unknown how they are written."""
     if log.at_most_one(_JOB_DONE, "job") is None:
         raise log.not_ended("no `Abaqus JOB ... COMPLETED`")
@@ -266,7 +259,7 @@ def _log(log: Log) -> tuple[str, Measured]:
     if elapsed_s == 0:
         raise dates[1][0].error("the same as the date before it: dates count whole seconds")
     version = next((one.match[1] for one in log.found(_LOG_VERSION)), "")
-    return version, Measured([Printed(elapsed_s, 0.5).sample("process_time")], {"file": "log"})
+    return Measured([Printed(elapsed_s, 0.5).sample("process_time")], {"file": "log"}, version=version)
 
 
 def _date(text: str) -> datetime | None:
@@ -303,7 +296,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("abaqus", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured, is_spaced_once=True)
 
 
 _SITE = "the Abaqus installation: abaqus fetch job="

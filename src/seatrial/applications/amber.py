@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from seatrial.applications import amber_water
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
@@ -37,7 +37,6 @@ from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
 _TOOL = "AMBER"
 _BANNER = Pattern(r"Amber ([0-9]{1,3}) (SANDER|PMEMD) +.{0,40}")
@@ -72,10 +71,9 @@ class _Average(Frozen):
     line: Found
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run. Raises ParseError if it did not end or exploded, if the file holds two runs, or if its numbers
     contradict each other."""
-    log = Log(_TOOL, data)
     has_banner = bool(log.found(_BANNER))
     rows = log.found(_ROW)
     if not has_banner and not (rows and rows[0].line.number <= 3 and (log.found(_FINAL) or log.found(_CURRENT))):
@@ -101,8 +99,7 @@ def read(data: bytes) -> ImportedFile:
         samples.append(last.ns.sample("ns_time_last"))
     samples += [step.sample("step"), whole.elapsed.sample("wall")]
     notes = {} if last is None else {"last_steps": last.steps}
-    experiment = ImportedExperiment("imported.amber", tuple(samples), parameters, notes)
-    return ImportedFile(_TOOL, version, (experiment,))
+    return Measured(samples, parameters, notes, version=version)
 
 
 def _refuse_hot(log: Log) -> None:
@@ -207,7 +204,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("amber", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 WATER, JAC = "water", "jac"

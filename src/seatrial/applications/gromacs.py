@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import problem
@@ -41,7 +41,6 @@ from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "GROMACS"
@@ -114,10 +113,9 @@ class _Counted(Frozen):
             raise self.rates.error(f"{what} are not {took}")
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of mdrun. Raises ParseError if it did not end, failed or exploded, if the file holds two runs, or if its
     numbers contradict each other."""
-    log = Log(_TOOL, data)
     if not log.found(_BANNER) or not log.found(_VERSION):
         raise log.error("no line such as 'GROMACS: gmx mdrun, version 2022.5': from another program, or damaged")
     log.refuse(_FATAL, "mdrun failed: the run has no figure")
@@ -140,8 +138,7 @@ def read(data: bytes) -> ImportedFile:
     samples = (ns.sample("ns_time"), step.sample("step"), counted.wall.sample("time"))
     warnings = log.found(_WARNING)
     remarks = (f"line {warnings[0].line.number}: {warnings[0].text(0)}: may be unstable",) if warnings else ()
-    experiment = ImportedExperiment("imported.gromacs", samples, parameters, remarks=remarks)
-    return ImportedFile(_TOOL, log.found(_VERSION)[0].text(1), (experiment,))
+    return Measured(samples, parameters, remarks=remarks, version=log.found(_VERSION)[0].text(1))
 
 
 def _counted(log: Log) -> _Counted:
@@ -196,7 +193,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("gromacs", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 _LOG, _RUN_INPUT = "md.log", "topol.tpr"
 _MOLECULES = 216

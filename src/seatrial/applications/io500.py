@@ -14,13 +14,12 @@ import re
 from collections.abc import Mapping
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "IO500"
@@ -66,10 +65,9 @@ class _Result(Frozen):
     """The line with the score."""
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of IO500. Raises ParseError if it did not end or is invalid, or if its score is not that of its
     phases."""
-    log = Log(_TOOL, data)
     log.refuse(_INVALID, "IO500 says that this run is invalid: it has no score")
     parameters: dict[str, Value] = {}
     version = ""
@@ -105,8 +103,7 @@ def read(data: bytes) -> ImportedFile:
     for name, one in result.phases.items():
         unit = result.unit if name in _BANDWIDTH else 1e3
         samples.append(figures.rate_sample(name, figures.in_SI(one.value, unit), resolution=one.resolution))
-    experiment = ImportedExperiment("imported.io500", tuple(samples), parameters, remarks=remarks)
-    return ImportedFile(_TOOL, version.removeprefix("io500-"), (experiment,))
+    return Measured(samples, parameters, remarks=remarks, version=version.removeprefix("io500-"))
 
 
 def _summary(log: Log) -> _Result:
@@ -231,7 +228,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("io500", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 BENCHMARK = application(

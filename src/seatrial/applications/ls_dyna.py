@@ -14,13 +14,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.text import Pattern, last_digit, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.printed import half_unit
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "LS-DYNA"
@@ -53,10 +52,9 @@ _SMP = (Pattern(r"Number of CPU's ([0-9]{1,9})"), Pattern(r".*?([0-9]{1,9}) SMP 
 _UNITS = {"picoseconds": 1e-12, "nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """The messages of one run. Raises ParseError for a run that failed or did not end, for contradictory times, and for
     two runs in one file."""
-    log = Log(_TOOL, data, is_spaced_once=True)
     log.refuse_signs((_ERROR, "the run failed"))
     table = log.at_most_one(_TABLE, "table of times")
     if log.at_most_one(_BANNER, "banner") is None and table is None:
@@ -81,8 +79,7 @@ def read(data: bytes) -> ImportedFile:
     fields = {name: _field(log, pattern) for name, pattern in _FIELDS.items()}
     notes: dict[str, object] = {"cycles": cycles, "revision": fields["revision"]}
     parameters = _parameters(log, elapsed, fields)
-    experiment = ImportedExperiment("imported.ls-dyna", tuple(samples), parameters, notes, remarks=remarks)
-    return ImportedFile(_TOOL, fields["version"], (experiment,))
+    return Measured(samples, parameters, notes, remarks, fields["version"])
 
 
 def _total(log: Log, table: Found) -> Found:
@@ -183,7 +180,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("ls-dyna", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured, is_spaced_once=True)
 
 
 _SITE = "https://www.topcrunch.org"

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
-from seatrial.model.results.sample import Sample
 
 _TOOL = "mdtest"
 _BANNER = Pattern(
@@ -57,10 +55,9 @@ files, 0.1 % in most."""
 _NAMES = {"creation": "create", "stat": "stat", "read": "read", "rename": "rename", "removal": "remove"}
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of mdtest. Raises ParseError if it did not end, failed, ran nothing, or its numbers contradict each
     other."""
-    log = Log(_TOOL, data)
     banner = log.banner(_BANNER, "mdtest-3.4.0 was launched with 4 total task(s) on 1 node(s)")
     log.refuse(_FAILED, "mdtest found an error: the run has no figure")
     if not log.found(_FINISHED_LIKE):
@@ -88,13 +85,9 @@ def read(data: bytes) -> ImportedFile:
             raise items[0].error(f"mdtest was launched with {banner.match[2]} tasks")
         if not log.found(_STONEWALL):
             _check_span(log, finished, rates, items[0].whole(2, "items") * iterations)
-    samples: list[Sample] = [
-        figures.rate_sample(name, one.value, resolution=one.resolution) for name, one in rates.items()
-    ]
+    samples = [figures.rate_sample(name, one.value, resolution=one.resolution) for name, one in rates.items()]
     _check_times(log, finished)
-    return ImportedFile(
-        _TOOL, banner.text(1), (ImportedExperiment("imported.mdtest", tuple(samples), parameters, notes),)
-    )
+    return Measured(samples, parameters, notes, version=banner.text(1))
 
 
 def _rates(log: Log, lines: Sequence[Line], iterations: int) -> dict[str, Printed]:
@@ -183,7 +176,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("mdtest", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _FEWEST_PER_S = 200.0

@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log, Printed
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Params, Value, whole
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
 _TOOL = "NAMD"
 _BANNER = Pattern(r"Info: NAMD +(\S{1,40}) +for +(\S{1,80})")
@@ -45,10 +44,9 @@ _FARTHEST = 1.5
 _EXPLODED = Pattern(r"ERROR: (?:Atoms? (?:[0-9]{1,15} velocity|moving too fast)|Constraint failure).{0,300}")
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of NAMD. Raises ParseError if it did not end, failed or exploded, if the file holds two runs, or if its
     numbers contradict each other."""
-    log = Log(_TOOL, data)
     banner = log.banner(_BANNER, "Info: NAMD 2.14 for Linux-x86_64-multicore")
     log.refuse(_EXPLODED, "atoms move too fast: the simulation has exploded, so its rate means nothing")
     _refuse_hot(log)
@@ -79,8 +77,7 @@ def read(data: bytes) -> ImportedFile:
         wall = walls[0].printed(1, "WallClock")
         _refuse_short(log, walls[0], wall)
         samples.append(wall.sample("wall"))
-    experiment = ImportedExperiment("imported.namd", tuple(samples), parameters, notes, remarks=tuple(remarks))
-    return ImportedFile(_TOOL, banner.text(1), (experiment,))
+    return Measured(samples, parameters, notes, remarks, banner.text(1))
 
 
 def _remarks(log: Log, fatal: list[Found], end: int) -> list[str]:
@@ -192,7 +189,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("namd", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _SITE = "https://www.ks.uiuc.edu/Research/namd/benchmarks/"

@@ -36,7 +36,7 @@ from msgspec.structs import replace
 
 from seatrial.applications import openfoam_output as output
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Log, Printed
+from seatrial.applications.reading.log import Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import between, exactly, time_step, wall_time
@@ -48,7 +48,6 @@ from seatrial.model.benchmark.program import RANKS as RANKS_NAME
 from seatrial.model.benchmark.program import THREADS, ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "OpenFOAM"
@@ -89,10 +88,9 @@ class _Step(Frozen):
     delta: float | None
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """The log of one run. Raises ParseError for a run that crashed, diverged, did not end, or took less than a second,
     and for two runs in one file."""
-    log = Log(_TOOL, data)
     banner = log.banner(output.BANNER, output.LOOKS_LIKE)
     program = log.at_most_one(_EXEC, "program (`Exec   : ...`)")
     if program is None:
@@ -128,8 +126,7 @@ def read(data: bytes) -> ImportedFile:
     version, parameters = _setup(log)
     path = program.match[1]
     parameters = {"solver": path.replace("\\", "/").rpartition("/")[2] or path, **parameters}
-    experiment = ImportedExperiment("imported.openfoam", tuple(samples), parameters, notes, remarks=remarks)
-    return ImportedFile(_TOOL, version, (experiment,))
+    return Measured(samples, parameters, notes, remarks, version)
 
 
 def _refuse_diverged(log: Log) -> None:
@@ -280,7 +277,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("openfoam", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _SMALLEST = 16

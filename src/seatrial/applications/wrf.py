@@ -17,12 +17,11 @@ from fractions import Fraction
 from statistics import median
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log
+from seatrial.applications.reading.log import Found, Log, Measured, plain_reader
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
 _TOOL = "WRF"
 _TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\+([0-9]{1,9})/([0-9]{1,9}))?"
@@ -43,9 +42,8 @@ _THREADS = Pattern(r"WRF NUMBER OF TILES FROM OMP_GET_MAX_THREADS += +([0-9]{1,6
 _GRID = Pattern(r"ids,ide,jds,jde +(-?[0-9]{1,6}) +([0-9]{1,6}) +(-?[0-9]{1,6}) +([0-9]{1,6})")
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of WRF. Raises ParseError if it did not end, failed, or steps are missing or damaged."""
-    log = Log(_TOOL, data)
     banner = log.banner(_BANNER, "WRF V4.1.4 MODEL")
     log.refuse(_FATAL, "WRF failed: the run has no figure")
     if not log.found(_SUCCESS_LIKE):
@@ -71,8 +69,7 @@ def read(data: bytes) -> ImportedFile:
         figures.time_sample("step", mean, resolution=1e-5 / mean),
         figures.time_sample("step_median", middle, resolution=1e-5 / middle),
     )
-    experiment = ImportedExperiment("imported.wrf", samples, parameters, notes, remarks=remarks)
-    return ImportedFile(_TOOL, banner.text(1), (experiment,))
+    return Measured(samples, parameters, notes, remarks, banner.text(1))
 
 
 def _check_steps(steps: list[Found], success: Found) -> Fraction | None:
@@ -143,7 +140,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("wrf", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _SITE = "https://www2.mmm.ucar.edu/wrf/users/benchmark/"

@@ -297,6 +297,21 @@ class Measured(Frozen):
     version: str | None = None
 
 
+def plain_reader(
+    of: Benchmark, tool: str, measured: Callable[[Log], Measured], *, is_spaced_once: bool = False
+) -> Reader:
+    """The reader of logs of `tool`, with the figures that `of` declares, where `measured` does all of it: it raises
+    ParseError for a run without figure."""
+
+    def read(data: bytes) -> ImportedFile:
+        found = measured(Log(tool, data, is_spaced_once=is_spaced_once))
+        samples, remarks = tuple(found.samples), tuple(found.remarks)
+        experiment = ImportedExperiment(of.name, samples, found.parameters, found.notes, remarks=remarks)
+        return ImportedFile(tool, found.version or "", (experiment,))
+
+    return Reader(of.name.removeprefix("imported."), read)
+
+
 def log_reader(
     of: Benchmark,
     tool: str,
@@ -333,8 +348,7 @@ def log_reader(
     kelvins, numbers = Pattern(temperature), {name: Pattern(pattern) for name, pattern in states.items()}
     unsound, words = (None, "") if remarked is None else (Pattern(remarked[0]), remarked[1])
 
-    def read(data: bytes) -> ImportedFile:
-        log = Log(tool, data, is_spaced_once=is_spaced_once)
+    def read(log: Log) -> Measured:
         begun = log.somewhere(first, begin[1]) if is_begun_anywhere else log.banner(first, begin[1])
         named = begun if of_version is None else log.maybe(of_version, "version")
         if named is None:
@@ -347,9 +361,9 @@ def log_reader(
         found = measured(log, begun, log.end(last, end[1]))
         doubts = log.found(unsound)[:1] if unsound is not None else []
         remarks = (*found.remarks, *(f"line {one.line.number}: {words.format(text=one.text(0))}" for one in doubts))
-        parameters: dict[str, Value] = {**found.parameters, **log.stated(numbers)}
-        experiment = ImportedExperiment(of.name, tuple(found.samples), parameters, found.notes, remarks=remarks)
         declared = named.text(1) if named.match.re.groups else ""
-        return ImportedFile(tool, declared if found.version is None else found.version, (experiment,))
+        parameters = {**found.parameters, **log.stated(numbers)}
+        version = declared if found.version is None else found.version
+        return Measured(found.samples, parameters, found.notes, remarks, version)
 
-    return Reader(of.name.removeprefix("imported."), read)
+    return plain_reader(of, tool, read, is_spaced_once=is_spaced_once)
