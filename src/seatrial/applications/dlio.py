@@ -147,8 +147,8 @@ def _samples(way: str, numbers: Sequence[tuple[Printed, float]], where: str) -> 
         raise ParseError(_TOOL, None, "", f"{where}: {why}")
     return [
         figures.rate_sample(f"{way}_utilisation", utilisation.value / 100, resolution=utilisation.resolution),
-        figures.rate_sample(f"{way}_throughput", throughput.value, resolution=throughput.resolution),
-        figures.rate_sample(f"{way}_io", moved.value * _MIB, resolution=moved.resolution),
+        throughput.rate_sample(f"{way}_throughput"),
+        moved.rate_sample(f"{way}_io", _MIB),
     ]
 
 

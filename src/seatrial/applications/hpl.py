@@ -66,7 +66,7 @@ def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
         # A time printed as 0.00 follows more exactly from the rate.
         time, rate = test.printed_time, test.rate
         samples += [
-            figures.rate_sample("rate", figures.in_SI(rate.value, 1e9), i=i, resolution=rate.resolution),
+            rate.rate_sample("rate", 1e9, i=i),
             time.sample("time", i=i)
             if time.value
             else figures.time_sample("time", test.time_s, i=i, resolution=rate.resolution),

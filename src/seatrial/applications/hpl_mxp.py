@@ -147,10 +147,8 @@ def _experiment(solutions: list[_Solution]) -> ImportedExperiment:
     samples: list[Sample] = []
     for i, one in enumerate(solutions):
         samples += [
-            figures.rate_sample("rate", figures.in_SI(one.rate.value, 1e9), i=i, resolution=one.rate.resolution),
-            figures.rate_sample(
-                "lu_rate", figures.in_SI(one.lu_rate.value, 1e9), i=i, resolution=one.lu_rate.resolution
-            ),
+            one.rate.rate_sample("rate", 1e9, i=i),
+            one.lu_rate.rate_sample("lu_rate", 1e9, i=i),
             one.time.sample("time", i=i),
         ]
     failed = next((one.failed for one in solutions if one.failed), "")

@@ -89,20 +89,20 @@ def _measured(log: Log) -> Measured:
     samples: list[Sample] = []
     if is_product:
         score = Printed(score.value, score.value * (result.bandwidth.share + result.operations.share) / 2)
-        samples.append(figures.rate_sample("product", result.total.value, resolution=result.total.resolution))
+        samples.append(result.total.rate_sample("product"))
         remarks = (
             "TOTAL is the product of bandwidth and operations here; `score` is its square root, as in later versions",
         )
     else:
         score = result.total
-    samples.append(figures.rate_sample("score", score.value, resolution=score.resolution))
+    samples.append(score.rate_sample("score"))
     if odd:
         remarks = (*remarks, f"{odd} did more work than the other phases on the same files (rate x time)")
     for name, one, unit in (("bandwidth", result.bandwidth, result.unit), ("operations", result.operations, 1e3)):
-        samples.append(figures.rate_sample(name, figures.in_SI(one.value, unit), resolution=one.resolution))
+        samples.append(one.rate_sample(name, unit))
     for name, one in result.phases.items():
         unit = result.unit if name in _BANDWIDTH else 1e3
-        samples.append(figures.rate_sample(name, figures.in_SI(one.value, unit), resolution=one.resolution))
+        samples.append(one.rate_sample(name, unit))
     return Measured(samples, parameters, remarks=remarks, version=version.removeprefix("io500-"))
 
 

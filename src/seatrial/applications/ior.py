@@ -206,12 +206,9 @@ def _is_near(a: float, b: float, share: float) -> bool:
 def _samples(rows: Sequence[_Row]) -> tuple[Sample, ...]:
     samples: list[Sample] = []
     for row in rows:
-        rate = row.bandwidth.scaled(_MIB)
-        samples.append(figures.rate_sample(row.access, rate.value, i=row.i, resolution=rate.resolution))
+        samples.append(row.bandwidth.rate_sample(row.access, _MIB, i=row.i))
         if row.iops is not None:
-            samples.append(
-                figures.rate_sample(f"{row.access}_iops", row.iops.value, i=row.i, resolution=row.iops.resolution)
-            )
+            samples.append(row.iops.rate_sample(f"{row.access}_iops", i=row.i))
     return tuple(samples)
 
 

@@ -85,7 +85,7 @@ def _measured(log: Log) -> Measured:
             raise items[0].error(f"mdtest was launched with {banner.match[2]} tasks")
         if not log.found(_STONEWALL):
             _check_span(log, finished, rates, items[0].whole(2, "items") * iterations)
-    samples = [figures.rate_sample(name, one.value, resolution=one.resolution) for name, one in rates.items()]
+    samples = [one.rate_sample(name) for name, one in rates.items()]
     _check_times(log, finished)
     return Measured(samples, parameters, notes, version=banner.text(1))
 

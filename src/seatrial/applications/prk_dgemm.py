@@ -35,9 +35,7 @@ def _measured(log: Log, begin: Found, end: Found) -> Measured:
     rate, time = end.printed(1, "the rate"), end.printed(2, "the mean time")
     if not is_product(2e-9 * n**3, (rate.value, rate.error), (time.value, time.error)):
         raise end.error(f"{rate.value:g} Gflop/s for {time.value:g} s are not the {2 * n**3} operations of order {n}")
-    return Measured(
-        [figures.rate_sample("rate", figures.in_SI(rate.value, 1e9), resolution=rate.resolution), time.sample("time")]
-    )
+    return Measured([rate.rate_sample("rate", 1e9), time.sample("time")])
 
 
 READER = log_reader(

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from seatrial.applications.reading.figures import Reader, time_sample
+from seatrial.applications.reading.figures import Reader, in_SI, rate_sample, time_sample
 from seatrial.applications.reading.tables import body
 from seatrial.applications.reading.text import Line, Pattern, number, read_lines
 from seatrial.errors import ParseError
@@ -84,6 +84,10 @@ class Printed(Frozen):
     def sample(self, series: str, *, i: int = 0, count: int = 1) -> Sample:
         """A time (s) as a sample, or that of one of `count` equal parts."""
         return time_sample(series, self.value / count, i=i, resolution=self.resolution)
+
+    def rate_sample(self, series: str, unit: float = 1.0, *, i: int = 0) -> Sample:
+        """A rate, in this unit of SI, as a sample."""
+        return rate_sample(series, in_SI(self.value, unit), i=i, resolution=self.resolution)
 
     def agrees(self, other: Printed) -> bool:
         """Whether both can be roundings of one true value."""
