@@ -40,12 +40,12 @@ from seatrial.applications.reading.log import Log, Measured, Printed, plain_read
 from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import between, exactly, time_step, wall_time
-from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
+from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, resolved
 from seatrial.model.benchmark.benchmark import Better, Check, External, Figure, Skip
 from seatrial.model.benchmark.declaration import WALL
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import RANKS as RANKS_NAME
-from seatrial.model.benchmark.program import THREADS, ProgramRecord
+from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
@@ -427,7 +427,7 @@ def _arguments(params: Params, directory: Path) -> Sequence[str]:
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    params = {name: value for name, value in resolved(machine, {**params, THREADS: 1}).items() if name != THREADS}
+    params = resolved(machine, params)
     if _blocks(whole(params[RANKS_NAME]))[0] > whole(params["cells"]):
         raise Skip(f"{params[RANKS_NAME]} ranks get no whole cells of a mesh of {params['cells']} x {params['cells']}")
     return params
@@ -436,7 +436,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 def _estimate_s(params: Params) -> float:
     cells = whole(params["cells"])
     solving_s = _S_PER_CELL_AND_STEP * cells**2 * _steps_of_run(params) * max(1.0, cells / 64)
-    return _START_S + solving_s / cpus_of({**params, THREADS: 1})
+    return _START_S + solving_s / cpus_of(params)
 
 
 def _complete(record: ProgramRecord, files: Mapping[str, bytes]) -> ProgramRecord:
@@ -531,7 +531,6 @@ BENCHMARK = problem(
             _share_of_wall,
         ),
     ),
-    placement=lambda machine, params: placement(machine, {**params, THREADS: 1}),
     prepare=_prepare,
     estimate_s=_estimate_s,
 )
