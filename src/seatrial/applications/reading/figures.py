@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly, LimitOf, elapsed
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value
@@ -80,6 +81,7 @@ def _around(value: float) -> list[float]:
 GIVEN_FLOPS = "given.peak_flops"
 GIVEN_BANDWIDTH = "given.peak_Bps"
 """Names of the limits that the user gave with an import (`--set peak_flops=...`). They apply to any device."""
+_GIVEN: Mapping[str, str] = {"flop/s": GIVEN_FLOPS, "B/s": GIVEN_BANDWIDTH}
 
 
 def imported(
@@ -133,20 +135,12 @@ def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
     `ranks` names the parameter with the number of processes. With more processes than this machine has CPUs, the run
     used several machines, and the limit of one does not apply.
     """
-
-    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-        return _limit(machine, params, "flop/s", GIVEN_FLOPS, f"cpu.{precision}", ranks)
-
-    return limit
+    return partial(_limit, "flop/s", f"cpu.{precision}", ranks)
 
 
 def memory_limit(ranks: str | None = None) -> LimitOf:
     """The bandwidth that the user gave, else the machine's DRAM bandwidth; `ranks` as in `flops_limit`."""
-
-    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-        return _limit(machine, params, "B/s", GIVEN_BANDWIDTH, "dram.bandwidth", ranks)
-
-    return limit
+    return partial(_limit, "B/s", "dram.bandwidth", ranks)
 
 
 def device_flops_limit(ranks: str) -> LimitOf:
@@ -174,15 +168,16 @@ def given_limit(unit: Unit) -> LimitOf:
     """The limit that the user gave for this unit, else unknown."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-        name = GIVEN_FLOPS if unit == "flop/s" else GIVEN_BANDWIDTH
         missing = "the peak of the device is unknown; give it with --set peak_flops=... or peak_Bps=..."
-        return machine.named_limit(name) or Limit.unknown(unit, missing)
+        return machine.named_limit(_GIVEN[unit]) or Limit.unknown(unit, missing)
 
     return limit
 
 
-def _limit(machine: Machine, params: Params, unit: Unit, given: str, own: str, ranks: str | None) -> Limit:
-    stated = machine.named_limit(given)
+def _limit(
+    unit: Unit, own: str, ranks: str | None, machine: Machine, params: Params, samples: Sequence[Sample]
+) -> Limit:
+    stated = machine.named_limit(_GIVEN[unit])
     if stated is not None:
         return stated
     processes = params.get(ranks) if ranks is not None else None
