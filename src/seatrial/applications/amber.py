@@ -128,15 +128,12 @@ def _average(log: Log, title: Found, steps: int | None, lines: list[Line]) -> _A
     elapsed, rate = log.found(_ELAPSED, lines), log.found(_RATE, lines)
     if len(elapsed) != 1 or len(rate) != 1:
         raise title.error("the two lines of times below this line are damaged or missing")
-    per_day, ns = (
-        Printed.of(rate[0].line.number_or_zero(rate[0].match[1], "ns/day"), rate[0].match[1]),
-        rate[0].printed(2, "seconds/ns"),
-    )
+    per_day = Printed.of(rate[0].number_or_zero(1, "ns/day"), rate[0].match[1])
+    ns = rate[0].printed(2, "seconds/ns")
     if not per_day.agrees(ns.inverse(86400.0)):
         raise rate[0].error(f"{rate[0].match[1]} ns/day are not {rate[0].match[2]} seconds/ns")
-    return _Average(
-        steps, elapsed[0].printed(1, "the elapsed time"), elapsed[0].printed(2, "Per Step").scaled(1e-3), ns, elapsed[0]
-    )
+    took = elapsed[0]
+    return _Average(steps, took.printed(1, "the elapsed time"), took.printed(2, "Per Step").scaled(1e-3), ns, took)
 
 
 def _step(whole: _Average, rows: list[Found], parameters: dict[str, Value]) -> Printed:
@@ -164,8 +161,8 @@ def _check_last(whole: _Average, last: _Average | None) -> None:
     step = last.elapsed.scaled(1.0 / last.steps)
     if not step.agrees(last.step) or last.elapsed.value > whole.elapsed.value * 1.001:
         raise last.line.error(f"not the time of the last {last.steps} steps")
-    ratio = whole.elapsed.value / whole.ns.value / last.elapsed.value * last.ns.value * last.steps
-    steps = ratio  # as many steps as the whole has, if both have one time step
+    # As many steps as the whole has, if both have one time step.
+    steps = whole.elapsed.value / whole.ns.value / last.elapsed.value * last.ns.value * last.steps
     if not Printed(steps, steps * (last.elapsed.resolution + whole.elapsed.resolution)).agrees(
         Printed(float(round(whole.elapsed.value / whole.step.value)), whole.step.resolution * steps)
     ):
