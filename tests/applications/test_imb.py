@@ -182,7 +182,7 @@ def test_modes_are_experiments_of_their_own() -> None:
     ("text", "why"),
     [
         (HEAD + ALLREDUCE + ALLREDUCE, "already"),
-        (HEAD + ALLREDUCE + HEAD.replace("2019 Update 6", "2021.3") + BARRIER, "release differs"),
+        (HEAD + ALLREDUCE + HEAD.replace("2019 Update 6", "2021.3") + BARRIER, "another release"),
         (PINGPONG_OF_OLD.replace("330.00", "303.00"), "inconsistent"),
         (PINGPONG_OF_OLD.replace("3030.30", "3003.30"), "inconsistent"),
         (PINGPONG_OF_OLD.replace("3030.30", "3177.53"), "inconsistent"),  # a megabyte of 10^6 among those of 2^20

@@ -6,7 +6,7 @@ import pytest
 from applications.log_damage import check_mutants, figures, log, needs_logs, others, refused
 
 from seatrial.applications.readers import reader_of
-from seatrial.applications.reading.log import Printed, time_per_ns_from_days, time_per_ns_from_rate
+from seatrial.applications.reading.log import Printed
 from seatrial.errors import ParseError
 
 STMV = "namd/namd2.14-stmv-64pe-multicore.txt"
@@ -79,7 +79,7 @@ def test_NAMD_3_prints_ns_per_day() -> None:
 
 def test_both_directions_give_one_unit() -> None:
     days, rate = Printed.of(0.25, "0.25"), Printed.of(4.0, "4.0")
-    assert time_per_ns_from_days(days).value == time_per_ns_from_rate(rate).value == 21600
+    assert days.ns_time_from_days().value == rate.ns_time_from_rate().value == 21600
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def test_an_error_of_the_tool_fails() -> None:
     ("text", "why"),
     [
         (TEXT + TEXT, "already"),
-        (TEXT + TEXT.replace("v0.10.0", "v0.9.0"), "two releases"),
+        (TEXT + TEXT.replace("v0.10.0", "v0.9.0"), "another release"),
         (TEXT.replace("395.08", "359.08"), "add up"),
         (TEXT.replace(" 789.20", " 798.20"), "add up"),
         (TEXT.replace(" 1    394.12       N/A\n", ""), "add up"),

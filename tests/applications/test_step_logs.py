@@ -53,7 +53,7 @@ def test_iterations_of_OpenSBLI(name: str, time_s: float) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        (b"Total Wall", b"Wall", "did not end"),
+        (b"Total Wall", b"Wall", "has not ended"),
         (b"739.091139", b"749.091139", "iterations of this time are not"),
         (b"performed 100", b"performed 200", "were performed"),
     ],

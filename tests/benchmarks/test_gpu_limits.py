@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.gpu.flop_limit import flop_limit, matrix_limit
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu.limits import flop_limit, matrix_limit, memory_limit
 from seatrial.model.machine.limit import Basis
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

@@ -10,7 +10,7 @@ from analysis.made_up_nodes import GEN3_X16, switched
 from made_up import facts
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.gpu.link_limit import link_limit, peer_limit
+from seatrial.benchmarks.gpu.limits import link_limit, peer_limit
 from seatrial.machine.limits import machine_limits
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.links import carried_together, gpu_at

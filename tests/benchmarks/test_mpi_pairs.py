@@ -15,7 +15,7 @@ from made_up import facts, made_up_machine
 from usual import usually_first
 
 from seatrial.analysis.results import all_results
-from seatrial.benchmarks.mpi.messages import links_of_node
+from seatrial.benchmarks.mpi.mpi_benchmark import links_of_node
 from seatrial.benchmarks.mpi.pairs import BENCHMARK as PAIRS
 from seatrial.benchmarks.mpi.pairs import chosen_pairs
 from seatrial.benchmarks.mpi.tournament import all_rounds, pairs_of_round, rounds_by_spread, sampled_pairs, seats

@@ -25,11 +25,14 @@ NAME = re.compile(
 
 
 def own_files() -> dict[str, set[str]]:
-    """Name -> the files of a benchmark: of its declaration, and others of its area that begin with its stem."""
+    """Name -> the files of a benchmark: of its declaration, which is beside its program, and others of its area that
+    begin with its stem."""
     found: dict[str, set[str]] = {}
-    for name in registry():
+    for name, benchmark in registry().items():
         area, _, stem = name.partition(".")
-        beside = (SOURCE / "benchmarks" / area).glob(f"{stem.replace('-', '_')}*")
+        beside = [*(SOURCE / "benchmarks" / area).glob(f"{stem.replace('-', '_')}*")]
+        if (source := benchmark.program.source) is not None:
+            beside.append(source.with_suffix(".py"))
         found[name] = {str(file.relative_to(SOURCE)) for file in beside}
     return found
 

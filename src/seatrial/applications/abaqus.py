@@ -14,21 +14,14 @@ import re
 from datetime import datetime
 from itertools import pairwise
 
-from msgspec import field
-
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, count_parameter, imported, time_figure
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample
-from seatrial.applications.reading.text import number
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
+from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.frozen import Frozen
 from seatrial.model.printed import half_unit
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "Abaqus"
@@ -91,27 +84,9 @@ _FORMS = (
 _ZONE = Pattern(r" (?:[A-Z]{3,5}|[+-][0-9]{2,4})(?= [0-9]{4}$|$)")
 
 
-class _File(Frozen):
-    """What a file of a job states."""
-
-    version: str
-    file: str
-    samples: tuple[Sample, ...]
-    parameters: dict[str, Value] = field(default_factory=dict)
-    notes: dict[str, object] = field(default_factory=dict)
-
-
-def read(data: bytes) -> ImportedFile:
-    """One file of a job. Raises ParseError if the job failed, did not end, or took less than a second, and if the file
-    holds two jobs or contradicts itself."""
-    found = _file(Log(_TOOL, data, is_spaced_once=True))
-    parameters = {"file": found.file, **found.parameters}
-    experiment = ImportedExperiment("imported.abaqus", found.samples, parameters, found.notes)
-    return ImportedFile(_TOOL, found.version, (experiment,))
-
-
-def _file(log: Log) -> _File:
-    """Read by what the file is. Every kind of file states errors in the same words."""
+def _measured(log: Log) -> Measured:
+    """One file of a job, read by what it is; every kind of file states errors in the same words. Raises ParseError if
+    the job failed, did not end, or took less than a second, and if the file holds two jobs or contradicts itself."""
     is_log = bool(log.found(_JOB))
     status, pages = log.found(_STATUS), log.found(_PAGE)
     if not (is_log or status or pages):
@@ -130,7 +105,7 @@ def _file(log: Log) -> _File:
     return _dat_or_msg(log, versions.pop())
 
 
-def _dat_or_msg(log: Log, version: str) -> _File:
+def _dat_or_msg(log: Log, version: str) -> Measured:
     """The summary of times after the analysis, which the pre-processor's may precede (.dat)."""
     pre = log.at_most_one(_USER_INPUT_READ, "job")
     done = log.at_most_one(_DONE, "job")
@@ -150,7 +125,8 @@ def _dat_or_msg(log: Log, version: str) -> _File:
     if "threads" in parameters and cpu_s > 1.1 * (wall.value + 1.0) * cores:
         raise wall_line.error(f"{cpu_s:g} s of CPU time on {cores} cores take longer than this")
     samples = (wall.sample("wall"), *_counts(notes))
-    return _File(version, "msg" if pre is None else "dat", samples, parameters, {"cpu_time_s": cpu_s})
+    file = "msg" if pre is None else "dat"
+    return Measured(samples, {"file": file, **parameters}, {"cpu_time_s": cpu_s}, version=version)
 
 
 def _job_time(log: Log, first: int) -> tuple[Found, float]:
@@ -204,13 +180,13 @@ def _totals(log: Log) -> dict[str, int]:
     return {name: count for name, count in totals.items() if name != "errors"}
 
 
-def _sta(log: Log, product: str, version: str) -> _File:
+def _sta(log: Log, product: str, version: str) -> Measured:
     """The table of a .sta: increments and iterations of Abaqus/Standard, the elapsed time of Abaqus/Explicit."""
     done = log.at_most_one(_STATUS_DONE, "job")
     if done is None:
         raise log.not_ended("no `THE ANALYSIS HAS COMPLETED SUCCESSFULLY`")
     if product == "Explicit":
-        return _File(version, "sta", _explicit(log))
+        return Measured(_explicit(log), {"file": "sta"}, version=version)
     increments, iterations = 0, 0
     step, last, tried, is_open = 0, 0, 0, False
     for line, text in log.numbered():
@@ -235,7 +211,8 @@ def _sta(log: Log, product: str, version: str) -> _File:
         increments += not match[4]
     if not increments:
         raise done.error("no row of an increment above this line")
-    return _File(version, "sta", _counts({"increments": increments, "iterations": iterations}))
+    samples = _counts({"increments": increments, "iterations": iterations})
+    return Measured(samples, {"file": "sta"}, version=version)
 
 
 def _explicit(log: Log) -> tuple[Sample, ...]:
@@ -257,10 +234,10 @@ def _explicit(log: Log) -> tuple[Sample, ...]:
 
 
 def _counts(counts: dict[str, int]) -> tuple[Sample, ...]:
-    return tuple(rate_sample(name, float(count)) for name, count in counts.items() if count)
+    return tuple(figures.rate_sample(name, float(count)) for name, count in counts.items() if count)
 
 
-def _log(log: Log) -> _File:
+def _log(log: Log) -> Measured:
     """The dates between which the analysis program ran. Raises ParseError if it is unknown how they are written."""
     if log.at_most_one(_JOB_DONE, "job") is None:
         raise log.not_ended("no `Abaqus JOB ... COMPLETED`")
@@ -282,7 +259,7 @@ def _log(log: Log) -> _File:
     if elapsed_s == 0:
         raise dates[1][0].error("the same as the date before it: dates count whole seconds")
     version = next((one.match[1] for one in log.found(_LOG_VERSION)), "")
-    return _File(version, "log", (Printed(elapsed_s, 0.5).sample("process_time"),))
+    return Measured([Printed(elapsed_s, 0.5).sample("process_time")], {"file": "log"}, version=version)
 
 
 def _date(text: str) -> datetime | None:
@@ -298,28 +275,28 @@ def _count_figure(name: str, work: str) -> Figure:
     return Figure(name, "1", Better.LOWER, lambda sample: sample.work["amount"], work, is_secondary=True)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "abaqus",
     "Abaqus",
     "How long did this Abaqus job take?",
     (
-        choice_parameter("file", "the job's file that the figures come from", "dat", "msg", "sta", "log"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("ranks", "processes of the solver"),
-        count_parameter("threads", "threads per process"),
-        count_parameter("elements", "elements of the mesh"),
-        count_parameter("variables", "variables of the model"),
-        count_parameter("equations", "equations of the solver"),
+        figures.choice("file", "the job's file that the figures come from", "dat", "msg", "sta", "log"),
+        figures.count("nodes", "hosts"),
+        figures.count("ranks", "processes of the solver"),
+        figures.count("threads", "threads per process"),
+        figures.count("elements", "elements of the mesh"),
+        figures.count("variables", "variables of the model"),
+        figures.count("equations", "equations of the solver"),
     ),
     (
-        time_figure("wall", "elapsed time of the analysis, in whole seconds (WALLCLOCK TIME)"),
-        time_figure("process_time", "from the start of the analysis program to its end, by the dates of the log"),
+        figures.time("wall", "elapsed time of the analysis, in whole seconds (WALLCLOCK TIME)"),
+        figures.time("process_time", "from the start of the analysis program to its end, by the dates of the log"),
         _count_figure("increments", "increments that converged"),
         _count_figure("iterations", "iterations, also of attempts that did not converge"),
     ),
 )
 
-READER = Reader("abaqus", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured, is_spaced_once=True)
 
 
 _SITE = "the Abaqus installation: abaqus fetch job="

@@ -24,29 +24,19 @@ from math import inf
 from msgspec.structs import replace
 
 from seatrial.applications import amber_water
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    DYNAMICS_PARAMETERS,
-    choice_parameter,
-    imported,
-    text_parameter,
-    time_figure,
-    time_per_ns_figure,
-)
-from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, step_from_time_per_ns
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
-from seatrial.benchmarks.bounds import exactly
+from seatrial.benchmarks.figures import exactly
 from seatrial.benchmarks.layout import RANKS, cpus_of
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check
 from seatrial.model.benchmark.given_input import CASE, InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
 _TOOL = "AMBER"
 _BANNER = Pattern(r"Amber ([0-9]{1,3}) (SANDER|PMEMD) +.{0,40}")
@@ -81,10 +71,9 @@ class _Average(Frozen):
     line: Found
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run. Raises ParseError if it did not end or exploded, if the file holds two runs, or if its numbers
     contradict each other."""
-    log = Log(_TOOL, data)
     has_banner = bool(log.found(_BANNER))
     rows = log.found(_ROW)
     if not has_banner and not (rows and rows[0].line.number <= 3 and (log.found(_FINAL) or log.found(_CURRENT))):
@@ -110,8 +99,7 @@ def read(data: bytes) -> ImportedFile:
         samples.append(last.ns.sample("ns_time_last"))
     samples += [step.sample("step"), whole.elapsed.sample("wall")]
     notes = {} if last is None else {"last_steps": last.steps}
-    experiment = ImportedExperiment("imported.amber", tuple(samples), parameters, notes)
-    return ImportedFile(_TOOL, version, (experiment,))
+    return Measured(samples, parameters, notes, version=version)
 
 
 def _refuse_hot(log: Log) -> None:
@@ -120,10 +108,8 @@ def _refuse_hot(log: Log) -> None:
     end = blocks[0].line.number if blocks else len(log.lines) + 1
     for row in log.found(_ROW):
         if row.line.number < end:
-            refuse_exploded(row, row.match[3])
-    if len(log.found(_ROW)) < len(log.found(_ROW_LIKE)):
-        rows = {row.line.number for row in log.found(_ROW)}
-        raise next(one for one in log.found(_ROW_LIKE) if one.line.number not in rows).error("a damaged row")
+            row.refuse_exploded(row.match[3])
+    log.each_of_form(_ROW_LIKE, _ROW, "a damaged row")
 
 
 def _averages(log: Log, final: Found) -> dict[str, _Average]:
@@ -142,15 +128,12 @@ def _average(log: Log, title: Found, steps: int | None, lines: list[Line]) -> _A
     elapsed, rate = log.found(_ELAPSED, lines), log.found(_RATE, lines)
     if len(elapsed) != 1 or len(rate) != 1:
         raise title.error("the two lines of times below this line are damaged or missing")
-    per_day, ns = (
-        Printed.of(rate[0].line.number_or_zero(rate[0].match[1], "ns/day"), rate[0].match[1]),
-        rate[0].printed(2, "seconds/ns"),
-    )
+    per_day = Printed.of(rate[0].number_or_zero(1, "ns/day"), rate[0].match[1])
+    ns = rate[0].printed(2, "seconds/ns")
     if not per_day.agrees(ns.inverse(86400.0)):
         raise rate[0].error(f"{rate[0].match[1]} ns/day are not {rate[0].match[2]} seconds/ns")
-    return _Average(
-        steps, elapsed[0].printed(1, "the elapsed time"), elapsed[0].printed(2, "Per Step").scaled(1e-3), ns, elapsed[0]
-    )
+    took = elapsed[0]
+    return _Average(steps, took.printed(1, "the elapsed time"), took.printed(2, "Per Step").scaled(1e-3), ns, took)
 
 
 def _step(whole: _Average, rows: list[Found], parameters: dict[str, Value]) -> Printed:
@@ -166,7 +149,7 @@ def _step(whole: _Average, rows: list[Found], parameters: dict[str, Value]) -> P
     stated = float(str(timestep).split()[0]) if timestep is not None else 0.0
     fs = 1e6 * step.value / whole.ns.value
     likely = stated or max(_NATURAL_FS, round(fs / _NATURAL_FS) * _NATURAL_FS)
-    if not step_from_time_per_ns(whole.ns, likely).agrees(step):
+    if not whole.ns.step_from_ns_time(likely).agrees(step):
         raise whole.line.error(f"the seconds/ns below are not {steps} steps of {likely:g} fs in this time")
     return step
 
@@ -178,8 +161,8 @@ def _check_last(whole: _Average, last: _Average | None) -> None:
     step = last.elapsed.scaled(1.0 / last.steps)
     if not step.agrees(last.step) or last.elapsed.value > whole.elapsed.value * 1.001:
         raise last.line.error(f"not the time of the last {last.steps} steps")
-    ratio = whole.elapsed.value / whole.ns.value / last.elapsed.value * last.ns.value * last.steps
-    steps = ratio  # as many steps as the whole has, if both have one time step
+    # As many steps as the whole has, if both have one time step.
+    steps = whole.elapsed.value / whole.ns.value / last.elapsed.value * last.ns.value * last.steps
     if not Printed(steps, steps * (last.elapsed.resolution + whole.elapsed.resolution)).agrees(
         Printed(float(round(whole.elapsed.value / whole.step.value)), whole.step.resolution * steps)
     ):
@@ -193,9 +176,7 @@ def _parameters(log: Log) -> tuple[str, dict[str, Value]]:
     topology = log.maybe(_TOPOLOGY, "topology file")
     if topology is not None:
         parameters["input"] = topology.text(1)
-    for name, pattern in (("atoms", _ATOMS), ("steps", _STEPS), ("ranks", _TASKS)):
-        if (found := log.maybe(pattern, f"number of {name}")) is not None:
-            parameters[name] = found.whole(1, f"the number of {name}")
+    parameters |= log.stated({"atoms": _ATOMS, "steps": _STEPS, "ranks": _TASKS})
     timestep = log.maybe(_TIMESTEP, "time step")
     if timestep is None or "steps" not in parameters:
         raise log.error("no `nstlim` or `dt`: its control data are missing")
@@ -203,24 +184,24 @@ def _parameters(log: Log) -> tuple[str, dict[str, Value]]:
     return banner.text(1), parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "amber",
     "AMBER",
     "How fast did AMBER simulate?",
     (
-        choice_parameter("program", "sander or pmemd", "sander", "pmemd"),
-        text_parameter("input", "topology file"),
-        *DYNAMICS_PARAMETERS,
+        figures.choice("program", "sander or pmemd", "sander", "pmemd"),
+        figures.text("input", "topology file"),
+        *figures.DYNAMICS_PARAMETERS,
     ),
     (
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, all steps"),
-        time_per_ns_figure("ns_time_last", "elapsed time of a simulated nanosecond, the last steps alone"),
-        time_figure("step", "elapsed time of a step, all steps"),
-        time_figure("wall", "elapsed time of all steps, without the set-up"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, all steps"),
+        figures.time_per_ns("ns_time_last", "elapsed time of a simulated nanosecond, the last steps alone"),
+        figures.time("step", "elapsed time of a step, all steps"),
+        figures.time("wall", "elapsed time of all steps, without the set-up"),
     ),
 )
 
-READER = Reader("amber", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 WATER, JAC = "water", "jac"
@@ -363,21 +344,14 @@ def _estimate_s(params: Params) -> float | None:
     return _START_S + _S_PER_ATOM_STEP * atoms * whole(params["steps"]) / cpus_of(params)
 
 
-CELLS = Parameter(
-    "cells",
-    ParameterKind.INTEGER,
-    1,
-    f"cells of {amber_water.ATOMS_OF_A_CELL} atoms along an edge of the box of water",
-    minimum=1,
+CELLS = Parameter.integer(
+    "cells", 1, f"cells of {amber_water.ATOMS_OF_A_CELL} atoms along an edge of the box of water", minimum=1
 )
 
 
 _MADE = Made(
     inputs=_inputs,
-    parameters=(
-        CELLS,
-        Parameter("steps", ParameterKind.INTEGER, 500, f"time steps of 2 fs, of {WATER} and {JAC}", minimum=100),
-    ),
+    parameters=(CELLS, Parameter.integer("steps", 500, f"time steps of 2 fs, of {WATER} and {JAC}", minimum=100)),
     parse=read_energies,
     checks=(
         Check("energy", "potential energy at the start, in kcal/mol for three atoms", energy_bound),

@@ -6,30 +6,26 @@ moves, so a damaged number is detected if the file states the number of elements
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    device_memory_limit,
-    imported,
-    rate_figure,
-    size_parameter,
-    text_parameter,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
-from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log
+from seatrial.applications.reading.tables import best_rate
+from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
-from seatrial.model.results.sample import Sample
 
 _TOOL = "BabelStream"
 _ARRAYS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
 """Kernel -> elements that it reads and writes for each element of an array (main.cpp of BabelStream)."""
 _CLASSIC = ("copy", "mul", "add", "triad", "dot")
+_SELECTED = {
+    "": (_CLASSIC, (*_CLASSIC, "nstream"), ("nstream",)),
+    "all": ((*_CLASSIC, "nstream"),),
+    "classic": (_CLASSIC,),
+    **{kernel: ((kernel,),) for kernel in _ARRAYS},
+}
+"""The kernels that the user selected -> the rows that a complete table may have."""
 
 _VERSION = Pattern(r"Version: ([0-9][0-9A-Za-z.+-]{0,30})")
 _IMPLEMENTATION = Pattern(r"Implementation: (\S.{0,99})")
@@ -37,184 +33,116 @@ _RUNNING = Pattern(r"Running\s{1,9}(?:(\S{1,20})\s)?\s{0,9}kernels ([0-9]{1,9}) 
 _ELEMENTS = Pattern(r"Number of elements: ([0-9]{1,18})")
 _PRECISION = Pattern(r"Precision: (double|float)")
 _SIZE = Pattern(r"Array size: ([0-9.]{1,24}) (KB|MB|GB|KiB|MiB|GiB)(?: \(.{0,40}\))?")
-_HEADER = Pattern(r"Function\s{1,20}(MBytes/sec|MB/s|MiBytes/sec|MiB/s)\s+Min \(sec\)\s+Max\s+Average\s*")
-_PREAMBLE = (
-    (_VERSION, "line `Version`"),
-    (_IMPLEMENTATION, "line `Implementation`"),
-    (_RUNNING, "line `Running kernels N times`"),
-    (_PRECISION, "line `Precision`"),
-    (_SIZE, "line `Array size`"),
+_HEADER = Pattern(
+    r"Function\s{1,20}(?P<text>MBytes/sec|MB/s|MiBytes/sec|MiB/s)\s+Min \(sec\)\s+Max\s+Average"
+    r"|function,num_times,n_elements,sizeof,max_(?P<csv>mi?bytes)_per_sec,min_runtime,max_runtime,avg_runtime"
 )
-"""Lines above the table of text output."""
-_CSV_HEADER = Pattern(
-    r"function,num_times,n_elements,sizeof,max_(mi?bytes)_per_sec,min_runtime,max_runtime,avg_runtime\s*"
-)
-_VALIDATION_FAILURE = Pattern(r"Validation failed on .{0,200}")
+_VALIDATION_FAILURE = Pattern(r"Validation failed on .*")
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _PRECISIONS = {4: "fp32", 8: "fp64"}
+_CELLS, _CSV_CELLS = 5, 8
+
+_Row = tuple[Line, Sequence[str]]
+"""Its name in lower case, in CSV three settings, the rate, and the shortest, longest and mean time."""
 
 
 def read(data: bytes) -> ImportedFile:
     """One run of BabelStream. Raises ParseError if the output is cut off, has two runs, or contradicts itself."""
-    lines = read_lines(data, _TOOL)
-    headers = [line for line in lines if _HEADER.fullmatch(line.text) or _CSV_HEADER.fullmatch(line.text)]
-    header = only_one(headers, _TOOL, "table of functions")
-    failed = next((line.text.strip() for line in lines if _VALIDATION_FAILURE.match(line.text.strip())), "")
-    csv = _CSV_HEADER.fullmatch(header.text)
-    found = _csv(lines, header, csv[1]) if csv else _text(lines, header)
-    version = _only(lines, _VERSION)
-    return ImportedFile(_TOOL, version or "", (found,), failed)
-
-
-def _text(lines: Sequence[Line], header: Line) -> ImportedExperiment:
-    """The table of text output, with the settings that the lines above it state."""
-    unit = 2.0**20 if header.words[1].startswith("MiB") else 1e6
-    for pattern, what in _PREAMBLE:
-        only_one([line for line in lines if pattern.fullmatch(line.text.strip())], _TOOL, what)
-    running = _match(lines, _RUNNING)
-    element = {"double": 8, "float": 4, None: None}[_only(lines, _PRECISION)]
-    elements = _only(lines, _ELEMENTS)
-    array_B = int(elements) * element if elements is not None and element is not None else None
-    rows = _rows(lines, header, _row_sets(running))
-    samples = [_sample(line, name, cells, unit, array_B) for line, name, cells in rows]
-    parameters: dict[str, Value] = {}
-    notes: dict[str, object] = {}
-    if array_B is None and (size := _match(lines, _SIZE)) is not None:
-        array_B = round(float(size[1]) * _UNITS[size[2]]) if size[1].count(".") < 2 and size[1] != "." else None
-        notes["array_B"] = "rounded, as in the file"
-    _set(parameters, "array_B", array_B)
-    _set(parameters, "precision", _PRECISIONS.get(element or 0))
-    _set(parameters, "implementation", _only(lines, _IMPLEMENTATION))
-    if running is not None:
-        notes["passes"] = int(running[2])
+    log = Log(_TOOL, data)
+    header = log.only(_HEADER, "table of functions")
+    version = log.at_most_one(_VERSION, "line `Version`")
+    implementation = log.at_most_one(_IMPLEMENTATION, "line `Implementation`")
+    failed = log.found(_VALIDATION_FAILURE)
+    parameters: dict[str, Value]
+    notes: dict[str, object]
+    if header.match["csv"]:
+        rows = _rows(log, header, _CSV_CELLS, "")
+        parameters, notes = _settings_of_rows(header, rows)
+    else:
+        if version is None or implementation is None:
+            raise log.error(f"no line `{'Version' if version is None else 'Implementation'}`: the file is cut off")
+        running = log.only(_RUNNING, "line `Running kernels N times`")
+        rows = _rows(log, header, _CELLS, (running.match[1] or "").lower())
+        parameters, notes = _settings(log, running)
+    if implementation is not None:
+        parameters["implementation"] = implementation.match[1].strip()
     notes["best_of"] = "each rate is the best of all passes except the first, as BabelStream prints it"
-    return ImportedExperiment("imported.babelstream", tuple(samples), parameters, notes)
+    unit = 2.0**20 if (header.match["csv"] or header.match["text"]).lower().startswith("mi") else 1e6
+    samples = []
+    for line, (name, *_, rate, least, most, mean) in rows:
+        moved_B = None if "array_B" in notes else _ARRAYS[name] * int(str(parameters["array_B"]))
+        value = best_rate(line, name, moved_B, (rate, least, mean, most), unit)
+        samples.append(figures.rate_sample(name, value, resolution=last_digit(rate)))
+    experiment = ImportedExperiment("imported.babelstream", tuple(samples), parameters, notes)
+    return ImportedFile(_TOOL, version.match[1] if version else "", (experiment,), failed[0].match[0] if failed else "")
 
 
-def _row_sets(running: re.Match[str] | None) -> tuple[tuple[str, ...], ...]:
-    """The sets of rows that a complete table may have."""
-    chosen = (running[1] or "").lower() if running is not None else ""
-    if chosen in _ARRAYS:
-        return ((chosen,),)
-    return (_CLASSIC, (*_CLASSIC, "nstream"), ("nstream",)) if chosen == "" else _SELECTED.get(chosen, (_CLASSIC,))
+def _settings(log: Log, running: Found) -> tuple[dict[str, Value], dict[str, object]]:
+    """What the lines above the table state; `array_B` is in the notes too where it is rounded."""
+    precision, size = log.only(_PRECISION, "line `Precision`"), log.only(_SIZE, "line `Array size`")
+    elements = log.at_most_one(_ELEMENTS, "line `Number of elements`")
+    element_B = 8 if precision.match[1] == "double" else 4
+    notes: dict[str, object] = {"passes": running.whole(2, "the passes")}
+    if elements is not None:
+        array_B = elements.whole(1, "the number of elements") * element_B
+    else:
+        array_B = round(size.number(1, "the array size") * _UNITS[size.match[2]])
+        notes["array_B"] = "rounded, as in the file"
+    return {"array_B": array_B, "precision": _PRECISIONS[element_B]}, notes
 
 
-_SELECTED: dict[str, tuple[tuple[str, ...], ...]] = {"all": ((*_CLASSIC, "nstream"),), "classic": (_CLASSIC,)}
+def _settings_of_rows(header: Found, rows: Sequence[_Row]) -> tuple[dict[str, Value], dict[str, object]]:
+    """What the rows of CSV state, which must be the same in all."""
+    if len({tuple(cells[1:4]) for _, cells in rows}) != 1:
+        raise header.error("the rows below differ in num_times, n_elements or sizeof")
+    line, cells = rows[0]
+    passes, elements, element_B = (
+        line.whole_of(cell, what) for cell, what in zip(cells[1:4], ("num_times", "n_elements", "sizeof"), strict=True)
+    )
+    if element_B not in _PRECISIONS:
+        raise line.error(f"an element of {element_B} B is neither float nor double")
+    return {"array_B": elements * element_B, "precision": _PRECISIONS[element_B]}, {"passes": passes}
 
 
-def _rows(
-    lines: Sequence[Line], header: Line, row_sets: tuple[tuple[str, ...], ...]
-) -> list[tuple[Line, str, list[str]]]:
-    """The rows of the table: exactly those that BabelStream prints in one run."""
-    rows: list[tuple[Line, str, list[str]]] = []
-    for line in lines[header.number :]:
-        words = line.words
-        if not words or words[0].lower() not in _ARRAYS:
-            break
-        if len(words) != 5 or not line.is_ended:
-            raise line.error("a row has a name, four numbers and a line break at its end; this one is cut off")
-        rows.append((line, words[0].lower(), words[1:]))
-    _refuse_incomplete(lines, header, rows, row_sets)
+def _rows(log: Log, header: Found, width: int, chosen: str) -> list[_Row]:
+    """The rows of the table: exactly those that BabelStream prints in one run. Raises ParseError."""
+    rows: list[_Row] = []
+    for line, text in log.numbered():
+        name, *cells = text.replace(",", " ").split() or [""]
+        if name.lower() not in _ARRAYS:
+            continue
+        if line.number != header.line.number + len(rows) + 1:
+            if len(cells) >= _CELLS - 1:
+                raise line.error("a row outside any table")
+        elif len(cells) != width - 1 or not line.is_ended:
+            raise line.error(f"a row has {width} cells and a line break at its end; this one is cut off")
+        else:
+            rows.append((line, (name.lower(), *cells)))
+    names = tuple(cells[0] for _, cells in rows)
+    if names not in _SELECTED.get(chosen, (_CLASSIC,)):
+        why = f"the table has the rows {', '.join(names) or 'none'}, which is no complete table of BabelStream"
+        raise header.error(why)
     return rows
 
 
-def _refuse_incomplete(
-    lines: Sequence[Line],
-    header: Line,
-    rows: Sequence[tuple[Line, str, list[str]]],
-    row_sets: tuple[tuple[str, ...], ...],
-) -> None:
-    names = tuple(name for _, name, _ in rows)
-    if names not in row_sets:
-        raise header.error(
-            f"the table has the rows {', '.join(names) or 'none'}, which is no complete table of BabelStream"
-        )
-    own = {line.number for line, _, _ in rows}
-    for line in lines:
-        words = line.text.replace(",", " ").split()
-        if line.number not in own and len(words) >= 5 and words[0].lower() in _ARRAYS:
-            raise line.error("a row outside any table")
-
-
-def _csv(lines: Sequence[Line], header: Line, unit_name: str) -> ImportedExperiment:
-    """The rows of CSV output."""
-    unit = 2.0**20 if unit_name == "mibytes" else 1e6
-    rows: list[tuple[Line, str, list[str]]] = []
-    settings: set[tuple[str, ...]] = set()
-    for line in lines[header.number :]:
-        cells = line.text.strip().split(",")
-        if cells[0].lower() not in _ARRAYS:
-            break
-        if len(cells) != 8 or not line.is_ended:
-            raise line.error("a row has eight cells and a line break at its end; this one is cut off")
-        settings.add(tuple(cells[1:4]))
-        rows.append((line, cells[0].lower(), [cells[4], cells[5], cells[6], cells[7]]))
-    _refuse_incomplete(lines, header, rows, _row_sets(None))
-    if len(settings) != 1:
-        raise header.error("the rows below differ in num_times, n_elements or sizeof")
-    passes, elements, element = (
-        rows[0][0].whole_of(cell, what)
-        for cell, what in zip(next(iter(settings)), ("num_times", "n_elements", "sizeof"), strict=True)
-    )
-    if element not in _PRECISIONS:
-        raise rows[0][0].error(f"an element of {element} B is neither float nor double")
-    samples = [_sample(line, name, cells, unit, elements * element) for line, name, cells in rows]
-    parameters: dict[str, Value] = {"array_B": elements * element, "precision": _PRECISIONS[element]}
-    _set(parameters, "implementation", _only(lines, _IMPLEMENTATION))
-    notes = {
-        "passes": passes,
-        "best_of": "each rate is the best of all passes except the first, as BabelStream prints it",
-    }
-    return ImportedExperiment("imported.babelstream", tuple(samples), parameters, notes)
-
-
-def _sample(line: Line, name: str, cells: Sequence[str], unit: float, array_B: int | None) -> Sample:
-    rate = line.number_of(cells[0], "the rate")
-    least, most, mean = (line.number_or_zero(cell, "a time") for cell in cells[1:])
-    slack = half_unit(cells[1]) + half_unit(cells[3])
-    if not least <= mean + slack or not mean <= most + slack:
-        raise line.error("the minimum, mean and maximum time are not in this order")
-    if array_B is not None:
-        work = _ARRAYS[name] * array_B
-        if not is_product(work / unit, (rate, half_unit(cells[0])), (least, half_unit(cells[1]))):
-            raise line.error(f"{cells[0]} in {cells[1]} s is not the {work} B that {name} moves")
-    return rate_sample(name, in_SI(rate, unit), resolution=last_digit(cells[0]))
-
-
-def _set(parameters: dict[str, Value], name: str, value: Value | None) -> None:
-    if value is not None:
-        parameters[name] = value
-
-
-def _match(lines: Sequence[Line], pattern: Pattern) -> re.Match[str] | None:
-    """The match of the only line of this form, or None. Raises ParseError for a second one: two runs in one file."""
-    found = [line for line in lines if pattern.fullmatch(line.text.strip())]
-    return pattern.fullmatch(only_one(found, _TOOL, "such line").text.strip()) if found else None
-
-
-def _only(lines: Sequence[Line], pattern: Pattern) -> str | None:
-    match = _match(lines, pattern)
-    return None if match is None else match[1].strip()
-
-
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "babelstream",
     "BabelStream",
     "What memory bandwidth did BabelStream's kernels reach?",
     (
-        text_parameter("implementation", "programming model, as named in the file"),
-        choice_parameter("precision", "precision of the elements", "fp64", "fp32"),
-        size_parameter("array_B", "size of each array"),
+        figures.text("implementation", "programming model, as named in the file"),
+        figures.choice("precision", "precision of the elements", "fp64", "fp32"),
+        figures.size("array_B", "size of each array"),
     ),
     tuple(
-        rate_figure(
+        figures.rate(
             name,
             "B/s",
             f"{arrays} elements read or written per array element, as BabelStream counts; best pass",
-            device_memory_limit(),
+            figures.device_memory_limit(),
         )
         for name, arrays in _ARRAYS.items()
     ),
 )
 
-READER = Reader("babelstream", read)
+READER = figures.Reader("babelstream", read)

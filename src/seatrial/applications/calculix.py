@@ -18,25 +18,21 @@ CalculiX prints its time for the whole run only, with reading the mesh; the incr
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
 from seatrial.applications.reading.run_output import not_read, output_file, run_output
-from seatrial.applications.reading.text import number
-from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.figures import wall_time
+from seatrial.applications.reading.text import Pattern, number
+from seatrial.applications.running.copies import problem
+from seatrial.benchmarks.figures import between, duration, exactly, wall_time
 from seatrial.benchmarks.layout import openmp_variables, refuse_too_many
 from seatrial.benchmarks.placement import thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.benchmark import Bound, Check, External
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import THREADS, ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
@@ -67,16 +63,16 @@ _ERROR = Pattern(r"^\*ERROR\b|Segmentation fault|best solution and residuals are
 _NOT_FINITE = r"(?i)^(?:average|largest|time avg).{0,80}= {0,10}[+-]?(?:nan|inf)"
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "calculix",
     "CalculiX",
     "How long did CalculiX take?",
     (
-        count_parameter("threads", "threads, at most"),
-        count_parameter("nodes", "nodes of the mesh (upper bound)"),
-        count_parameter("elements", "elements of the mesh (upper bound)"),
+        figures.count("threads", "threads, at most"),
+        figures.count("nodes", "nodes of the mesh (upper bound)"),
+        figures.count("elements", "elements of the mesh (upper bound)"),
     ),
-    (time_figure("wall", "elapsed time of the whole run, with reading the input"),),
+    (figures.time("wall", "elapsed time of the whole run, with reading the input"),),
 )
 
 
@@ -260,12 +256,8 @@ def _complete(record: ProgramRecord, files: Mapping[str, bytes]) -> ProgramRecor
     return replace(record, checks={**record.checks, **checks})
 
 
-def _about_one(low: float, high: float) -> tuple[float, float]:
-    return (1.0 - low, 1.0 + high)
-
-
-def _arguments(params: Params, directory: Path) -> Sequence[str]:
-    return [_NAME]
+def _about_one(low: float, high: float) -> Bound:
+    return between(1.0 - low, 1.0 + high)
 
 
 _SHARES = ("CCX_NPROC_RESULTS", "CCX_NPROC_STIFFNESS", "CCX_NPROC_EQUATION_SOLVER")
@@ -282,80 +274,54 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return {**params, THREADS: threads}
 
 
-def _unbound(machine: Machine, params: Params) -> tuple[int, ...]:
-    return ()
-
-
 def _estimate_s(params: Params) -> float:
     increments = _INCREMENTS_PER_ELEMENT * whole(params["across"])
     return _START_S + _S_PER_ELEMENT_AND_INCREMENT * _elements(params) * increments / whole(params[THREADS])
 
 
-_PROGRAM = External(
-    name="ccx",
-    install="install CalculiX 2.16 or later (Debian: package calculix-ccx; Spack: spack install calculix)",
-    output="stdout",
-    arguments=_arguments,
-    parse=read_ccx,
-    version=(),  # `ccx -v` prints it and fails
-    inputs=_inputs,
-    variables=_variables,
-    files=(f"{_NAME}.dat",),
-    complete=_complete,
-    is_timed=True,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="ccx",
+        install="install CalculiX 2.16 or later (Debian: package calculix-ccx; Spack: spack install calculix)",
+        output="stdout",
+        arguments=lambda params, directory: [_NAME],
+        parse=read_ccx,
+        version=(),  # `ccx -v` prints it and fails
+        inputs=_inputs,
+        variables=_variables,
+        files=(f"{_NAME}.dat",),
+        complete=_complete,
+        is_timed=True,
+    ),
     name="apps.calculix",
     question="How fast does CalculiX follow a wave through a bar that is struck?",
-    program=_PROGRAM,
     parameters=(
-        Parameter(
-            "across",
-            ParameterKind.INTEGER,
-            6,
-            "elements along each side of the section; the bar has 20 times their cube in all",
-            minimum=2,
+        Parameter.integer(
+            "across", 6, "elements along each side of the section; the bar has 20 times their cube in all", minimum=2
         ),
-        Parameter(
-            THREADS,
-            ParameterKind.INTEGER,
-            "all",
-            "threads of the stress calculation, not bound; all: one per core",
-            words=("all",),
-            minimum=1,
-        ),
+        Parameter.integer(THREADS, "all", "threads of the stress calculation, not bound; all: one per core", minimum=1),
     ),
     figures=(
-        Figure(
-            name="increment",
+        duration(
+            "increment",
+            "one time increment of all elements, with its share of reading the mesh",
+            "increments",
             series=INCREMENTS,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["increments"],
-            work="one time increment of all elements, with its share of reading the mesh",
         ),
         wall_time("the whole run, by our own clock"),
     ),
     checks=(
         Check(THREADS, "threads of the stress calculation, as CalculiX reports", exactly(THREADS)),
         Check("elements", "elements, as CalculiX reports", exactly(_elements)),
-        Check("volume", "volume of all elements, over that of the bar", bound=lambda m, p: _about_one(1e-5, 1e-5)),
-        Check("end_time", "time at the end, over the planned one", bound=lambda m, p: _about_one(1e-5, 1e-5)),
-        Check(
-            "end_speed", "mean speed of the struck end, over that of theory", bound=lambda m, p: _about_one(2e-3, 2e-3)
-        ),
-        Check("wave_speed", "speed of the wave, over sqrt(E / rho)", bound=lambda m, p: _about_one(5e-3, 5e-3)),
-        Check(
-            "energy",
-            "kinetic and strain energy, over the work of the pressure",
-            bound=lambda m, p: _about_one(0.012, 2e-3),
-        ),
-        Check("kinetic_share", "kinetic energy, over all energy", bound=lambda m, p: (0.495, 0.505)),
+        Check("volume", "volume of all elements, over that of the bar", _about_one(1e-5, 1e-5)),
+        Check("end_time", "time at the end, over the planned one", _about_one(1e-5, 1e-5)),
+        Check("end_speed", "mean speed of the struck end, over that of theory", _about_one(2e-3, 2e-3)),
+        Check("wave_speed", "speed of the wave, over sqrt(E / rho)", _about_one(5e-3, 5e-3)),
+        Check("energy", "kinetic and strain energy, over the work of the pressure", _about_one(0.012, 2e-3)),
+        Check("kinetic_share", "kinetic energy, over all energy", between(0.495, 0.505)),
     ),
-    placement=_unbound,
+    placement=lambda machine, params: (),
     prepare=_prepare,
     estimate_s=_estimate_s,
+    ranks="one",
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -6,24 +6,23 @@ which is refused.
 
 from __future__ import annotations
 
-from seatrial.applications.reading.figures import RUN_PARAMETERS, imported, time_figure
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 
 _SECONDS = r" +time *= +(\S{1,20}) s"
 _PARTS = {part: Pattern(part + _SECONDS) for part in ("Initialisation", "Calculation", "Finalisation")}
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "castep",
     "CASTEP",
     "How long did CASTEP take?",
-    RUN_PARAMETERS,
+    figures.RUN_PARAMETERS,
     (
-        time_figure("wall", "elapsed time of the whole run"),
-        time_figure("calculation", "elapsed time between initialisation and finalisation"),
+        figures.time("wall", "elapsed time of the whole run"),
+        figures.time("calculation", "elapsed time between initialisation and finalisation"),
     ),
 )
 

@@ -12,20 +12,15 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, count_parameter, imported, time_figure
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import number
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
+from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Params, Value, whole
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
-_TOOL = "CFX"
 _WALL = Pattern(r"CFD Solver wall clock seconds: ([0-9]\.[0-9]{4}E[+-][0-9]{2})")
 _WALL_LIKE = Pattern(r".{0,80}wall clock seconds.{0,200}")
-_FINISHED = Pattern(r"This run of the .{0,40}CFX.{0,20} has finished\.?", re.IGNORECASE)
 _MOST = Pattern(r"Maximum Number of Iterations = ([0-9]{1,9})")
 _ITERATION = Pattern(r"OUTER LOOP ITERATION = ([0-9]{1,9}) (?:\( ?[0-9]{1,9}\) )?CPU SECONDS = (\S{1,20})")
 _TIME_STEP = Pattern(
@@ -38,23 +33,9 @@ _VERSION = Pattern(
     r".{0,80}CFX(?:\(R\))?[- ]Solver(?: Release)? (20[0-9]{2} ?R[0-9]|[0-9]{1,2}\.[0-9.]{1,6}).{0,80}", re.IGNORECASE
 )
 _OUTCOME = Pattern(r"CFD Solver: (\S.{0,100})")
-_FAILED = Pattern(
-    r"ERROR #[0-9]{3,12} has occurred|An error has occurred in cfx5solve|Fatal overflow|Details of error"
-    r"|Floating point (?:exception|error)|terminated abnormally|exited with return code"
-    r"|\blicense\b.{0,40}(?:not available|denied)",
-    re.IGNORECASE,
-)
-_NOT_FINITE = Pattern(r"^\| \S.{0,40}\|.{0,100}(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
 
 
-def read(data: bytes) -> ImportedFile:
-    """The output of one run. Raises ParseError for a run that failed, diverged or did not end, and for two runs."""
-    log = Log(_TOOL, data, is_spaced_once=True)
-    log.refuse_signs((_FAILED, "the run failed"), (_NOT_FINITE, "a residual is not a number"))
-    if not any("CFX" in text or "CFD Solver" in text or "OUTER LOOP" in text for text in log.texts):
-        raise log.error("nothing that the CFX solver prints: from another program?")
-    if not log.found(_FINISHED):
-        raise log.not_ended("no `This run of the ANSYS CFX Solver has finished.`")
+def _measured(log: Log, begin: Found, finished: Found) -> Measured:
     wall = log.of_form(_WALL_LIKE, _WALL, "CFD Solver wall clock seconds: 1.2345E+02")
     wall_s = wall.printed(1, "the wall clock time")
     _check_stamps(log, wall, wall_s.value)
@@ -71,7 +52,7 @@ def read(data: bytes) -> ImportedFile:
     if outcomes := log.found(_OUTCOME):
         notes["outcome"] = outcomes[-1].match[1]
     version = next((one.match[1] for one in log.found(_VERSION)), "")
-    return ImportedFile(_TOOL, version, (ImportedExperiment("imported.cfx", tuple(samples), parameters, notes),))
+    return Measured(samples, parameters, notes, version=version)
 
 
 def _count(log: Log, pattern: Pattern, wall: Found) -> int:
@@ -107,21 +88,41 @@ def _check_stamps(log: Log, wall: Found, wall_s: float) -> None:
         raise wall.error(f"the solver started and finished {between_s:g} s apart, which contradicts this")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "cfx",
     "Ansys CFX",
     "How long did the CFX solver take?",
     (
-        count_parameter("ranks", "solver processes"),
-        choice_parameter("simulation", "what a step is: an iteration (steady) or a time step", "steady", "transient"),
+        figures.count("ranks", "solver processes"),
+        figures.choice("simulation", "what a step is: an iteration (steady) or a time step", "steady", "transient"),
     ),
     (
-        time_figure("wall", "elapsed time of the solver, without reading and partitioning"),
-        time_figure("step", "mean elapsed time of one iteration of the outer loop, or of one time step"),
+        figures.time("wall", "elapsed time of the solver, without reading and partitioning"),
+        figures.time("step", "mean elapsed time of one iteration of the outer loop, or of one time step"),
     ),
 )
 
-READER = Reader("cfx", read)
+READER = log_reader(
+    IMPORTED,
+    "CFX",
+    _measured,
+    begin=("CFX|CFD Solver|OUTER LOOP", "This run of the ANSYS CFX Solver"),
+    is_begun_anywhere=True,
+    is_spaced_once=True,
+    signs=(
+        (
+            r"(?i)ERROR #[0-9]{3,12} has occurred|An error has occurred in cfx5solve|Fatal overflow|Details of error"
+            r"|Floating point (?:exception|error)|terminated abnormally|exited with return code"
+            r"|\blicense\b.{0,40}(?:not available|denied)",
+            "the run failed",
+        ),
+        (r"(?i)^\| \S.{0,40}\|.{0,100}(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", "a residual is not a number"),
+    ),
+    end=(
+        r"(?i)This run of the .{0,40}CFX.{0,20} has finished\.?",
+        "no `This run of the ANSYS CFX Solver has finished.`",
+    ),
+)
 
 
 def _arguments(params: Params) -> Sequence[str]:
@@ -137,7 +138,6 @@ BENCHMARK = application(
     install="CFX needs a licence (https://www.ansys.com): put cfx5solve on PATH",
     arguments=_arguments,
     output="*.out",
-    cases=(),
     starts="itself",
     evidence=FORMAT_SEEN,
 )

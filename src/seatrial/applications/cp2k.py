@@ -9,10 +9,9 @@ Run with CP2K 2023.1 on one molecule of water, with one and two ranks; the publi
 
 from __future__ import annotations
 
-from seatrial.applications.reading.figures import RUN_PARAMETERS, imported, time_figure
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 
@@ -25,12 +24,12 @@ _UNCONVERGED = Pattern(r"\*\*\* WARNING .{1,80} SCF run NOT converged.{0,40}")
 _MOST_APART = 0.1
 _REPOSITORY = "https://github.com/cp2k/cp2k, folder benchmarks"
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "cp2k",
     "CP2K",
     "How long did CP2K take?",
-    RUN_PARAMETERS,
-    (time_figure("wall", "elapsed time of the whole run on its slowest rank"),),
+    figures.RUN_PARAMETERS,
+    (figures.time("wall", "elapsed time of the whole run on its slowest rank"),),
 )
 
 

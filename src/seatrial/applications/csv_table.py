@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from seatrial.applications.reader import Reader
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.text import read_text
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Better
@@ -156,4 +156,4 @@ def _parameters(row: _Row, name: str) -> dict[str, Value]:
         raise row.error(f"{name} is not a JSON object of values: {error}") from error
 
 
-READER = Reader("csv", read)
+READER = figures.Reader("csv", read)

@@ -13,21 +13,18 @@ many as `files`. They may still be in memory then, if they fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, given_limit, imported, rate_figure, time_figure
-from seatrial.applications.reading.json_text import find_text, find_whole, get_number, get_object, read_object
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.given_input import CASE, OWN, InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value
+from seatrial.model.benchmark.parameter import Parameter, Params, Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
@@ -38,16 +35,15 @@ _TWO = r" +([0-9]{1,12}\.[0-9]{4,6}) \(([0-9]{1,12}\.[0-9]{4,6})\).{0,200}"
 _ACCELERATORS = Pattern(_PREFIX + r"Number of Simulated Accelerators: +([0-9]{1,9})\b.{0,200}")
 _MEETS = Pattern(_PREFIX + r"(?:train|eval)_au_meet_expectation: +(success|fail)\b.{0,200}")
 _METRICS = {
-    "train": (
-        Pattern(_PREFIX + r"Training Accelerator Utilization \[AU\] \(%\):" + _TWO),
-        Pattern(_PREFIX + r"Training Throughput \(samples/second\):" + _TWO),
-        Pattern(_PREFIX + r"Training I/O Throughput \(MB/second\):" + _TWO),
-    ),
-    "eval": (
-        Pattern(_PREFIX + r"Eval Accelerator Utilization \[AU\] \(%\):" + _TWO),
-        Pattern(_PREFIX + r"Eval Throughput \(samples/second\):" + _TWO),
-        Pattern(_PREFIX + r"Eval (?:I/O )?Throughput \(MB/second\):" + _TWO),
-    ),
+    way: [
+        Pattern(rf"{_PREFIX}{word} {what}:{_TWO}")
+        for what in (
+            r"Accelerator Utilization \[AU\] \(%\)",
+            r"Throughput \(samples/second\)",
+            rf"{moved}Throughput \(MB/second\)",
+        )
+    ]
+    for way, word, moved in (("train", "Training", "I/O "), ("eval", "Eval", "(?:I/O )?"))
 }
 _TRAIN_LIKE = Pattern(_PREFIX + r"Training .{1,300}")
 _MISSED = "DLIO says that the accelerators waited for data more than they may: this result is not valid for MLPerf"
@@ -62,11 +58,11 @@ def _read_json(data: bytes) -> ImportedFile:
     document = read_object(data, _TOOL)
     if "metric" not in document or "num_accelerators" not in document:
         why = "no `metric` and `num_accelerators`: this is not the summary.json of DLIO"
-        raise ParseError(_TOOL, None, "", why)
-    metric = get_object(document, "metric", _TOOL, "the file")
-    epochs = find_whole(document, "epochs")
+        raise document.error(why)
+    metric = document.object("metric")
+    epochs = document.whole("epochs")
     if not epochs or not _is_in_order(document):
-        raise ParseError(_TOOL, None, "", "no `epochs`, or `end` is not after `start`: the run has not ended")
+        raise document.error("no `epochs`, or `end` is not after `start`: the run has not ended")
     samples: list[Sample] = []
     for way in _METRICS:
         if f"{way}_throughput_mean_samples_per_second" in metric:
@@ -78,42 +74,42 @@ def _read_json(data: bytes) -> ImportedFile:
             samples += _samples(way, numbers, f"{way} metrics")
     for way in ("save", "load"):
         key = f"{way}_checkpoint_duration_mean_seconds"
-        if key in metric and (seconds := get_number(metric, key, _TOOL, "metric")):
-            samples.append(time_sample(f"checkpoint_{way}", seconds))
+        if key in metric and (seconds := metric.number(key)):
+            samples.append(figures.time_sample(f"checkpoint_{way}", seconds))
     if not samples:
-        raise ParseError(_TOOL, None, "", "no throughput of training or evaluation: DLIO measured nothing")
+        raise document.error("no throughput of training or evaluation: DLIO measured nothing")
     parameters: dict[str, Value] = {}
     for name, key in (("accelerators", "num_accelerators"), ("nodes", "num_hosts"), ("epochs", "epochs")):
-        if count := find_whole(document, key):
+        if count := document.whole(key):
             parameters[name] = count
-    missed = any(find_text(metric, f"{way}_au_meet_expectation") == "fail" for way in _METRICS)
+    missed = any(metric.text(f"{way}_au_meet_expectation") == "fail" for way in _METRICS)
     experiment = ImportedExperiment("imported.dlio", tuple(samples), parameters, remarks=(_MISSED,) if missed else ())
-    return ImportedFile(_TOOL, "", (experiment,), host=find_text(document, "hostname"))
+    return ImportedFile(_TOOL, "", (experiment,), host=document.text("hostname"))
 
 
-def _is_in_order(document: Mapping[str, Any]) -> bool:
+def _is_in_order(document: JsonObject) -> bool:
     try:
-        begin, end = (datetime.fromisoformat(find_text(document, key) or "") for key in ("start", "end"))
+        begin, end = (datetime.fromisoformat(document.text(key) or "") for key in ("start", "end"))
         return begin < end
     except (ValueError, TypeError):
         return False
 
 
-def _mean(metric: Mapping[str, Any], way: str, what: str, unit: str, epochs: int | None) -> tuple[Printed, float]:
+def _mean(metric: JsonObject, way: str, what: str, unit: str, epochs: int | None) -> tuple[Printed, float]:
     """Mean and deviation, checked against the `epochs` if each is listed. Raises ParseError."""
-    mean, deviation = (get_number(metric, f"{way}_{what}_{key}_{unit}", _TOOL, "metric") for key in ("mean", "stdev"))
+    mean, deviation = (metric.number(f"{way}_{what}_{key}_{unit}") for key in ("mean", "stdev"))
     if mean == 0:
-        raise ParseError(_TOOL, None, "", f"{way}_{what} is 0: DLIO measured nothing")
+        raise metric.error(f"{way}_{what} is 0: DLIO measured nothing")
     if epochs is not None:
         values = metric.get(f"{way}_{what}_{unit}")
         listed = values if isinstance(values, list) else []
         if len(listed) != epochs:
-            raise ParseError(_TOOL, None, "", f"{way}_{what} has {len(listed)} epochs of {epochs}")
-        each = [get_number({what: value}, what, _TOOL, f"{way}, an epoch") for value in listed]
+            raise metric.error(f"{way}_{what} has {len(listed)} epochs of {epochs}")
+        each = [JsonObject(_TOOL, f"{way}, an epoch", {what: value}).number(what) for value in listed]
         true = sum(each) / epochs
         spread = math.sqrt(sum((value - true) ** 2 for value in each) / epochs)
         if abs(true - mean) > 1e-6 * mean or abs(spread - deviation) > 1e-6 * mean:
-            raise ParseError(_TOOL, None, "", f"{way}_{what}: mean or deviation is not that of the epochs")
+            raise metric.error(f"{way}_{what}: mean or deviation is not that of the epochs")
     return Printed(mean, 0.0), deviation
 
 
@@ -150,37 +146,37 @@ def _samples(way: str, numbers: Sequence[tuple[Printed, float]], where: str) -> 
         why = "I/O is throughput x size of a sample, but its deviation is not"
         raise ParseError(_TOOL, None, "", f"{where}: {why}")
     return [
-        rate_sample(f"{way}_utilisation", utilisation.value / 100, resolution=utilisation.resolution),
-        rate_sample(f"{way}_throughput", throughput.value, resolution=throughput.resolution),
-        rate_sample(f"{way}_io", moved.value * _MIB, resolution=moved.resolution),
+        figures.rate_sample(f"{way}_utilisation", utilisation.value / 100, resolution=utilisation.resolution),
+        throughput.rate_sample(f"{way}_throughput"),
+        moved.rate_sample(f"{way}_io", _MIB),
     ]
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "dlio",
     "DLIO",
     "How fast did DLIO read the data of a training?",
     (
-        count_parameter("accelerators", "simulated accelerators"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("epochs", "epochs"),
+        figures.count("accelerators", "simulated accelerators"),
+        figures.count("nodes", "hosts"),
+        figures.count("epochs", "epochs"),
     ),
     (
         *(
             figure
             for way, word in (("train", "training"), ("eval", "evaluation"))
             for figure in (
-                rate_figure(f"{way}_throughput", "op/s", f"samples per second, mean over the epochs ({word})"),
-                rate_figure(f"{way}_io", "B/s", f"bytes of these samples ({word})", given_limit("B/s")),
-                rate_figure(f"{way}_utilisation", "1", f"share of the time in which accelerators compute ({word})"),
+                figures.rate(f"{way}_throughput", "op/s", f"samples per second, mean over the epochs ({word})"),
+                figures.rate(f"{way}_io", "B/s", f"bytes of these samples ({word})", figures.given_limit("B/s")),
+                figures.rate(f"{way}_utilisation", "1", f"share of the time in which accelerators compute ({word})"),
             )
         ),
-        time_figure("checkpoint_save", "mean time to write a checkpoint"),
-        time_figure("checkpoint_load", "mean time to read a checkpoint"),
+        figures.time("checkpoint_save", "mean time to write a checkpoint"),
+        figures.time("checkpoint_load", "mean time to read a checkpoint"),
     ),
 )
 
-READER = Reader("dlio", read)
+READER = figures.Reader("dlio", read)
 
 
 _WORKLOADS = {
@@ -213,11 +209,7 @@ BENCHMARK = application(
     preparation=lambda params: (_arguments(params, is_made=False),),
     output="output/summary.json",
     cases=tuple(InputCase(name, what, "") for name, what in _WORKLOADS.items()),
-    made=Made(
-        inputs=lambda params: {},
-        parameters=(Parameter("files", ParameterKind.INTEGER, 16, "files of the data set", minimum=1),),
-        prepare=_prepare,
-    ),
+    made=Made(parameters=(Parameter.integer("files", 16, "files of the data set", minimum=1),), prepare=_prepare),
     has_start=False,
     stated={"accelerators": "ranks"},
     evidence=FORMAT_SEEN,

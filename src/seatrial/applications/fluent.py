@@ -11,11 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line, is_product
+from seatrial.applications.reading.text import Line, Pattern, is_product
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
@@ -93,22 +91,22 @@ def _value(log: Log, block: Sequence[Line], name: str) -> Found:
 _WORDS = {"mean": "Average wall-clock time per iteration", "wall": "Total wall-clock time", "cpu": "Total CPU time"}
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "fluent",
     "Ansys Fluent",
     "How long did Fluent take for these iterations?",
     (
-        count_parameter("timer", "number of the performance timer in the transcript, from 1"),
-        count_parameter("ranks", "solver processes, which Fluent calls compute nodes"),
-        count_parameter("iterations", "iterations that the timer covers"),
+        figures.count("timer", "number of the performance timer in the transcript, from 1"),
+        figures.count("ranks", "solver processes, which Fluent calls compute nodes"),
+        figures.count("iterations", "iterations that the timer covers"),
     ),
     (
-        time_figure("wall", "elapsed time of all iterations of the timer"),
-        time_figure("step", "mean elapsed time of an iteration"),
+        figures.time("wall", "elapsed time of all iterations of the timer"),
+        figures.time("step", "mean elapsed time of an iteration"),
     ),
 )
 
-READER = Reader("fluent", read)
+READER = figures.Reader("fluent", read)
 
 
 BENCHMARK = application(
@@ -119,7 +117,7 @@ BENCHMARK = application(
     install="Fluent needs a licence (https://www.ansys.com): put fluent on PATH",
     arguments=lambda params: ["3ddp", "-g", f"-t{params['processes']}", "-i", str(params[INPUT])],
     output="stdout",
-    cases=(),  # the vendor's are for its customers; the journal must print the timer once (/parallel/timer/usage)
+    # the vendor's are for its customers; the journal must print the timer once (/parallel/timer/usage)
     starts="itself",
     evidence=FORMAT_SEEN,
 )

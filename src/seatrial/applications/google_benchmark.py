@@ -9,29 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
-from seatrial.applications.reading.json_text import (
-    find_text,
-    find_whole,
-    get_number,
-    get_object,
-    get_objects,
-    read_object,
-)
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
-from seatrial.errors import ParseError
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -53,31 +35,26 @@ _MOST_BENCHMARKS = 100_000
 def read(data: bytes) -> ImportedFile:
     """One run of a program. Raises ParseError for a file without a measurement, or with an impossible number."""
     document = read_object(data, _TOOL)
-    context = get_object(document, "context", _TOOL, "the file")
-    entries = get_objects(document, "benchmarks", _TOOL, "the file")
+    context, entries = document.object("context"), document.objects("benchmarks")
     if len(entries) > _MOST_BENCHMARKS:
-        raise ParseError(_TOOL, None, "", f"more than {_MOST_BENCHMARKS} entries")
-    groups: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
+        raise document.error(f"more than {_MOST_BENCHMARKS} entries")
+    groups: dict[tuple[str, int], list[JsonObject]] = {}
     left_out: list[str] = []
     is_old = all("run_type" not in entry for entry in entries)
     for entry in entries:
-        name = find_text(entry, "run_name") or find_text(entry, "name")
+        name = entry.text("run_name") or entry.text("name")
         if name is None:
-            raise ParseError(_TOOL, None, "", "a benchmark has no name")
+            raise entry.error("a benchmark has no name")
         if entry.get("skipped") is True:
             left_out.append(name)
         elif not _is_aggregate(entry, is_old):
-            groups.setdefault((name, find_whole(entry, "threads") or 1), []).append(entry)
+            groups.setdefault((name, entry.whole("threads") or 1), []).append(entry.named(name))
     if not groups:
-        raise ParseError(
-            _TOOL,
-            None,
-            "",
-            "the file has no measurements, at most aggregates: run without --benchmark_report_aggregates_only",
-        )
-    executable = PurePosixPath(find_text(context, "executable") or "").name
+        why = "the file has no measurements, at most aggregates: run without --benchmark_report_aggregates_only"
+        raise document.error(why)
+    executable = PurePosixPath(context.text("executable") or "").name
     notes = {
-        "library_build_type": find_text(context, "library_build_type"),
+        "library_build_type": context.text("library_build_type"),
         "cpu_scaling_enabled": context.get("cpu_scaling_enabled") is True,
     }
     experiments = [_experiment(key, group, executable, notes, is_old) for key, group in groups.items()]
@@ -85,19 +62,19 @@ def read(data: bytes) -> ImportedFile:
         listed = f"{', '.join(left_out[:6])}{f' and {len(left_out) - 6} more' if len(left_out) > 6 else ''}"
         remark = f"the program skipped {listed}"
         experiments[0] = replace(experiments[0], remarks=(remark, *experiments[0].remarks))
-    version = find_text(context, "library_version") or ""
-    return ImportedFile(_TOOL, version, tuple(experiments), host=find_text(context, "host_name"), date_s=_date(context))
+    version = context.text("library_version") or ""
+    return ImportedFile(_TOOL, version, tuple(experiments), host=context.text("host_name"), date_s=_date(context))
 
 
-def _is_aggregate(entry: Mapping[str, Any], is_old: bool) -> bool:
+def _is_aggregate(entry: JsonObject, is_old: bool) -> bool:
     """Whether an entry is an aggregate; before 1.5 only the suffix of its name shows it."""
     if is_old:
-        return (find_text(entry, "name") or "").endswith(_AGGREGATES)
+        return (entry.text("name") or "").endswith(_AGGREGATES)
     return entry.get("run_type") != "iteration" or "aggregate_name" in entry
 
 
 def _experiment(
-    key: tuple[str, int], group: Sequence[Mapping[str, Any]], executable: str, notes: Mapping[str, object], is_old: bool
+    key: tuple[str, int], group: Sequence[JsonObject], executable: str, notes: Mapping[str, object], is_old: bool
 ) -> ImportedExperiment:
     name, threads = key
     parameters: dict[str, Value] = {"name": name, "threads": threads}
@@ -105,27 +82,25 @@ def _experiment(
         parameters["executable"] = executable
     failing = next((entry for entry in group if entry.get("error_occurred") is True), None)
     if failing is not None:
-        reason = find_text(failing, "error_message") or "the benchmark reports an error"
+        reason = failing.text("error_message") or "the benchmark reports an error"
         return ImportedExperiment("imported.google-benchmark-json", (), parameters, notes, failed=f"{name}: {reason}")
-    indices = [find_whole(entry, "repetition_index") for entry in group]
+    indices = [entry.whole("repetition_index") for entry in group]
     if len(group) > 1 and not is_old and (None in indices or len(set(indices)) < len(group)):
-        raise ParseError(_TOOL, None, "", f"{name} is in the file twice, but not as repetitions of one run")
-    expected = max((find_whole(entry, "repetitions") or 0 for entry in group), default=0)
+        raise group[0].error("it is in the file twice, but not as repetitions of one run")
+    expected = max((entry.whole("repetitions") or 0 for entry in group), default=0)
     if expected > len(group):
-        raise ParseError(
-            _TOOL, None, "", f"{name} has only {len(group)} of {expected} repetitions: the file is incomplete"
-        )
-    samples = [sample for i, entry in enumerate(group) for sample in _samples(name, entry, i)]
+        raise group[0].error(f"only {len(group)} of {expected} repetitions: the file is incomplete")
+    samples = [sample for i, entry in enumerate(group) for sample in _samples(entry, i)]
     remarks = _remarks(group)
     return ImportedExperiment("imported.google-benchmark-json", tuple(samples), parameters, notes, remarks=remarks)
 
 
-def _remarks(group: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _remarks(group: Sequence[JsonObject]) -> tuple[str, ...]:
     """A remark on the counters of the program, which have no unit and so no figure."""
     counters = dict.fromkeys(
         key
         for entry in group
-        for key, value in entry.items()
+        for key, value in entry.values.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and key not in _OWN_NUMBERS
     )
     return (
@@ -133,24 +108,26 @@ def _remarks(group: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     )
 
 
-def _samples(name: str, entry: Mapping[str, Any], i: int) -> list[Sample]:
+def _samples(entry: JsonObject, i: int) -> list[Sample]:
     unit = entry.get("time_unit")
     if not isinstance(unit, str) or unit not in _UNITS:
-        raise ParseError(_TOOL, None, "", f"{name}: the time unit {str(unit)[:20]!r} is not one of {', '.join(_UNITS)}")
-    times = {key: get_number(entry, key, _TOOL, name) for key in ("real_time", "cpu_time")}
+        raise entry.error(f"the time unit {str(unit)[:20]!r} is not one of {', '.join(_UNITS)}")
+    times = {key: entry.number(key) for key in ("real_time", "cpu_time")}
     if times["real_time"] == 0:
-        raise ParseError(_TOOL, None, "", f"{name}: real_time is 0: nothing was measured")
+        raise entry.error("real_time is 0: nothing was measured")
     # CPU time is 0 if the CPU only waits for a device.
-    samples = [time_sample(key, in_SI(value, _UNITS[unit]), i=i) for key, value in times.items() if value > 0]
+    samples = [
+        figures.time_sample(key, figures.in_SI(value, _UNITS[unit]), i=i) for key, value in times.items() if value > 0
+    ]
     for key in _RATES:
-        if key in entry and (rate := get_number(entry, key, _TOOL, name)) > 0:
-            samples.append(rate_sample(key, rate, i=i))
+        if key in entry and (rate := entry.number(key)) > 0:
+            samples.append(figures.rate_sample(key, rate, i=i))
     return samples
 
 
-def _date(context: Mapping[str, Any]) -> float | None:
+def _date(context: JsonObject) -> float | None:
     """The start in seconds since the epoch; None if the file has no date or no time zone."""
-    text = find_text(context, "date") or ""
+    text = context.text("date") or ""
     try:
         date = datetime.fromisoformat(text)
         return None if date.tzinfo is None else date.timestamp()
@@ -158,22 +135,22 @@ def _date(context: Mapping[str, Any]) -> float | None:
         return None
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "google-benchmark-json",
     "Google Benchmark",
     "How long did this function take?",
     (
-        text_parameter("name", "the benchmark, as named in the program"),
-        count_parameter("threads", "threads that run it concurrently"),
-        text_parameter("executable", "the program"),
+        figures.text("name", "the benchmark, as named in the program"),
+        figures.count("threads", "threads that run it concurrently"),
+        figures.text("executable", "the program"),
     ),
     (
-        time_figure("real_time", "one iteration, wall time"),
-        time_figure("cpu_time", "one iteration, CPU time"),
+        figures.time("real_time", "one iteration, wall time"),
+        figures.time("cpu_time", "one iteration, CPU time"),
         # The bytes may come from a cache, so only a limit that the user gives applies.
-        rate_figure("bytes_per_second", "B/s", "bytes that the program counts", given_limit("B/s")),
-        rate_figure("items_per_second", "op/s", "items that the program counts"),
+        figures.rate("bytes_per_second", "B/s", "bytes that the program counts", figures.given_limit("B/s")),
+        figures.rate("items_per_second", "op/s", "items that the program counts"),
     ),
 )
 
-READER = Reader("google-benchmark-json", read)
+READER = figures.Reader("google-benchmark-json", read)

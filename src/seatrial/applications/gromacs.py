@@ -26,34 +26,21 @@ allowed. A sound run drifts by less than 0.0005 a ps afterwards; with 8 fs a ste
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import DYNAMICS_PARAMETERS, imported, time_figure, time_per_ns_figure
-from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import number
-from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.figures import time_step
-from seatrial.benchmarks.layout import (
-    LAYOUT,
-    counted_by,
-    cpus_of,
-    openmp_variables,
-    placement,
-    resolved,
-)
-from seatrial.benchmarks.placement import thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.applications.reading.text import Pattern, number
+from seatrial.applications.running.copies import problem
+from seatrial.benchmarks.figures import between, exactly, rate, time_step, zero
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, External
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "GROMACS"
@@ -106,7 +93,7 @@ class _Counted(Frozen):
     @property
     def by_day(self) -> Printed:
         """Seconds per simulated nanosecond, from ns/day."""
-        return self.rates.printed(1, "ns/day").inverse(_A_DAY_S)
+        return self.rates.printed(1, "ns/day").ns_time_from_rate()
 
     @property
     def by_hours(self) -> Printed:
@@ -116,7 +103,7 @@ class _Counted(Frozen):
     @property
     def by_wall(self) -> Printed:
         """Seconds per simulated nanosecond, from the elapsed time and the steps."""
-        return time_per_ns_from_step(self.wall.scaled(1 / self.steps), self.timestep_fs)
+        return self.wall.scaled(1 / self.steps).ns_time_from_step(self.timestep_fs)
 
     def check(self, other: Printed, what: str, slack: float) -> None:
         """Raise ParseError if seconds per nanosecond contradict the elapsed time; `slack` is beside the rounding."""
@@ -126,10 +113,9 @@ class _Counted(Frozen):
             raise self.rates.error(f"{what} are not {took}")
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of mdrun. Raises ParseError if it did not end, failed or exploded, if the file holds two runs, or if its
     numbers contradict each other."""
-    log = Log(_TOOL, data)
     if not log.found(_BANNER) or not log.found(_VERSION):
         raise log.error("no line such as 'GROMACS: gmx mdrun, version 2022.5': from another program, or damaged")
     log.refuse(_FATAL, "mdrun failed: the run has no figure")
@@ -138,12 +124,12 @@ def read(data: bytes) -> ImportedFile:
     if (mean := _mean_temperature(log)) is not None:
         if number(mean[1]) is None:
             raise mean[0].error("the mean temperature is not a number: the simulation has exploded")
-        refuse_exploded(*mean)
+        mean[0].refuse_exploded(mean[1])
     slack = _COMPUTED_IN_SINGLE + 1 / counted.steps
     counted.check(counted.by_day, f"{counted.rates.match[1]} ns/day", slack)
     counted.check(counted.by_hours, f"{counted.rates.match[2]} hour/ns", slack)
     ns = min((counted.by_wall, counted.by_day, counted.by_hours), key=lambda one: one.error / one.value)
-    step = ns.scaled(counted.timestep_fs / (_FS_PER_PS * _PS_PER_NS))
+    step = ns.step_from_ns_time(counted.timestep_fs)
     parameters: dict[str, Value] = {"timestep": f"{counted.timestep_fs:g} fs", "steps": counted.steps}
     for name, pattern in _COUNTS.items():
         found = log.found(pattern)
@@ -152,8 +138,7 @@ def read(data: bytes) -> ImportedFile:
     samples = (ns.sample("ns_time"), step.sample("step"), counted.wall.sample("time"))
     warnings = log.found(_WARNING)
     remarks = (f"line {warnings[0].line.number}: {warnings[0].text(0)}: may be unstable",) if warnings else ()
-    experiment = ImportedExperiment("imported.gromacs", samples, parameters, remarks=remarks)
-    return ImportedFile(_TOOL, log.found(_VERSION)[0].text(1), (experiment,))
+    return Measured(samples, parameters, remarks=remarks, version=log.found(_VERSION)[0].text(1))
 
 
 def _counted(log: Log) -> _Counted:
@@ -196,19 +181,19 @@ def _mean_temperature(log: Log) -> tuple[Found, str] | None:
     return None
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "gromacs",
     "GROMACS",
     "How fast did GROMACS simulate?",
-    DYNAMICS_PARAMETERS,
+    figures.DYNAMICS_PARAMETERS,
     (
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, since the counters were last reset"),
-        time_figure("step", "elapsed time of a step"),
-        time_figure("time", "elapsed time since the counters were last reset (Wall t)"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, since the counters were last reset"),
+        figures.time("step", "elapsed time of a step"),
+        figures.time("time", "elapsed time since the counters were last reset (Wall t)"),
     ),
 )
 
-READER = Reader("gromacs", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 _LOG, _RUN_INPUT = "md.log", "topol.tpr"
 _MOLECULES = 216
@@ -224,7 +209,7 @@ _TOLERANCE = 0.005
 """kJ/mol/ps per atom."""
 _CHANGE_AT_FIRST = 0.004
 """kJ/mol per atom."""
-_TEMPERATURE_K, _TEMPERATURE_SLACK_K = 300.0, 15.0
+_TEMPERATURE_K, _SLACK_K = 300.0, 15.0
 _OVERRIDING = ("GMX_NO_NONBONDED", "GMX_EMULATE_GPU", "GMX_MAXCONSTRWARN", "GMX_VERLET_BUFFER_RES")
 _SENSITIVE_TO = (
     "GMX_DISABLE_SIMD_KERNELS",
@@ -305,6 +290,8 @@ _FACTS = {
 }
 """Fact -> the line of the log that states it; some logs do not have all of them."""
 _ACCOUNTS = "R E A L   C Y C L E   A N D   T I M E   A C C O U N T I N G"
+_ACCOUNT = Pattern(r"(\S.*?)((?: +[0-9]{1,15}(?:\.[0-9]{1,9})?)+)")
+"""The name of a part, and the numbers of its row."""
 _COMPUTED_IN_DOUBLE = 1e-6
 
 MEASURED = "run"
@@ -330,7 +317,7 @@ def read_gromacs(log: Log) -> ProgramRecord:
         **counts,
         "steps": float(log.only(_STATISTICS, "number of steps").whole(1, "the steps of its statistics") - 1),
         "energy_drift": log.only(_DRIFT, "conserved energy drift").result(1, "the energy drift"),
-        "temperature_K": result(*mean, "the mean Temperature"),
+        "temperature_K": mean[0].result_of(mean[1], "the mean Temperature"),
         "constraint_warnings": float(len(log.found(_WARNING))),
     }
     notes = {"version": version, **facts, **_built_for(facts)}
@@ -373,39 +360,22 @@ def _accounts(log: Log, wall: str) -> dict[str, float]:
         raise log.error("table of the time accounting not found")
     parts: dict[str, float] = {}
     for text in log.texts[log.texts.index(_ACCOUNTS) + 1 :]:
-        name, figures = _account(text.split())
+        row = _ACCOUNT.fullmatch(text)
+        name, numbers = ("", []) if row is None else (row[1], row[2].split())
         if name == "Total":
-            if figures[:1] != [wall]:
-                raise log.error(f"the time accounting has a total of {figures[:1]} s, but the wall time is {wall} s")
+            if numbers[:1] != [wall]:
+                raise log.error(f"the time accounting has a total of {numbers[:1]} s, but the wall time is {wall} s")
             return parts
-        if name and len(figures) in (3, 6):
-            parts[f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}_s"] = float(figures[-3])
+        if len(numbers) in (3, 6):
+            parts[f"{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}_s"] = float(numbers[-3])
     raise log.error("the time accounting has no total")
-
-
-def _account(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The name and the figures of a row."""
-    figures: list[str] = []
-    for word in reversed(words):
-        if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", word) is None:
-            break
-        figures.insert(0, word)
-    return " ".join(words[: len(words) - len(figures)]), figures
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved(machine, params)
-    edge = _auto_edge(thread_count(machine, "all")) if params["edge"] == "auto" else whole(params["edge"])
-    return {**params, "edge": edge}
-
-
-def _auto_edge(cores: int) -> int:
-    """The smallest box that gives each core its share of atoms. It does not depend on the ranks: a strong scaling
-    measures one problem."""
-    edge = _SMALLEST_EDGE
-    while _ATOMS_OF_A_BOX * edge**3 < _ATOMS_PER_CORE * cores:
-        edge += 1
-    return edge
+    if params["edge"] != "auto":
+        return params
+    return {**params, "edge": edge_for(machine, _SMALLEST_EDGE, _ATOMS_OF_A_BOX, _ATOMS_PER_CORE)}
 
 
 def _atoms(params: Params) -> int:
@@ -443,10 +413,6 @@ def _arguments(params: Params, directory: Path) -> list[str]:
     ]
 
 
-def _variables(params: Params) -> dict[str, str | None]:
-    return {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)}
-
-
 def ns_per_day(params: Params, steps_per_s: float) -> str:
     """A step rate in ns/day, the customary unit."""
     value = steps_per_s * _DT_PS * 86.4
@@ -459,51 +425,38 @@ def _drift(machine: Machine, params: Params) -> tuple[float, float]:
     return (-bound, bound)
 
 
-def _temperature(machine: Machine, params: Params) -> tuple[float, float]:
-    return (_TEMPERATURE_K - _TEMPERATURE_SLACK_K, _TEMPERATURE_K + _TEMPERATURE_SLACK_K)
-
-
-def _estimate_s(params: Params) -> float:
-    return _START_S + _atoms(params) * _steps(params) / (_SLOW_CORE_RATE * cpus_of(params))
-
-
-_PROGRAM = External(
-    name="gmx_mpi",
-    install="install GROMACS with MPI (Debian: package gromacs; Spack: spack install gromacs +mpi)",
-    output=_LOG,
-    arguments=_arguments,
-    parse=read_gromacs,
-    version=("-quiet", "--version"),
-    inputs=_inputs,
-    preparation=_preparation,
-    variables=_variables,
-    sensitive_to=_SENSITIVE_TO,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="gmx_mpi",
+        install="install GROMACS with MPI (Debian: package gromacs; Spack: spack install gromacs +mpi)",
+        output=_LOG,
+        arguments=_arguments,
+        parse=read_gromacs,
+        version=("-quiet", "--version"),
+        inputs=_inputs,
+        preparation=_preparation,
+        variables=lambda params: {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)},
+        sensitive_to=_SENSITIVE_TO,
+    ),
     name="apps.gromacs",
     question="How fast does GROMACS simulate a box of water?",
-    program=_PROGRAM,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "edge",
-            ParameterKind.INTEGER,
             "auto",
             "box edge, in cells of 1.862 nm and 216 molecules; auto: 2 (5184 atoms), or more for 2592 atoms per core",
-            words=("auto",),
             minimum=_SMALLEST_EDGE,
         ),
-        Parameter("steps", ParameterKind.INTEGER, 500, "measured time steps, after 100 unmeasured ones", minimum=100),
+        Parameter.integer("steps", 500, "measured time steps, after 100 unmeasured ones", minimum=100),
         *LAYOUT,
     ),
     figures=(
-        Figure(
-            name="step_rate",
+        rate(
+            "step_rate",
+            "op/s",
+            "time steps of 2 fs; 1000 per second are 172.8 ns/day",
+            "steps",
             series=MEASURED,
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["steps"] / sample.elapsed_s,
-            work="time steps of 2 fs; 1000 per second are 172.8 ns/day",
             customary=ns_per_day,
         ),
         time_step(MEASURED, "one time step of 2 fs"),
@@ -515,23 +468,19 @@ _ALONE = Benchmark(
         Check(
             "measured_steps",
             "time steps after the counters were reset, including the step of the reset",
-            bound=exactly(lambda params: whole(params["steps"]) + 1),
-            derive=lambda machine, params, samples: samples[0].work["steps"],
+            exactly(lambda params: whole(params["steps"]) + 1),
+            lambda machine, params, samples: samples[0].work["steps"],
         ),
         Check("constraint_warnings", "molecules that could not be kept rigid", zero),
-        Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", bound=_drift),
-        Check("temperature_K", "mean temperature", bound=_temperature),
+        Check("energy_drift", "change of the conserved energy, in kJ/mol/ps per atom", _drift),
+        Check("temperature_K", "mean temperature", between(_TEMPERATURE_K - _SLACK_K, _TEMPERATURE_K + _SLACK_K)),
         Check(
             "time_step_ps",
             "the time step that ns/day is based on",
-            bound=exactly(_DT_PS),
-            derive=lambda machine, params, samples: samples[0].extra["dt_ps"],
+            exactly(_DT_PS),
+            lambda machine, params, samples: samples[0].extra["dt_ps"],
         ),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: _START_S + _atoms(params) * _steps(params) / (_SLOW_CORE_RATE * cpus_of(params)),
 )
-
-BENCHMARK = with_copies(_ALONE)

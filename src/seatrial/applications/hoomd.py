@@ -13,28 +13,16 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    count_parameter,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
-from seatrial.applications.reading.json_text import find_text, find_whole, get_number, get_object, read_object
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.text import SIX_DIGITS
+from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
-from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import INPUT, InputCase
-from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -69,58 +57,61 @@ def read(data: bytes) -> ImportedFile:
 
 def _read_metadata(data: bytes) -> ImportedFile:
     document = read_object(data, _TOOL, opening="[" if data.lstrip()[:1] == b"[" else "{")
-    build = get_object(document, "hoomd", _TOOL, "the file")
-    system = get_object(document, _key(document, "data.system_data"), _TOOL, "the file")
-    result = get_object(document, "user", _TOOL, "the file")
-    particles = _particles(system)
-    rates, moves = _rates(result), get_number(result, "mps", _TOOL, "user")
+    build, result = document.object("hoomd"), document.object("user")
+    named = "data.system_data"
+    particles = _particles(document.object(named if named in document else f"hoomd.{named}"))  # HOOMD 1, or 2
+    rates, moves = _rates(result), result.number("mps")
     mean = math.fsum(rates) / len(rates)
-    is_hpmc = any(key.removeprefix("hoomd.").startswith("hpmc.integrate.") for key in document)
+    is_hpmc = any(key.removeprefix("hoomd.").startswith("hpmc.integrate.") for key in document.values)
     if not is_hpmc and abs(moves - mean * particles) > _SINGLE * moves:
-        raise _error(f"{particles} particles x {mean:.6g} steps per second are not {moves:.6g} particle steps (mps)")
+        raise document.error(
+            f"{particles} particles x {mean:.6g} steps per second are not {moves:.6g} particle steps (mps)"
+        )
     if not 1 / _MOST_MOVES < moves / (mean * particles) < _MOST_MOVES:
-        raise _error(f"mps = {moves:.6g} is impossible for {particles} particles and {mean:.6g} steps per second")
-    context = document.get("context") if isinstance(document.get("context"), dict) else document.get("device")
-    about: dict[str, Any] = context if isinstance(context, dict) else {}
+        raise document.error(
+            f"mps = {moves:.6g} is impossible for {particles} particles and {mean:.6g} steps per second"
+        )
+    about = next(
+        (
+            JsonObject(_TOOL, key, found)
+            for key in ("context", "device")
+            if isinstance(found := document.get(key), dict)
+        ),
+        JsonObject(_TOOL, "", {}),
+    )
     parameters: dict[str, Value] = {"method": "hpmc" if is_hpmc else "md", "particles": particles}
-    if ranks := find_whole(about, "num_ranks"):
+    if ranks := about.whole("num_ranks"):
         parameters["ranks"] = ranks
-    if device := find_text(about, "gpu"):
+    if device := about.text("gpu"):
         parameters["device"] = device
-    parameters |= _precision(find_text(build, "hoomd_compile_flags") or "")
+    parameters |= _precision(build.text("hoomd_compile_flags") or "")
     samples = [
-        time_sample("step", 1 / mean),
-        rate_sample("mps", moves),
-        time_sample("ten_million_steps", _MANY * particles / moves),
+        figures.time_sample("step", 1 / mean),
+        figures.rate_sample("mps", moves),
+        figures.time_sample("ten_million_steps", _MANY * particles / moves),
     ]
     experiment = _experiment(samples, parameters, rates, moves / (mean * particles))
     version = build.get("hoomd_version")
-    named = ".".join(map(str, version)) if isinstance(version, list) else find_text(build, "hoomd_version") or ""
-    return ImportedFile(_TOOL, named[:100], (experiment,), host=find_text(about, "hostname"))
+    named = ".".join(map(str, version)) if isinstance(version, list) else build.text("hoomd_version") or ""
+    return ImportedFile(_TOOL, named[:100], (experiment,), host=about.text("hostname"))
 
 
-def _key(document: dict[str, Any], name: str) -> str:
-    """The key as HOOMD 1 spells it, or HOOMD 2."""
-    return name if name in document else f"hoomd.{name}"
-
-
-def _particles(system: dict[str, Any]) -> int:
-    count = find_whole(get_object(system, "particles", _TOOL, "system_data"), "N")
+def _particles(system: JsonObject) -> int:
+    count = system.object("particles").whole("N")
     if not count:
-        raise _error("system_data has no number of particles")
-    box = get_object(system, "box", _TOOL, "system_data")
-    in_box = get_number(system, "number_density", _TOOL, "system_data") * get_number(box, "V", _TOOL, "box")
+        raise system.error("no number of particles")
+    in_box = system.number("number_density") * system.object("box").number("V")
     if abs(in_box - count) > _SINGLE * count:
-        raise _error(f"density x volume are {in_box:.6g} particles, not {count}")
+        raise system.error(f"density x volume are {in_box:.6g} particles, not {count}")
     return count
 
 
-def _rates(result: dict[str, Any]) -> list[float]:
+def _rates(result: JsonObject) -> list[float]:
     found = result.get("tps")
     values = found if isinstance(found, list) else [found]
-    rates = [get_number({"tps": value}, "tps", _TOOL, "user") for value in values]
+    rates = [JsonObject(_TOOL, "user", {"tps": value}).number("tps") for value in values]
     if not rates or not all(rates):
-        raise _error("the steps per second (tps) are missing or 0")
+        raise result.error("the steps per second (tps) are missing or 0")
     return rates
 
 
@@ -149,10 +140,10 @@ def _read_log(data: bytes) -> ImportedFile:
     if last.steps is not None:
         parameters["steps"] = last.steps
     parameters |= _precision(banner.match[2] or "")
-    samples.append(time_sample("step", 1 / mean, resolution=SIX_DIGITS))
+    samples.append(figures.time_sample("step", 1 / mean, resolution=SIX_DIGITS))
     per_step = 1.0
     if last.moves is not None:
-        samples.append(rate_sample("mps", last.moves / last.rate.value * mean, resolution=SIX_DIGITS))
+        samples.append(figures.rate_sample("mps", last.moves / last.rate.value * mean, resolution=SIX_DIGITS))
         per_step = last.moves / last.rate.value / (1.0 if particles is None else particles.number(1, "particles"))
     experiment = _experiment(samples, parameters, rates, per_step, left_out=len(runs) - len(counted))
     return ImportedFile(_TOOL, banner.text(1), (experiment,))
@@ -204,7 +195,7 @@ def _series(log: Log, runs: list[_Run]) -> tuple[list[_Run], list[Sample]]:
     stated_s = hours.printed(1, "the hours").scaled(_AN_HOUR_S)
     for first in reversed(range(len(runs))):
         if abs(_many_steps_s(log, runs[first:], hours) - stated_s.value) <= stated_s.error + _SINGLE * stated_s.value:
-            return runs[first:], [time_sample("ten_million_steps", stated_s.value)]
+            return runs[first:], [figures.time_sample("ten_million_steps", stated_s.value)]
     raise hours.error("these hours are not those of ten million (10e6) steps at the rate of the runs above")
 
 
@@ -220,11 +211,7 @@ def _many_steps_s(log: Log, runs: list[_Run], hours: Found) -> float:
 
 
 def _experiment(
-    samples: list[Sample],
-    parameters: dict[str, Value],
-    rates: list[float],
-    moves_per_step: float,
-    left_out: int = 0,
+    samples: list[Sample], parameters: dict[str, Value], rates: list[float], moves_per_step: float, left_out: int = 0
 ) -> ImportedExperiment:
     notes: dict[str, object] = {"steps_per_second": rates}
     if parameters["method"] == "hpmc" and "particles" in parameters:
@@ -238,47 +225,35 @@ def _precision(flags: str) -> dict[str, Value]:
     return {"precision": found[0]} if len(found) == 1 else {}
 
 
-def _error(why: str) -> ParseError:
-    return ParseError(_TOOL, None, "", why)
-
-
-def _steps_per_second(params: Params, step_s: float) -> str:
-    return f"{1 / step_s:.4g} steps/s"
-
-
-def _hours(params: Params, many_s: float) -> str:
-    return f"{many_s / 3600:.4g} h"
-
-
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hoomd",
     "HOOMD-blue",
     "How fast did HOOMD-blue simulate?",
     (
-        choice_parameter("method", "molecular dynamics, or Monte Carlo of hard particles", "md", "hpmc"),
-        count_parameter("particles", "particles of the system"),
-        count_parameter("steps", "time steps of a run"),
-        count_parameter("ranks", "processes"),
-        text_parameter("device", "GPU, as named in the file"),
-        choice_parameter("precision", "precision of the build", "fp64", "fp32"),
+        figures.choice("method", "molecular dynamics, or Monte Carlo of hard particles", "md", "hpmc"),
+        figures.count("particles", "particles of the system"),
+        figures.count("steps", "time steps of a run"),
+        figures.count("ranks", "processes"),
+        figures.text("device", "GPU, as named in the file"),
+        figures.choice("precision", "precision of the build", "fp64", "fp32"),
     ),
     (
         replace(
-            time_figure("step", "elapsed time of a time step, by the mean rate of the runs"),
-            customary=_steps_per_second,
+            figures.time("step", "elapsed time of a time step, by the mean rate of the runs"),
+            customary=lambda params, step_s: f"{1 / step_s:.4g} steps/s",
         ),
-        rate_figure("mps", "op/s", "particle steps (md) or trial moves (hpmc), of all particles"),
+        figures.rate("mps", "op/s", "particle steps (md) or trial moves (hpmc), of all particles"),
         replace(
-            time_figure(
+            figures.time(
                 "ten_million_steps",
                 "elapsed time of 10e6 = 10 million steps (md), or trial moves of each particle (hpmc)",
             ),
-            customary=_hours,
+            customary=lambda params, many_s: f"{many_s / 3600:.4g} h",
         ),
     ),
 )
 
-READER = Reader("hoomd", read)
+READER = figures.Reader("hoomd", read)
 
 
 _REPOSITORY = "https://github.com/joaander/hoomd-benchmarks"

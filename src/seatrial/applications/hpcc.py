@@ -9,21 +9,12 @@ imported.hpcc: the tests of the HPC Challenge.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    GIVEN_BANDWIDTH,
-    count_parameter,
-    flops_limit,
-    imported,
-    memory_limit,
-    rate_figure,
-    time_figure,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
-from seatrial.applications.reading.text import SIX_DIGITS, Line, is_product, number, only_one, read_lines
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import SIX_DIGITS, Line, Pattern, is_product, number
 from seatrial.model.benchmark.benchmark import Figure
 from seatrial.model.benchmark.parameter import UNKNOWN, Params, Value, beyond_caches_B, whole
 from seatrial.model.machine.limit import Limit
@@ -33,69 +24,117 @@ from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "hpcc"
-_BEGIN, _END = "Begin of Summary section.", "End of Summary section."
+_BEGIN, _END = Pattern(r"Begin of Summary section\."), Pattern(r"End of Summary section\.")
 _ENTRY = Pattern(r"([A-Za-z_][A-Za-z0-9_]{0,60})=(.{0,100})")
 _SECTION = Pattern(r"(Begin|End) of ([A-Za-z_]{1,40}) section\.")
-_HOST = Pattern(r"Hostname: '([^']{0,200})'")
-_WRONG = Pattern(r".{0,200}(?:\.{2,9}\s{0,9}FAILED|\(failed\)\.?)\s*")
+_HOST = Pattern(r"Hostname: '([^']{1,200})'")
+_WRONG = Pattern(r".{0,200}(?:\.{2,9}\s{0,9}FAILED|\(failed\)\.?)")
 _DATE = Pattern(r"Current time \(([0-9]{1,12})\) is .{0,80}")
 
-_RATES: dict[str, tuple[str, float]] = {
-    "hpl": ("HPL_Tflops", 1e12),
-    "star_dgemm": ("StarDGEMM_Gflops", 1e9),
-    "single_dgemm": ("SingleDGEMM_Gflops", 1e9),
-    "ptrans": ("PTRANS_GBs", 1e9),
-    "mpi_random_access": ("MPIRandomAccess_GUPs", 1e9),
-    "mpi_random_access_lcg": ("MPIRandomAccess_LCG_GUPs", 1e9),
-    "star_random_access": ("StarRandomAccess_GUPs", 1e9),
-    "single_random_access": ("SingleRandomAccess_GUPs", 1e9),
-    "star_random_access_lcg": ("StarRandomAccess_LCG_GUPs", 1e9),
-    "single_random_access_lcg": ("SingleRandomAccess_LCG_GUPs", 1e9),
-    **{f"star_stream_{name.lower()}": (f"StarSTREAM_{name}", 1e9) for name in ("Copy", "Scale", "Add", "Triad")},
-    **{f"single_stream_{name.lower()}": (f"SingleSTREAM_{name}", 1e9) for name in ("Copy", "Scale", "Add", "Triad")},
-    "mpi_fft": ("MPIFFT_Gflops", 1e9),
-    "star_fft": ("StarFFT_Gflops", 1e9),
-    "single_fft": ("SingleFFT_Gflops", 1e9),
-    "ping_pong_bandwidth_min": ("MinPingPongBandwidth_GBytes", 1e9),
-    "ping_pong_bandwidth_avg": ("AvgPingPongBandwidth_GBytes", 1e9),
-    "ping_pong_bandwidth_max": ("MaxPingPongBandwidth_GBytes", 1e9),
-    "natural_ring_bandwidth": ("NaturallyOrderedRingBandwidth_GBytes", 1e9),
-    "random_ring_bandwidth": ("RandomlyOrderedRingBandwidth_GBytes", 1e9),
+
+def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The DRAM bandwidth if the arrays are beyond the caches. Their size follows HPL's N, which may be small."""
+    elements = params["stream_elements"]
+    least_B = beyond_caches_B(machine, machine.pus)
+    is_given = machine.named_limit(figures.GIVEN_BANDWIDTH) is not None
+    if not is_given and (elements == UNKNOWN or least_B is None or whole(elements) * 8 < least_B):
+        return Limit.unknown("B/s", "the arrays are not known to be beyond the caches")
+    return figures.memory_limit(ranks="ranks")(machine, params, samples)
+
+
+_STREAM = {"Copy": 16, "Scale": 16, "Add": 24, "Triad": 24}
+_STAR, _SINGLE = "mean per process while all run", "one process alone"
+_WHOSE = {"MPI": "all processes together", "Star": _STAR, "Single": _SINGLE}
+_WHICH = {"Min": "minimum", "Avg": "mean", "Max": "maximum"}
+_FFT = "5 n log2(n) flop"
+_RING = "B in both directions around"
+
+_RATES: Mapping[str, Figure] = {
+    "HPL_Tflops": figures.rate(
+        "hpl", "flop/s", "2/3 n^3 + 3/2 n^2 flop, as HPL counts", figures.flops_limit(ranks="ranks")
+    ),
+    "StarDGEMM_Gflops": figures.rate("star_dgemm", "flop/s", f"2 n^3 flop; {_STAR}", figures.flops_limit()),
+    "SingleDGEMM_Gflops": figures.rate("single_dgemm", "flop/s", f"2 n^3 flop; {_SINGLE}", figures.flops_limit()),
+    "PTRANS_GBs": figures.rate("ptrans", "B/s", "8 n^2 B, as PTRANS counts"),
+    **{
+        f"{who}RandomAccess{variant}_GUPs": figures.rate(
+            f"{who}_random_access{variant}".lower(), "op/s", f"table updates; {whose}{generator}"
+        )
+        for variant, generator in (("", ""), ("_LCG", "; linear congruential generator"))
+        for who, whose in _WHOSE.items()
+    },
+    **{
+        f"{who}STREAM_{kernel}": figures.rate(
+            f"{who}_stream_{kernel}".lower(),
+            "B/s",
+            f"{counted} B per element, as STREAM counts; {_WHOSE[who]}; best pass",
+            _dram,
+        )
+        for who in ("Star", "Single")
+        for kernel, counted in _STREAM.items()
+    },
+    **{
+        f"{who}FFT_Gflops": figures.rate(
+            f"{who}_fft".lower(),
+            "flop/s",
+            f"{_FFT}; {whose}",
+            figures.flops_limit(ranks="ranks" if who == "MPI" else None),
+        )
+        for who, whose in _WHOSE.items()
+    },
+    **{
+        f"{which}PingPongBandwidth_GBytes": figures.rate(
+            f"ping_pong_bandwidth_{which}".lower(), "B/s", f"2,000,000 B back and forth; {word} over pairs"
+        )
+        for which, word in _WHICH.items()
+    },
+    "NaturallyOrderedRingBandwidth_GBytes": figures.rate(
+        "natural_ring_bandwidth", "B/s", f"2,000,000 {_RING} a ring, ranks in order"
+    ),
+    "RandomlyOrderedRingBandwidth_GBytes": figures.rate(
+        "random_ring_bandwidth", "B/s", f"2,000,000 {_RING} rings, ranks in random order"
+    ),
 }
-"""Figure -> key of the summary, and its unit in SI (hpcc counts decimal gigabytes)."""
-_TIMES: dict[str, tuple[str, float]] = {
-    "hpl_time": ("HPL_time", 1.0),
-    "ping_pong_latency_min": ("MinPingPongLatency_usec", 1e-6),
-    "ping_pong_latency_avg": ("AvgPingPongLatency_usec", 1e-6),
-    "ping_pong_latency_max": ("MaxPingPongLatency_usec", 1e-6),
-    "natural_ring_latency": ("NaturallyOrderedRingLatency_usec", 1e-6),
-    "random_ring_latency": ("RandomlyOrderedRingLatency_usec", 1e-6),
+"""Key of the summary -> the figure. hpcc counts decimal gigabytes."""
+_TIMES: Mapping[str, Figure] = {
+    "HPL_time": figures.time("hpl_time", "time of HPL"),
+    **{
+        f"{which}PingPongLatency_usec": figures.time(
+            f"ping_pong_latency_{which}".lower(), f"8 B one way; {word} over pairs"
+        )
+        for which, word in _WHICH.items()
+    },
+    "NaturallyOrderedRingLatency_usec": figures.time("natural_ring_latency", f"8 {_RING} a ring, ranks in order"),
+    "RandomlyOrderedRingLatency_usec": figures.time("random_ring_latency", f"8 {_RING} rings, ranks in random order"),
 }
+_UNITS = {"HPL_Tflops": 1e12, "HPL_time": 1.0, **dict.fromkeys(_TIMES.keys() - {"HPL_time"}, 1e-6)}
+"""In SI; that of the other keys is 1e9."""
 _PARAMETERS = {
-    "ranks": "CommWorldProcs",
-    "n": "HPL_N",
-    "nb": "HPL_NB",
-    "p": "HPL_nprow",
-    "q": "HPL_npcol",
-    "ptrans_n": "PTRANS_n",
-    "dgemm_n": "DGEMM_N",
-    "stream_elements": "STREAM_VectorSize",
-    "stream_threads": "STREAM_Threads",
-    "fft_n": "FFT_N",
-    "random_access_n": "RandomAccess_N",
+    "ranks": ("CommWorldProcs", "processes"),
+    "n": ("HPL_N", "order of HPL's matrix"),
+    "nb": ("HPL_NB", "block size of HPL"),
+    "p": ("HPL_nprow", "rows of HPL's process grid"),
+    "q": ("HPL_npcol", "columns of HPL's process grid"),
+    "ptrans_n": ("PTRANS_n", "order of PTRANS' matrix"),
+    "dgemm_n": ("DGEMM_N", "order of DGEMM's matrices"),
+    "stream_elements": ("STREAM_VectorSize", "elements of each STREAM array, per process"),
+    "stream_threads": ("STREAM_Threads", "STREAM threads per process"),
+    "fft_n": ("FFT_N", "length of the FFT of each process"),
+    "random_access_n": ("RandomAccess_N", "words in the RandomAccess table of each process"),
 }
-_BODY: dict[str, tuple[str, str]] = {
+_BODY = {
     "StarDGEMM_Gflops": ("StarDGEMM", "Average Gflop/s"),
     "SingleDGEMM_Gflops": ("SingleDGEMM", "Single DGEMM Gflop/s"),
     "StarFFT_Gflops": ("StarFFT", "Average Gflop/s"),
     "SingleFFT_Gflops": ("SingleFFT", "Single FFT Gflop/s"),
     "MPIFFT_Gflops": ("MPIFFT", "Gflop/s:"),
-    "StarRandomAccess_GUPs": ("StarRandomAccess", "Average GUP/s"),
-    "SingleRandomAccess_GUPs": ("SingleRandomAccess", "Single GUP/s"),
-    "StarRandomAccess_LCG_GUPs": ("StarRandomAccess_LCG", "Average GUP/s"),
-    "SingleRandomAccess_LCG_GUPs": ("SingleRandomAccess_LCG", "Single GUP/s"),
-    **{f"StarSTREAM_{k}": ("StarSTREAM", f"Average {k} GB/s") for k in ("Copy", "Scale", "Add", "Triad")},
-    **{f"SingleSTREAM_{k}": ("SingleSTREAM", f"Single STREAM {k} GB/s") for k in ("Copy", "Scale", "Add", "Triad")},
+    **{
+        f"{who}RandomAccess{variant}_GUPs": (f"{who}RandomAccess{variant}", f"{label} GUP/s")
+        for who, label in (("Star", "Average"), ("Single", "Single"))
+        for variant in ("", "_LCG")
+    },
+    **{f"StarSTREAM_{kernel}": ("StarSTREAM", f"Average {kernel} GB/s") for kernel in _STREAM},
+    **{f"SingleSTREAM_{kernel}": ("SingleSTREAM", f"Single STREAM {kernel} GB/s") for kernel in _STREAM},
 }
 """Key of the summary -> (section, label) of the same number in the body."""
 
@@ -107,42 +146,47 @@ def read(data: bytes) -> ImportedFile:
 
     A part that was not run has the value -1 in the summary (0 for a rate) and gives no figure.
     """
-    lines = read_lines(data, _TOOL)
-    entries = _summary(lines)
+    log = Log(_TOOL, data)
+    entries = _summary(log)
     ranks = _whole(entries, "CommWorldProcs")
     if not ranks:
         raise entries["CommWorldProcs"][1].error("a run has at least one process")
     samples: list[Sample] = []
-    for name, (key, scale) in _RATES.items():
-        if (value := _measured(entries, key)) is not None:
-            samples.append(rate_sample(name, in_SI(value, scale), resolution=SIX_DIGITS))
-    for name, (key, scale) in _TIMES.items():
-        if (value := _measured(entries, key)) is not None:
-            samples.append(time_sample(name, in_SI(value, scale), resolution=SIX_DIGITS))
+    for of, sample in ((_RATES, figures.rate_sample), (_TIMES, figures.time_sample)):
+        for key, figure in of.items():
+            if (value := _measured(entries, key)) is not None:
+                in_SI = figures.in_SI(value, _UNITS.get(key, 1e9))
+                samples.append(sample(figure.name, in_SI, resolution=SIX_DIGITS))
     _check(entries)
-    _check_body(lines, entries)
-    found = {name: _whole(entries, key) for name, key in _PARAMETERS.items()}
+    _check_body(log, entries)
+    found = {name: _whole(entries, key) for name, (key, _) in _PARAMETERS.items()}
     parameters: dict[str, Value] = {name: value for name, value in found.items() if value is not None}
     version = ".".join(entries[key][0] for key in ("VersionMajor", "VersionMinor", "VersionMicro") if key in entries)
     experiment = ImportedExperiment("imported.hpcc", tuple(samples), parameters, remarks=_remarks(entries))
+    hosts, dates = log.found(_HOST), log.found(_DATE)
     return ImportedFile(
-        _TOOL, version, (experiment,), _failed(lines, entries), _first(lines, _HOST), date_s=_date(_first(lines, _DATE))
+        _TOOL,
+        version,
+        (experiment,),
+        _failed(log, entries),
+        hosts[0].match[1] if hosts else None,
+        date_s=float(dates[0].match[1]) if dates else None,
     )
 
 
-def _summary(lines: Sequence[Line]) -> dict[str, tuple[str, Line]]:
+def _summary(log: Log) -> dict[str, tuple[str, Line]]:
     """Key -> (value, line) of the summary section. Raises ParseError if it is incomplete, or there are two."""
-    begin = only_one([line for line in lines if line.text.strip() == _BEGIN], _TOOL, f"line `{_BEGIN}`")
-    end = only_one([line for line in lines if line.text.strip() == _END], _TOOL, f"line `{_END}`")
+    begin = log.only(_BEGIN, "line `Begin of Summary section.`").line
+    end = log.only(_END, "line `End of Summary section.`").line
     entries: dict[str, tuple[str, Line]] = {}
-    for line in lines[begin.number : end.number - 1]:
-        match = _ENTRY.fullmatch(line.text.strip())
+    for line, text in log.numbered(log.lines[begin.number : end.number - 1]):
+        match = _ENTRY.fullmatch(text)
         if match is None:
             raise line.error("expected a line key=value in the summary")
         if match[1] in entries:
             raise line.error(f"this key is in line {entries[match[1]][1].number} too")
         entries[match[1]] = (match[2], line)
-    missing = [key for key in ("Success", "CommWorldProcs", *(key for key, _ in _RATES.values())) if key not in entries]
+    missing = [key for key in ("Success", "CommWorldProcs", *_RATES) if key not in entries]
     needed = [key for key in missing if "_LCG_" not in key]  # hpcc before 1.4 has no LCG variant
     if needed:
         raise begin.error(f"the summary below this line has no {needed[0]}: it is incomplete")
@@ -168,7 +212,7 @@ def _whole(entries: Entries, key: str) -> int | None:
 
 def _remarks(entries: Entries) -> tuple[str, ...]:
     """Figures that the summary does not have, and parts that were not run."""
-    keys = [key for key, _ in (*_RATES.values(), *_TIMES.values()) if "_LCG_" not in key]
+    keys = [key for key in (*_RATES, *_TIMES) if "_LCG_" not in key]
     missing = [key for key in keys if key not in entries]
     not_run = [key for key in keys if key in entries and _measured(entries, key) is None]
     return (
@@ -177,12 +221,12 @@ def _remarks(entries: Entries) -> tuple[str, ...]:
     )
 
 
-def _failed(lines: Sequence[Line], entries: Entries) -> str:
+def _failed(log: Log, entries: Entries) -> str:
     """Why hpcc reports its own run as failed; empty if it does not."""
     if entries["Success"][0] != "1":
         return f"hpcc reports a failure: Success={entries['Success'][0]}"
-    wrong = next((line for line in lines if _WRONG.fullmatch(line.text)), None)
-    return "" if wrong is None else f"line {wrong.number}: {wrong.text.strip()}"
+    wrong = log.found(_WRONG)
+    return f"line {wrong[0].line.number}: {wrong[0].match[0]}" if wrong else ""
 
 
 def _check(entries: Entries) -> None:
@@ -211,113 +255,33 @@ def _check_rate(entries: Entries, rate_key: str, time_key: str, work: float) -> 
         raise line.error(f"this rate x {time_s:g} s is not the work of the run")
 
 
-def _check_body(lines: Sequence[Line], entries: Entries) -> None:
+def _check_body(log: Log, entries: Entries) -> None:
     """The summary must repeat the numbers of the body, if the file has one. Raises ParseError."""
     sections: dict[str, list[Line]] = {}
     current: list[Line] | None = None
-    for line in lines:
-        match = _SECTION.fullmatch(line.text.strip())
+    for line, text in log.numbered():
+        match = _SECTION.fullmatch(text)
         if match is not None:
             current = sections.setdefault(match[2], []) if match[1] == "Begin" else None
         elif current is not None:
             current.append(line)
     for key, (section, label) in _BODY.items():
         value = _measured(entries, key)
-        rows = [line for line in sections.get(section, ()) if line.text.strip().startswith(f"{label} ")]
+        rows = log.found(Pattern(rf"{re.escape(label)} .*?(\S+)"), sections.get(section, ()))
         if value is None or not rows:
             continue
-        word = only_one(rows, _TOOL, f"line `{label}` of this section").words[-1]
-        detailed = rows[0].number_or_zero(word, label)
-        if abs(detailed - value) > half_unit(word) + 1e-5 * value:
-            raise entries[key][1].error(f"{key} differs from line {rows[0].number} ({word})")
+        if len(rows) > 1:
+            raise rows[1].error(f"a second line `{label}` of this section: two runs in one file; split it")
+        if abs(rows[0].number_or_zero(1, label) - value) > half_unit(rows[0].match[1]) + 1e-5 * value:
+            raise entries[key][1].error(f"{key} differs from line {rows[0].line.number} ({rows[0].match[1]})")
 
 
-def _first(lines: Sequence[Line], pattern: Pattern) -> str | None:
-    match = next((match for line in lines if (match := pattern.fullmatch(line.text.strip()))), None)
-    return (match[1] or None) if match is not None else None
-
-
-def _date(text: str | None) -> float | None:
-    return None if text is None else float(text)
-
-
-_STREAM = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
-
-
-def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """The DRAM bandwidth if the arrays are beyond the caches. Their size follows HPL's N, which may be small."""
-    elements = params["stream_elements"]
-    least_B = beyond_caches_B(machine, machine.pus)
-    is_given = machine.named_limit(GIVEN_BANDWIDTH) is not None
-    if not is_given and (elements == UNKNOWN or least_B is None or whole(elements) * 8 < least_B):
-        return Limit.unknown("B/s", "the arrays are not known to be beyond the caches")
-    return memory_limit(ranks="ranks")(machine, params, samples)
-
-
-def _streams() -> tuple[Figure, ...]:
-    return tuple(
-        rate_figure(
-            f"{who}_stream_{name}",
-            "B/s",
-            f"{counted} B per element, as STREAM counts; {whose}; best pass",
-            _dram,
-        )
-        for who, whose in (("star", "mean per process while all run"), ("single", "one process alone"))
-        for name, counted in _STREAM.items()
-    )
-
-
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpcc",
     "the HPC Challenge (hpcc)",
     "What rates and times did the tests of the HPC Challenge report?",
-    (
-        count_parameter("ranks", "processes"),
-        count_parameter("n", "order of HPL's matrix"),
-        count_parameter("nb", "block size of HPL"),
-        count_parameter("p", "rows of HPL's process grid"),
-        count_parameter("q", "columns of HPL's process grid"),
-        count_parameter("ptrans_n", "order of PTRANS' matrix"),
-        count_parameter("dgemm_n", "order of DGEMM's matrices"),
-        count_parameter("stream_elements", "elements of each STREAM array, per process"),
-        count_parameter("stream_threads", "STREAM threads per process"),
-        count_parameter("fft_n", "length of the FFT of each process"),
-        count_parameter("random_access_n", "words in the RandomAccess table of each process"),
-    ),
-    (
-        rate_figure("hpl", "flop/s", "2/3 n^3 + 3/2 n^2 flop, as HPL counts", flops_limit(ranks="ranks")),
-        rate_figure("star_dgemm", "flop/s", "2 n^3 flop; mean per process while all run", flops_limit()),
-        rate_figure("single_dgemm", "flop/s", "2 n^3 flop; one process alone", flops_limit()),
-        rate_figure("ptrans", "B/s", "8 n^2 B, as PTRANS counts"),
-        *(
-            rate_figure(f"{who}_random_access{variant}", "op/s", f"table updates; {whose}{generator}")
-            for variant, generator in (("", ""), ("_lcg", "; linear congruential generator"))
-            for who, whose in (
-                ("mpi", "all processes together"),
-                ("star", "mean per process while all run"),
-                ("single", "one process alone"),
-            )
-        ),
-        *_streams(),
-        rate_figure("mpi_fft", "flop/s", "5 n log2(n) flop; all processes together", flops_limit(ranks="ranks")),
-        rate_figure("star_fft", "flop/s", "5 n log2(n) flop; mean per process while all run", flops_limit()),
-        rate_figure("single_fft", "flop/s", "5 n log2(n) flop; one process alone", flops_limit()),
-        *(
-            rate_figure(f"ping_pong_bandwidth_{which}", "B/s", f"2,000,000 B back and forth; {word} over pairs")
-            for which, word in (("min", "minimum"), ("avg", "mean"), ("max", "maximum"))
-        ),
-        rate_figure("natural_ring_bandwidth", "B/s", "2,000,000 B in both directions around a ring, ranks in order"),
-        rate_figure(
-            "random_ring_bandwidth", "B/s", "2,000,000 B in both directions around rings, ranks in random order"
-        ),
-        time_figure("hpl_time", "time of HPL"),
-        *(
-            time_figure(f"ping_pong_latency_{which}", f"8 B one way; {word} over pairs")
-            for which, word in (("min", "minimum"), ("avg", "mean"), ("max", "maximum"))
-        ),
-        time_figure("natural_ring_latency", "8 B in both directions around a ring, ranks in order"),
-        time_figure("random_ring_latency", "8 B in both directions around rings, ranks in random order"),
-    ),
+    tuple(figures.count(name, meaning) for name, (_, meaning) in _PARAMETERS.items()),
+    (*_RATES.values(), *_TIMES.values()),
 )
 
-READER = Reader("hpcc", read)
+READER = figures.Reader("hpcc", read)

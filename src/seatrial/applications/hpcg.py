@@ -13,32 +13,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.applications.hpcg_output import SHORTEST_OFFICIAL_S, TOOL, HpcgReport, is_last_line, read_hpcg
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    LimitOf,
-    count_parameter,
-    device_flops_limit,
-    imported,
-    rate_figure,
-    time_figure,
-)
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
-from seatrial.applications.reading.tables import body
-from seatrial.applications.reading.text import SIX_DIGITS, read_lines
-from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.layout import (
-    LAYOUT,
-    counted_by,
-    cpus_of,
-    openmp_variables,
-    placement,
-    resolved,
-)
-from seatrial.errors import ParseError, ProtocolError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, External, Figure
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, beyond_caches_B, whole
+from seatrial.applications.hpcg_output import SHORTEST_OFFICIAL_S, TOOL, HpcgReport, read_hpcg
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.run_output import output_file
+from seatrial.applications.reading.text import SIX_DIGITS
+from seatrial.applications.running.copies import problem
+from seatrial.benchmarks.figures import exactly, rate, zero
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
+from seatrial.model.benchmark.benchmark import Ceiling, Check, External, Figure, LimitOf
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, beyond_caches_B, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
@@ -49,57 +33,54 @@ from seatrial.model.results.sample import Sample
 
 def read(data: bytes) -> ImportedFile:
     """One report of HPCG. Raises ParseError if it is cut off, has two runs, or contradicts itself."""
-    lines = [(line, body(line)) for line in read_lines(data, TOOL)]
-    report = read_hpcg([text for line, text in lines if line.is_ended or is_last_line(text)])
+    report = read_hpcg(Log(TOOL, data))
     parameters: dict[str, Value] = dict(report.counts)
-    notes = {
-        "submission_valid": report.submission_valid,
-        "shortest_official_s": report.official_s,
-        "reference_code": report.is_reference_code,
-    }
-    experiment = ImportedExperiment("imported.hpcg", tuple(_samples(report)), parameters, notes)
+    experiment = ImportedExperiment("imported.hpcg", tuple(_samples(report)), parameters, report.notes)
     return ImportedFile(TOOL, report.version, (experiment,), report.failed)
 
 
 def _samples(report: HpcgReport) -> list[Sample]:
     if report.failed:
         return []
-    samples = [rate_sample(name, in_SI(value, 1e9), resolution=SIX_DIGITS) for name, value in report.rates.items()]
-    return [*samples, time_sample("time", report.total_s, resolution=SIX_DIGITS)]
+    samples = [
+        figures.rate_sample(name, figures.in_SI(value, 1e9), resolution=SIX_DIGITS)
+        for name, value in report.rates.items()
+    ]
+    return [*samples, figures.time_sample("time", report.total_s, resolution=SIX_DIGITS)]
 
 
 PARAMETERS = (
-    count_parameter("ranks", "processes"),
-    count_parameter("threads", "threads per process"),
-    count_parameter("nx", "local problem of each process, x"),
-    count_parameter("ny", "local problem of each process, y"),
-    count_parameter("nz", "local problem of each process, z"),
+    figures.count("ranks", "processes"),
+    figures.count("threads", "threads per process"),
+    figures.count("nx", "local problem of each process, x"),
+    figures.count("ny", "local problem of each process, y"),
+    figures.count("nz", "local problem of each process, z"),
 )
 
 
-def figures(limit: LimitOf) -> tuple[Figure, ...]:
+def figures_of(limit: LimitOf) -> tuple[Figure, ...]:
     """The figures of a report; `limit` is that of the arithmetic."""
     return (
-        rate_figure("rating", "flop/s", "all operations, over the total time with overheads", limit),
+        figures.rate("rating", "flop/s", "all operations, over the total time with overheads", limit),
         # HPCG models these bytes, and caches may serve some of them, so the DRAM bandwidth is not a limit.
-        rate_figure("bandwidth", "B/s", "bytes that HPCG's model counts, over the total time with overheads"),
+        figures.rate("bandwidth", "B/s", "bytes that HPCG's model counts, over the total time with overheads"),
         *(
-            rate_figure(name, "flop/s", f"operations of {kernel}, raw", limit)
+            figures.rate(name, "flop/s", f"operations of {kernel}, raw", limit)
             for name, kernel in (("ddot", "DDOT"), ("waxpby", "WAXPBY"), ("spmv", "SpMV"), ("mg", "MG"))
         ),
-        time_figure("time", "time of the timed sets"),
+        figures.time("time", "time of the timed sets"),
     )
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpcg",
     "HPCG",
     "How fast did HPCG solve a sparse linear system by conjugate gradients?",
     PARAMETERS,
-    figures(device_flops_limit("ranks")),
+    figures_of(figures.device_flops_limit("ranks")),
 )
 
-READER = Reader("hpcg", read)
+READER = figures.Reader("hpcg", read)
 
 
 RATING, TIMED = "rating", "timed_sets"
@@ -109,7 +90,6 @@ _STEP = 8
 _NONZEROS_PER_ROW = 27
 _BYTES_PER_NONZERO = 12
 _FLOP_PER_NONZERO = 2
-_LARGEST_B = 4 << 20
 _SLOW_CPU_FLOPS = 1e9
 _ITERATIONS = 50
 _FLOP_PER_ROW = 370
@@ -151,28 +131,17 @@ def _arguments(params: Params, directory: Path) -> list[str]:
     return [*(f"--{axis}={edge}" for axis in ("nx", "ny", "nz")), f"--rt={whole(params['seconds'])}"]
 
 
-def read_report(data: bytes) -> ProgramRecord:
+@output_file(TOOL)
+def read_report(log: Log) -> ProgramRecord:
     """The rating in a report of HPCG. Raises ProtocolError where it is not one whole report that fits together."""
-    if len(data) > _LARGEST_B or b"\0" in data:
-        raise ProtocolError("HPCG's report is not text, or larger than any that HPCG writes")
-    lines = [line.removesuffix("\r") for line in data.decode("utf-8", "replace").split("\n")[:-1]]
-    try:
-        report = read_hpcg(lines)
-    except ParseError as error:
-        raise ProtocolError(str(error)) from error
+    report = read_hpcg(log)
     return ProgramRecord(
         samples=tuple(_samples_of_run(report)),
         checks={
             "tests_failed": float(report.failed != ""),
             **{name: float(count) for name, count in report.counts.items()},
         },
-        notes={
-            "hpcg_version": report.version,
-            "submission_valid": report.submission_valid,
-            "shortest_official_s": report.official_s,
-            "reference_code": report.is_reference_code,
-            **({"failed": report.failed} if report.failed else {}),
-        },
+        notes={"hpcg_version": report.version, **report.notes, **({"failed": report.failed} if report.failed else {})},
         ended=True,
     )
 
@@ -219,10 +188,8 @@ def _customary(params: Params, value: float) -> str:
     return "long enough to be official" if seconds >= SHORTEST_OFFICIAL_S else f"not official: {seconds} s of 1800 s"
 
 
-_ALONE = Benchmark(
-    name="apps.hpcg",
-    question="How fast does this machine solve a sparse linear system by conjugate gradients?",
-    program=External(
+BENCHMARK = problem(
+    External(
         name="xhpcg",
         install="build HPCG (https://www.hpcg-benchmark.org; Spack: spack install hpcg) and put xhpcg on PATH",
         output="HPCG-Benchmark_*.txt",
@@ -231,32 +198,23 @@ _ALONE = Benchmark(
         version=(),
         variables=openmp_variables,
     ),
+    name="apps.hpcg",
+    question="How fast does this machine solve a sparse linear system by conjugate gradients?",
     parameters=(
-        Parameter(
+        Parameter.integer(
             "size",
-            ParameterKind.INTEGER,
             "auto",
             "rows along each edge of the cube of one rank, a multiple of 8; auto: 64, or more to exceed the caches",
-            words=("auto",),
             minimum=16,
         ),
-        Parameter(
-            "seconds",
-            ParameterKind.INTEGER,
-            10,
-            "minimum duration of the timed sets; an official run takes 1800",
-            minimum=1,
-        ),
+        Parameter.integer("seconds", 10, "minimum duration of the timed sets; an official run takes 1800", minimum=1),
         *LAYOUT,
     ),
     figures=(
-        Figure(
-            name=RATING,
-            series=RATING,
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["flops"] / sample.elapsed_s,
-            work="operations as HPCG counts them, over the total time with overheads",
+        rate(
+            RATING,
+            "flop/s",
+            "operations as HPCG counts them, over the total time with overheads",
             limit=_limit,
             ceiling=_ceiling,
             one_limit_over=("ranks", "threads", "size", "seconds"),
@@ -264,18 +222,10 @@ _ALONE = Benchmark(
         ),
     ),
     checks=(
-        Check(
-            "tests_failed",
-            "0 if HPCG's own tests passed: convergence, symmetry, iterations, reproducibility",
-            bound=zero,
-        ),
+        Check("tests_failed", "0 if HPCG's own tests passed: convergence, symmetry, iterations, reproducibility", zero),
         *counted_by("HPCG"),
         *(Check(axis, f"rows of one rank along {axis[1]}", exactly("size")) for axis in ("nx", "ny", "nz")),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -7,50 +7,42 @@ Before the report it prints ratings of its own, of other phases and versions of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.applications.hpcg import PARAMETERS, figures
+from seatrial.applications.hpcg import PARAMETERS, figures_of
 from seatrial.applications.hpcg import read as read_hpcg
 from seatrial.applications.hpcg_output import TOOL
-from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import given_limit, imported
+from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU, of_nvidia
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
-from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params
+from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.results.imported import ImportedFile
 
 _BANNER = Pattern(r"HPCG-NVIDIA ([0-9][0-9.]{0,15})\s{1,9}--.{0,100}")
-_MARK = re.compile(rb"NVIDIA|CUDA|GPU")
 
 
 def read(data: bytes) -> ImportedFile:
     """One run. Raises ParseError as the reader of HPCG does, and for another build."""
-    found = read_hpcg(data)
-    if not _MARK.search(data):
-        why = "no line such as `HPCG-NVIDIA 25.4.0  -- NVIDIA accelerated HPCG`: `import hpcg=FILE` reads others"
-        raise ParseError(TOOL, None, "", why)
+    found = of_nvidia(read_hpcg(data), data, "hpcg-nvidia", "HPCG-NVIDIA 25.4.0  -- NVIDIA accelerated HPCG")
     banner = Log(TOOL, data).at_most_one(_BANNER, "title `HPCG-NVIDIA`")
     version = found.version if banner is None else f"{found.version} (HPCG-NVIDIA {banner.text(1)})"
-    experiments = tuple(replace(one, benchmark="imported.hpcg-nvidia") for one in found.experiments)
-    return replace(found, version=version, experiments=experiments)
+    return replace(found, version=version)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpcg-nvidia",
     "HPCG of NVIDIA",
     "How fast did NVIDIA's HPCG solve a sparse linear system on GPUs?",
     PARAMETERS,
-    figures(given_limit("flop/s")),
+    figures_of(figures.given_limit("flop/s")),
 )
 
-READER = Reader("hpcg-nvidia", read)
+READER = figures.Reader("hpcg-nvidia", read)
 
 
 _AXES = ("nx", "ny", "nz")
@@ -71,16 +63,10 @@ BENCHMARK = application(
     output="stdout",
     cases=(InputCase("box", "nx x ny x nz points of each rank", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
-            *(
-                Parameter(axis, ParameterKind.INTEGER, 256, f"points of a rank along {axis[1]}", minimum=8)
-                for axis in _AXES
-            ),
-            Parameter(
-                "seconds", ParameterKind.INTEGER, 60, "length of the timed part; an official result: 1800", minimum=1
-            ),
-        ),
+            *(Parameter.integer(axis, 256, f"points of a rank along {axis[1]}", minimum=8) for axis in _AXES),
+            Parameter.integer("seconds", 60, "length of the timed part; an official result: 1800", minimum=1),
+        )
     ),
     has_start=False,
     stated={"ranks": "ranks", **{axis: axis for axis in _AXES}},

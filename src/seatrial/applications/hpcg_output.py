@@ -7,11 +7,13 @@ number is detected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
+from seatrial.model.printed import half_unit
 
 TOOL = "HPCG"
 SHORTEST_OFFICIAL_S = 1800.0
@@ -27,7 +29,7 @@ _LAST = Pattern(
 )
 """The key that ends a report: too short for the list, by the short path, or long enough."""
 _WHOLE_LAST = Pattern(rf"{_LAST.text}.{{0,40}}=(?:http://hpcg-benchmark\.org/?|1800)")
-_TITLE = "HPCG-Benchmark"
+_TITLE = Pattern("HPCG-Benchmark")
 _OVERHEADS_DIFFER = 0.02
 _SHORT_S = 1.0
 _OVERHEAD = "Total with convergence and optimization phase overhead"
@@ -52,9 +54,6 @@ _TESTS = (
     "Iteration Count Information",
     "Reproducibility Information",
 )
-_NUMBER = Pattern(r"\+?(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,2})?")
-_WHOLE = Pattern(r"[0-9]{1,18}")
-_MOST = 1e24
 _PRINTED = 2e-5
 """Numbers are printed to six digits, as C++ streams print them."""
 
@@ -76,14 +75,23 @@ class HpcgReport(Frozen):
     failed: str
 
     @property
+    def notes(self) -> dict[str, object]:
+        """Whether it can be an official result."""
+        return {
+            "submission_valid": self.submission_valid,
+            "shortest_official_s": self.official_s,
+            "reference_code": self.is_reference_code,
+        }
+
+    @property
     def submission_valid(self) -> bool:
         """Whether it could be an official result by its time; the report words it so, whether or not it was enough."""
         return not self.failed and self.total_s >= max(self.official_s, SHORTEST_OFFICIAL_S)
 
 
-def read_hpcg(lines: Sequence[str]) -> HpcgReport:
-    """The report in these whole lines. Raises ParseError where it is cut off, holds two, or contradicts itself."""
-    entries, invalid = _entries(lines)
+def read_hpcg(log: Log) -> HpcgReport:
+    """The report in a log. Raises ParseError where it is cut off, holds two, or contradicts itself."""
+    entries, invalid = _entries(log)
     counts = {name: entries.whole(key, name) for name, key in _COUNTS.items()} | _local_nz(entries)
     official_s = entries.number(_OFFICIAL) if _OFFICIAL in entries.of else SHORTEST_OFFICIAL_S
     total_s = entries.number("Benchmark Time Summary::Total")
@@ -99,11 +107,6 @@ def read_hpcg(lines: Sequence[str]) -> HpcgReport:
     )
 
 
-def is_last_line(text: str) -> bool:
-    """Whether a line is the whole last one of a report, also where its line break is missing."""
-    return _WHOLE_LAST.fullmatch(text.strip()) is not None
-
-
 def _local_nz(entries: _Entries) -> dict[str, int]:
     """The local nz: as stated, else the global one over the processes along z."""
     if _LOCAL_NZ in entries.of:
@@ -114,67 +117,61 @@ def _local_nz(entries: _Entries) -> dict[str, int]:
 
 
 class _Entries(Frozen):
-    """Key -> (value, place of its line)."""
+    """Key -> (value, its line)."""
 
-    of: Mapping[str, tuple[str, int]]
-    lines: Sequence[str]
+    of: Mapping[str, tuple[str, Line]]
+    log: Log
 
     def error(self, key: str, why: str) -> ParseError:
         """The error that the line of this key is wrong."""
-        place = self.of[key][1]
-        return ParseError(TOOL, place + 1, self.lines[place], why)
+        return self.of[key][1].error(why)
 
     def text(self, key: str) -> str:
         """The value of a key. Raises ParseError where there is none."""
         if key not in self.of:
-            why = f"the report has no {key!r}: it is cut off, or of an unknown version"
-            raise ParseError(TOOL, None, "", why)
+            raise self.log.error(f"the report has no {key!r}: it is cut off, or of an unknown version")
         return self.of[key][0]
 
     def number(self, key: str) -> float:
         """The value of a key as a number above zero."""
         token = self.text(key)
-        value = float(token) if _NUMBER.fullmatch(token) else 0.0
-        if not 0 < value < _MOST:
-            raise self.error(key, f"{key} is {token[:40]!r}, expected a plain number above zero")
-        return value
+        return self.of[key][1].number_of(token, key)
 
     def whole(self, key: str, what: str) -> int:
         """The value of a key as a whole number from 1 on."""
         token = self.text(key)
-        if _WHOLE.fullmatch(token) is None or int(token) < 1:
-            raise self.error(key, f"{what} is {token[:40]!r}, expected an integer >= 1")
-        return int(token)
+        return self.of[key][1].whole_of(token, what)
 
 
-def _entries(lines: Sequence[str]) -> tuple[_Entries, str]:
+def _entries(log: Log) -> tuple[_Entries, str]:
     """The entries, and what the report says where its result is invalid.
 
-    Raises ParseError for a report that begins twice or does not end. The levels of coarse grids repeat their keys.
+    Raises ParseError for a report that begins twice or does not end. The levels of coarse grids repeat their keys. A
+    last line without its line break counts if it ends as reports do.
     """
-    starts = [place for place, text in enumerate(lines) if text.strip() == _TITLE]
+    starts = log.found(_TITLE)
     if not starts:
-        raise ParseError(TOOL, None, "", f"no line `{_TITLE}` found: give the report HPCG-Benchmark_*.txt")
+        raise log.error(f"no line `{_TITLE.text}` found: give the report HPCG-Benchmark_*.txt")
     if len(starts) > 1:
-        why = f"a second report begins here (the first: line {starts[0] + 1}); put each in its own file"
-        raise ParseError(TOOL, starts[1] + 1, lines[starts[1]], why)
-    entries: dict[str, tuple[str, int]] = {}
+        first = starts[0].line.number
+        raise starts[1].error(f"a second report begins here (the first: line {first}); put each in its own file")
+    entries: dict[str, tuple[str, Line]] = {}
     invalid = ""
-    for place in range(starts[0] + 1, len(lines)):
-        text = lines[place].strip()
-        match = _ENTRY.fullmatch(text)
+    for line, text in log.numbered(log.lines[starts[0].line.number :]):
+        if not line.is_ended and _WHOLE_LAST.fullmatch(text) is None:
+            continue
         if _INVALID.match(text):
             invalid = text.removeprefix(f"{_FINAL}::")
+        match = _ENTRY.fullmatch(text)
         if match is None:
             continue
         if match[1] in entries and "Coarse Grids" not in match[1]:
-            why = f"duplicate key (first on line {entries[match[1]][1] + 1})"
-            raise ParseError(TOOL, place + 1, lines[place], why)
-        entries[match[1]] = (match[2].strip(), place)
+            raise line.error(f"duplicate key (first on line {entries[match[1]][1].number})")
+        entries[match[1]] = (match[2].strip(), line)
     is_whole = _RATING in entries and any(_LAST.match(key) for key in entries)
     if not invalid and not is_whole:
-        raise ParseError(TOOL, len(lines), lines[-1], "the report is cut off: its final summary is incomplete")
-    return _Entries(entries, lines), invalid
+        raise log.lines[-1].error("the report is cut off: its final summary is incomplete")
+    return _Entries(entries, log), invalid
 
 
 def _failed(entries: _Entries, invalid: str) -> str:
@@ -221,12 +218,6 @@ def _check_bandwidth(entries: _Entries, share: float, tolerance: float) -> None:
 def _check(entries: _Entries, rate_key: str, work_key: str, time_s: float) -> None:
     """Rate x time = work, to the digits printed."""
     rate, work = entries.number(rate_key), entries.number(work_key) / 1e9
-    off = max(_PRINTED, _half_unit(entries.text(rate_key)) / rate)
+    off = max(_PRINTED, half_unit(entries.text(rate_key)) / rate)
     if abs(rate * time_s - work) > (off + 1.5 * _PRINTED) * work:
         raise entries.error(rate_key, f"this rate x {time_s:g} s does not give the work in the report")
-
-
-def _half_unit(token: str) -> float:
-    """Half a unit in the last printed place of a number."""
-    mantissa, _, exponent = token.lower().partition("e")
-    return float(0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])))

@@ -20,41 +20,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.applications.hpl_input import (
-    OUTPUT_FILE,
-    Grid,
-    grids_of,
-    hpl_dat,
-    largest_in_memory,
-    largest_in_time,
-    matrix_B,
-    solution_s,
-)
+from seatrial.applications import hpl_input
 from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, read_hpl, read_xhpl
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    device_flops_limit,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample, time_sample
-from seatrial.applications.reading.tables import body
-from seatrial.applications.reading.text import read_lines
-from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import between, exactly, zero
-from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Pattern
+from seatrial.applications.running.copies import problem
+from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES, KERNELS
+from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, node_count, on_each_node
 from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
-from seatrial.benchmarks.nodes import node_count, on_each_node
 from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, External, Figure, InputExchange, Skip
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.benchmark import Ceiling, Check, External, InputExchange, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import NODES, RANKS, THREADS
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
@@ -68,7 +48,7 @@ def read(data: bytes) -> ImportedFile:
 
     Raises ParseError if the output is cut off before its summary, has two runs, or contradicts itself.
     """
-    output = read_hpl([body(line) for line in read_lines(data, TOOL)])
+    output = read_hpl(Log(TOOL, data))
     groups: dict[tuple[Value, ...], list[HplTest]] = {}
     for test in output.tests:
         groups.setdefault(tuple(_parameters(test).values()), []).append(test)
@@ -84,41 +64,42 @@ def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
     samples: list[Sample] = []
     for i, test in enumerate(tests):
         # A time printed as 0.00 follows more exactly from the rate.
-        time_s = test.printed_s or test.time_s
-        step = test.time_step_s / time_s if test.printed_s else test.resolution
+        time, rate = test.printed_time, test.rate
         samples += [
-            rate_sample("rate", in_SI(test.printed_Gflops, 1e9), i=i, resolution=test.resolution),
-            time_sample("time", time_s, i=i, resolution=step),
+            rate.rate_sample("rate", 1e9, i=i),
+            time.sample("time", i=i)
+            if time.value
+            else figures.time_sample("time", test.time_s, i=i, resolution=rate.resolution),
         ]
     wrong = next((test for test in tests if not test.is_right), None)
-    failed = "" if wrong is None else f"residual FAILED: the solution is wrong (line {wrong.line})"
-    residuals = [residual.value if residual.passed else None for test in tests for residual in test.residuals]
+    failed = "" if wrong is None else f"residual FAILED: the solution is wrong (line {wrong.line.number})"
+    residuals = [value if passed else None for test in tests for value, passed in test.residuals]
     parameters = _parameters(tests[0])
     return ImportedExperiment("imported.hpl", tuple(samples), parameters, {"residuals": residuals}, failed=failed)
 
 
 PARAMETERS = (
-    count_parameter("n", "order of the matrix"),
-    count_parameter("nb", "block size"),
-    count_parameter("p", "rows of the process grid"),
-    count_parameter("q", "columns of the process grid"),
-    count_parameter("ranks", "processes, p x q"),
-    text_parameter("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
+    figures.count("n", "order of the matrix"),
+    figures.count("nb", "block size"),
+    figures.count("p", "rows of the process grid"),
+    figures.count("q", "columns of the process grid"),
+    figures.count("ranks", "processes, p x q"),
+    figures.text("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
 )
 WORK = "2/3 n^3 + 3/2 n^2 flop, as HPL counts"
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpl",
     "HPL",
     "How fast did HPL solve a dense system of linear equations?",
     PARAMETERS,
     (
-        rate_figure("rate", "flop/s", WORK, device_flops_limit("ranks")),
-        time_figure("time", "time to factor and solve"),
+        figures.rate("rate", "flop/s", WORK, figures.device_flops_limit("ranks")),
+        figures.time("time", "time to factor and solve"),
     ),
 )
 
-READER = Reader("hpl", read)
+READER = figures.Reader("hpl", read)
 
 
 _BLOCKS = (128, 192, 256)
@@ -178,10 +159,10 @@ def blocks(params: Params) -> tuple[int, ...]:
     return _BLOCKS if params["nb"] == "auto" else (whole(params["nb"]),)
 
 
-def grids(params: Params) -> tuple[Grid, ...]:
+def grids(params: Params) -> tuple[hpl_input.Grid, ...]:
     """The grids that a resolved experiment solves on. Raises UsageError where `grid` is no grid."""
     if params["grid"] == "auto":
-        return grids_of(whole(params[RANKS]))
+        return hpl_input.grids_of(whole(params[RANKS]))
     match = _GRID.fullmatch(str(params["grid"]))
     if match is None:
         raise UsageError(f"grid cannot be {params['grid']!r}", "give auto, or rows x columns such as 2x4")
@@ -193,17 +174,17 @@ def _order(machine: Machine, params: Params) -> Params:
     of_a_node_B = memory_size(machine, is_settled=params["n"] == "auto")
     memory_B = None if of_a_node_B is None else of_a_node_B * whole(params[NODES])
     if params["n"] != "auto":
-        needed_B = matrix_B(whole(params["n"]))
+        needed_B = hpl_input.matrix_B(whole(params["n"]))
         if memory_B is not None and needed_B > memory_B:
             raise Skip(f"a matrix of {needed_B / 1e9:.3g} GB does not fit into {memory_B / 1e9:.3g} GB of memory")
         return {"bound": "given"}
     if memory_B is None and params["bound"] == "memory":
         raise Skip("the memory size is unknown; give n")
-    by_memory = None if memory_B is None else largest_in_memory(_SHARE_OF_MEMORY * memory_B)
+    by_memory = None if memory_B is None else hpl_input.largest_in_memory(_SHARE_OF_MEMORY * memory_B)
     if by_memory is not None and params["bound"] == "memory":
         return {"n": by_memory, "bound": "memory"}
     cpus = cpus_of(params)
-    by_time = largest_in_time(_SWEEP_S / _solutions(machine, params), _sure_flops(machine, params), cpus)
+    by_time = hpl_input.largest_in_time(_SWEEP_S / _solutions(machine, params), _sure_flops(machine, params), cpus)
     if by_memory is not None and by_memory < by_time:
         return {"n": by_memory, "bound": "memory"}
     return {"n": by_time, "bound": "time"}
@@ -212,7 +193,7 @@ def _order(machine: Machine, params: Params) -> Params:
 def _solutions(machine: Machine, params: Params) -> int:
     """How many systems all repeats of the default sweep solve, over its layouts."""
     layouts = {min(cpus_of(params), ranks) for ranks in (cpus_of(params), whole(params[NODES]) * _numa_nodes(machine))}
-    tried = [len(grids_of(ranks)) if params["grid"] == "auto" else 1 for ranks in layouts]
+    tried = [len(hpl_input.grids_of(ranks)) if params["grid"] == "auto" else 1 for ranks in layouts]
     return len(blocks(params)) * _REPEATS * sum(tried)
 
 
@@ -239,7 +220,7 @@ def _neighbours(machine: Machine, count: int) -> tuple[int, ...]:
 def _estimate_s(params: Params) -> float:
     cpus = cpus_of(params)
     solutions = len(blocks(params)) * len(grids(params))
-    return _START_S + solutions * solution_s(whole(params["n"]), cpus * _SLOW_CORE_FLOPS, cpus)
+    return _START_S + solutions * hpl_input.solution_s(whole(params["n"]), cpus * _SLOW_CORE_FLOPS, cpus)
 
 
 def _variables(params: Params) -> Mapping[str, str | None]:
@@ -250,16 +231,12 @@ def _variables(params: Params) -> Mapping[str, str | None]:
 
 
 def _real_input(name: str) -> Callable[[Params], Mapping[str, bytes]]:
-    return lambda params: {name: hpl_dat(whole(params["n"]), blocks(params), grids(params))}
+    return lambda params: {name: hpl_input.hpl_dat(whole(params["n"]), blocks(params), grids(params))}
 
 
 def _small_input(params: Params) -> Mapping[str, bytes]:
     n = _SMALL_N if whole(params[RANKS]) > 1 else _SMALL_N_OF_ONE
-    return {_HPCC_INPUT: hpl_dat(n, blocks(params)[:1], grids(params)[:1])}
-
-
-def _wanted(params: Params) -> list[tuple[int, int, str]]:
-    return sorted((whole(params["n"]), nb, f"{p}x{q}") for nb in blocks(params) for p, q in grids(params))
+    return {_HPCC_INPUT: hpl_input.hpl_dat(n, blocks(params)[:1], grids(params)[:1])}
 
 
 def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
@@ -267,11 +244,8 @@ def _as_asked(machine: Machine, params: Params, samples: Sequence[Sample]) -> fl
     solved = sorted(
         (whole(sample.point["n"]), whole(sample.point["nb"]), str(sample.point["grid"])) for sample in samples
     )
-    return float(solved == _wanted(params))
-
-
-def _rate(sample: Sample) -> float:
-    return sample.work["flops"] / sample.elapsed_s
+    wanted = sorted((whole(params["n"]), nb, f"{p}x{q}") for nb in blocks(params) for p, q in grids(params))
+    return float(solved == wanted)
 
 
 def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -330,7 +304,7 @@ _HPCC = External(
 _XHPL = External(
     name="xhpl",
     install="install HPL (Spack: spack install hpl; Debian: package hpcc, which contains HPL) and put xhpl on PATH",
-    output=OUTPUT_FILE,
+    output=hpl_input.OUTPUT_FILE,
     arguments=lambda params, directory: [],
     parse=read_xhpl,
     alternatives=(_HPCC,),
@@ -340,88 +314,52 @@ _XHPL = External(
     sensitive_to=KERNEL_VARIABLES,
 )
 
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    _XHPL,
     name="apps.hpl",
     question="How fast does this machine solve a dense system of linear equations?",
-    program=_XHPL,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "n",
-            ParameterKind.INTEGER,
             "auto",
             "order of the matrix; auto: the largest that the default sweep solves in 4 minutes, at most 80 % of memory",
-            words=("auto",),
             minimum=2,
         ),
-        Parameter(
+        Parameter.choice(
             "bound",
-            ParameterKind.CHOICE,
             "auto",
             "what limits n=auto; time; memory: 80 % of it, however long that takes; auto: the lower of the two; records"
             " state the one applied (given: n was set)",
-            words=("auto", "time", "memory", "given"),
+            ("auto", "time", "memory", "given"),
         ),
-        Parameter(
-            "nb",
-            ParameterKind.INTEGER,
-            "auto",
-            f"block size; auto: each of {', '.join(map(str, _BLOCKS))}",
-            words=("auto",),
-            minimum=2,
-        ),
-        Parameter(
+        Parameter.integer("nb", "auto", f"block size; auto: each of {', '.join(map(str, _BLOCKS))}", minimum=2),
+        Parameter.text(
             "grid",
-            ParameterKind.TEXT,
             "auto",
             "rows x columns of the process grid, such as 2x4; auto: each of the two closest to a square",
-            words=("auto",),
+            ("auto",),
         ),
-        Parameter(
+        Parameter.integer(
             RANKS,
-            ParameterKind.INTEGER,
             "all",
             "MPI ranks; all: as many as fit on the cores; numa: one per NUMA node",
-            words=("all", "numa"),
+            ("all", "numa"),
             minimum=1,
         ),
         NODES_PARAMETER,
         NODE_PLACEMENT,
-        Parameter(
-            THREADS,
-            ParameterKind.INTEGER,
-            "auto",
-            "BLAS threads per rank, each on its own CPU; auto: the cores of the rank",
-            words=("auto",),
-            minimum=1,
+        Parameter.integer(
+            THREADS, "auto", "BLAS threads per rank, each on its own CPU; auto: the cores of the rank", minimum=1
         ),
-        Parameter(
-            "kernels",
-            ParameterKind.CHOICE,
-            "own",
-            "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
-            " OPENBLAS_CORETYPE)",
-            words=("own", "forced"),
-        ),
+        KERNELS,
     ),
     figures=(
-        Figure(
-            name="rate",
+        rate("rate", "flop/s", _COUNTED, series=SERIES, limit=_nominal, ceiling=_of_peak, one_limit_over=_SETTINGS),
+        rate(
+            "sustained",
+            "flop/s",
+            "the same rate, compared with the matrix product",
             series=SERIES,
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=_rate,
-            work=_COUNTED,
-            limit=_nominal,
-            ceiling=_of_peak,
-            one_limit_over=_SETTINGS,
-        ),
-        Figure(
-            name="sustained",
-            series=SERIES,
-            unit="flop/s",
-            better=Better.HIGHER,
-            value=_rate,
-            work="the same rate, compared with the matrix product",
             ceiling=_of_gemm,
             one_limit_over=_SETTINGS,
         ),
@@ -430,21 +368,13 @@ _ALONE = Benchmark(
         Check(
             "residual",
             "largest scaled residual ||Ax-b|| / (eps (||A|| ||x|| + ||b||) n), by HPL",
-            bound=between(0.0, _WORST_RESIDUAL),
+            between(0.0, _WORST_RESIDUAL),
         ),
-        Check("wrong_solutions", "systems that HPL failed or skipped", bound=zero),
-        Check(
-            "systems",
-            "1 if exactly the requested systems were solved, each once",
-            bound=exactly(1),
-            derive=_as_asked,
-        ),
+        Check("wrong_solutions", "systems that HPL failed or skipped", zero),
+        Check("systems", "1 if exactly the requested systems were solved, each once", exactly(1), _as_asked),
     ),
     placement=_placement,
     prepare=_prepare,
-    ranks="mpi",
     sweep=({RANKS: "all"}, {RANKS: "numa"}),
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

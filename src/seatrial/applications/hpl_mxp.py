@@ -16,22 +16,12 @@ from msgspec.structs import replace
 from seatrial.applications.hpl_input import grids_of
 from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
 from seatrial.applications.hpl_output import operations
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    time_figure,
-)
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
-from seatrial.applications.reading.text import Line, number
+from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.model.benchmark.given_input import InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -157,8 +147,8 @@ def _experiment(solutions: list[_Solution]) -> ImportedExperiment:
     samples: list[Sample] = []
     for i, one in enumerate(solutions):
         samples += [
-            rate_sample("rate", in_SI(one.rate.value, 1e9), i=i, resolution=one.rate.resolution),
-            rate_sample("lu_rate", in_SI(one.lu_rate.value, 1e9), i=i, resolution=one.lu_rate.resolution),
+            one.rate.rate_sample("rate", 1e9, i=i),
+            one.lu_rate.rate_sample("lu_rate", 1e9, i=i),
             one.time.sample("time", i=i),
         ]
     failed = next((one.failed for one in solutions if one.failed), "")
@@ -168,26 +158,28 @@ def _experiment(solutions: list[_Solution]) -> ImportedExperiment:
 
 _WORK = "2/3 n^3 + 3/2 n^2 flop, as HPL counts"
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "hpl-mxp",
     "HPL-MxP",
     "How fast did HPL-MxP solve a dense system of linear equations in mixed precision?",
     (
-        count_parameter("n", "order of the matrix"),
-        count_parameter("nb", "block size"),
-        count_parameter("p", "rows of the process grid"),
-        count_parameter("q", "columns of the process grid"),
-        count_parameter("ranks", "processes, p x q: one per GPU"),
-        choice_parameter("precision", "low precision of the factorisation", "fp8", "fp16"),
+        figures.count("n", "order of the matrix"),
+        figures.count("nb", "block size"),
+        figures.count("p", "rows of the process grid"),
+        figures.count("q", "columns of the process grid"),
+        figures.count("ranks", "processes, p x q: one per GPU"),
+        figures.choice("precision", "low precision of the factorisation", "fp8", "fp16"),
     ),
     (
-        rate_figure("rate", "flop/s", f"{_WORK}, over factorisation and iterative refinement", given_limit("flop/s")),
-        replace(rate_figure("lu_rate", "flop/s", f"{_WORK}, over the factorisation alone"), is_secondary=True),
-        time_figure("time", "time to factor and refine"),
+        figures.rate(
+            "rate", "flop/s", f"{_WORK}, over factorisation and iterative refinement", figures.given_limit("flop/s")
+        ),
+        replace(figures.rate("lu_rate", "flop/s", f"{_WORK}, over the factorisation alone"), is_secondary=True),
+        figures.time("time", "time to factor and refine"),
     ),
 )
 
-READER = Reader("hpl-mxp", read)
+READER = figures.Reader("hpl-mxp", read)
 
 
 def _arguments(params: Params) -> Sequence[str]:
@@ -208,11 +200,10 @@ BENCHMARK = application(
     output="stdout",
     cases=(InputCase("square", "one matrix of order n on the grid nearest to a square", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
-            Parameter("n", ParameterKind.INTEGER, 92160, "order of the matrix", minimum=1),
-            Parameter("nb", ParameterKind.INTEGER, 1024, "block size", minimum=1),
-        ),
+            Parameter.integer("n", 92160, "order of the matrix", minimum=1),
+            Parameter.integer("nb", 1024, "block size", minimum=1),
+        )
     ),
     has_start=False,
     stated={"ranks": "ranks", "n": "n", "nb": "nb"},

@@ -13,41 +13,44 @@ from msgspec.structs import replace
 from seatrial.applications.hpl import PARAMETERS, WORK
 from seatrial.applications.hpl import read as read_hpl
 from seatrial.applications.hpl_input import grids_of, hpl_dat
-from seatrial.applications.hpl_output import TOOL
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import given_limit, imported, rate_figure, time_figure
+from seatrial.applications.reading import figures
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.layout import RANKS
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import NONE, InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.results.imported import ImportedFile
 
 _MARK = re.compile(rb"NVIDIA|CUDA|GPU")
 
 
-def read(data: bytes) -> ImportedFile:
-    """One run. Raises ParseError as the reader of HPL does, and for another build."""
-    found = read_hpl(data)
+def of_nvidia(found: ImportedFile, data: bytes, kind: str, title: str) -> ImportedFile:
+    """What the reader of other builds found, as experiments of NVIDIA's. Raises ParseError for another build."""
     if not _MARK.search(data):
-        why = "no line such as `HPL-NVIDIA 25.4.0  -- NVIDIA accelerated HPL benchmark`: `import hpl=FILE` reads others"
-        raise ParseError(TOOL, None, "", why)
-    experiments = tuple(replace(one, benchmark="imported.hpl-nvidia") for one in found.experiments)
+        plain = kind.removesuffix("-nvidia")
+        raise ParseError(found.tool, None, "", f"no line such as `{title}`: `import {plain}=FILE` reads others")
+    experiments = tuple(replace(one, benchmark=f"imported.{kind}") for one in found.experiments)
     return replace(found, experiments=experiments)
 
 
-IMPORTED = imported(
+def read(data: bytes) -> ImportedFile:
+    """One run. Raises ParseError as the reader of HPL does, and for another build."""
+    title = "HPL-NVIDIA 25.4.0  -- NVIDIA accelerated HPL benchmark"
+    return of_nvidia(read_hpl(data), data, "hpl-nvidia", title)
+
+
+IMPORTED = figures.imported(
     "hpl-nvidia",
     "HPL of NVIDIA",
     "How fast did NVIDIA's HPL solve a dense system of linear equations on GPUs?",
     PARAMETERS,
     (
-        rate_figure("rate", "flop/s", f"{WORK}, of all GPUs", given_limit("flop/s")),
-        time_figure("time", "time to factor and solve"),
+        figures.rate("rate", "flop/s", f"{WORK}, of all GPUs", figures.given_limit("flop/s")),
+        figures.time("time", "time to factor and solve"),
     ),
 )
 
-READER = Reader("hpl-nvidia", read)
+READER = figures.Reader("hpl-nvidia", read)
 
 
 INSTALL = "get NVIDIA's HPC Benchmarks (https://developer.nvidia.com, or the container of its catalogue) and put "
@@ -77,10 +80,8 @@ BENCHMARK = application(
     made=Made(
         inputs=_inputs,
         parameters=(
-            Parameter(
-                "n", ParameterKind.INTEGER, 92160, "order of the matrix (square); 8 n^2 B on the GPUs", minimum=1
-            ),
-            Parameter("nb", ParameterKind.INTEGER, 1024, "block size (square)", minimum=1),
+            Parameter.integer("n", 92160, "order of the matrix (square); 8 n^2 B on the GPUs", minimum=1),
+            Parameter.integer("nb", 1024, "block size (square)", minimum=1),
         ),
     ),
     has_start=False,

@@ -15,38 +15,12 @@ from itertools import zip_longest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.tables import (
-    MOST_PER_SECOND,
-    MOST_SECONDS,
-    Cell,
-    Row,
-    body,
-    cells_of,
-    check_aligned,
-    check_distinct,
-    decimal_of,
-    is_noise,
-    missing_sizes,
-    scaled,
-    too_small,
-    whole_number,
-)
-from seatrial.applications.reading.text import Line, last_digit, read_lines
+from seatrial.applications.reading import figures, tables
+from seatrial.applications.reading.log import Log, Printed
+from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit
 from seatrial.benchmarks.mpi.ranks import RANKS
 from seatrial.benchmarks.nodes import NODES
-from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
@@ -101,8 +75,8 @@ class _Table(Struct):
     name: str
     line: Line
     settings: dict[str, Value] = {}
-    columns: tuple[Cell, ...] = ()
-    rows: list[Row] = []
+    columns: tuple[tables.Cell, ...] = ()
+    rows: list[tables.Row] = []
     is_short: str = ""
     """The line with which IMB explains that sizes are missing."""
 
@@ -112,40 +86,40 @@ def read_imb(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged table, inconsistent values, or an experiment that occurs twice.
     """
-    lines = read_lines(data, _TOOL)
-    version = _version(lines)
+    log = Log(_TOOL, data)
+    stated = log.maybe(_VERSION, "release")
+    version = "" if stated is None else stated.match[1]
     found: list[tuple[ImportedExperiment, Line]] = []
-    datatypes = {bool(m[1]): m[2] for line in lines if (m := _DATATYPE.fullmatch(body(line).strip()))}
-    tables = _tables(lines)
-    longest = {int(m[1]) for line in lines if (m := _LONGEST.fullmatch(body(line).strip()))}
-    remarks = _ending(lines, tables)
-    for table in tables:
+    datatypes = {bool(one.match[1]): one.match[2] for one in log.found(_DATATYPE)}
+    blocks = _tables(log)
+    longest = {int(one.match[1]) for one in log.found(_LONGEST)}
+    remarks = _ending(log, blocks)
+    for table in blocks:
         if not table.rows:
             raise table.line.error("no rows below this title: the file was cut off")
         if "ranks" not in table.settings:
             raise table.line.error("no `# #processes = ...` below this title: lines are missing")
-        check_aligned(table.columns, table.rows)
+        tables.check_aligned(table.columns, table.rows)
         own = (*_remarks(table, longest), *remarks)
         found += [(replace(e, remarks=own), table.line) for e in _experiments(table, datatypes, version)]
     if not found:
-        raise ParseError(_TOOL, None, "", "no table below a line such as `# Benchmarking PingPong`")
-    check_distinct((((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in found), "this benchmark")
+        raise log.error("no table below a line such as `# Benchmarking PingPong`")
+    tables.check_distinct(
+        (((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in found), "this benchmark"
+    )
     return ImportedFile("Intel MPI Benchmarks", version, tuple(experiment for experiment, _ in found))
 
 
-def _ending(lines: Sequence[Line], tables: Sequence[_Table]) -> tuple[str, ...]:
+def _ending(log: Log, blocks: Sequence[_Table]) -> tuple[str, ...]:
     """A remark if the last line of IMB is missing. Raises ParseError if a benchmark that it lists then has no table."""
-    texts = [body(line).strip() for line in lines]
-    if not tables or any(_END.fullmatch(text) for text in texts):
+    lists = log.found(_LISTED)
+    if not blocks or not lists or log.found(_END):
         return ()
-    start = next((k for k, text in enumerate(texts) if _LISTED.fullmatch(text)), None)
-    if start is None:
-        return ()
-    listed = [m[1] for text in texts[start + 1 : tables[0].line.number - 1] if (m := _NAME.fullmatch(text))]
-    measured = {table.name.lower() for table in tables}
+    listed = [one.match[1] for one in log.found(_NAME, log.lines[lists[0].line.number : blocks[0].line.number - 1])]
+    measured = {table.name.lower() for table in blocks}
     missing = next((name for name in listed if name.lower() not in measured), None)
     if missing is not None:
-        raise lines[start].error(f"{missing}, listed below this line, has no table: the file was cut off")
+        raise lists[0].error(f"{missing}, listed below this line, has no table: the file was cut off")
     return ("`# All processes entering MPI_Finalize`, the last line of IMB, is missing: tables may be missing",)
 
 
@@ -164,51 +138,36 @@ def _remarks(table: _Table, longest: Set[int]) -> tuple[str, ...]:
         for (_, cells), size in zip_longest(table.rows, sizes)
         for name, column, cell in zip(names, table.columns, cells, strict=True)
         if name in _TIMES or (name == "bandwidth" and size)
-        if decimal_of(cell.text) == 0
+        if tables.decimal_of(cell.text) == 0
     ]
-    gaps = missing_sizes(sizes, table.name) if longest else ()
+    gaps = tables.missing_sizes(sizes, table.name) if longest else ()
     short = (f"{table.name}: sizes are missing: {table.is_short}",) if table.is_short else ()
-    return (*too_small(zeros, table.name), *gaps, *short)
+    return (*tables.too_small(zeros, table.name), *gaps, *short)
 
 
-def _version(lines: Sequence[Line]) -> str:
-    """The release, "" if no line states it. Raises ParseError for two releases: two outputs in one file."""
-    stated = [(match[1], line) for line in lines if (match := _VERSION.fullmatch(body(line).strip()))]
-    different = next((line for version, line in stated if version != stated[0][0]), None)
-    if different is not None:
-        raise different.error(f"the release differs from line {stated[0][1].number}: split the file")
-    return stated[0][0] if stated else ""
-
-
-def _tables(lines: Sequence[Line]) -> list[_Table]:
-    tables: list[_Table] = []
-    for line in lines:
-        text = body(line).strip()
+def _tables(log: Log) -> list[_Table]:
+    blocks: list[_Table] = []
+    for line, text in log.numbered():
         if title := _TITLE.fullmatch(text):
-            tables.append(_Table(title[1], line))
-        elif not tables or not text:
+            blocks.append(_Table(title[1], line))
+        elif not blocks or not text:
             continue
-        elif columns := _header(line, tables[-1]):
-            _begin(tables, line, columns)
+        elif columns := _header(line, blocks[-1]):
+            if blocks[-1].rows:
+                raise line.error("a second table without a title: several outputs are mixed")
+            blocks[-1].columns = columns
         elif _SKIPPED.search(text):
-            tables[-1].is_short = text[:200]
+            blocks[-1].is_short = text[:200]
         elif text.startswith("#"):
-            _set(tables, line, text)
-        elif tables[-1].columns:
-            _add_row(tables[-1], line)
-    return tables
+            _set(blocks, line, text)
+        elif blocks[-1].columns:
+            _add_row(blocks[-1], line)
+    return blocks
 
 
-def _begin(tables: list[_Table], line: Line, columns: tuple[Cell, ...]) -> None:
-    """Take the columns of a header. Raises ParseError for a second header under one title."""
-    if tables[-1].rows:
-        raise line.error("a second table without a title: several outputs are mixed")
-    tables[-1].columns = columns
-
-
-def _set(tables: list[_Table], line: Line, text: str) -> None:
+def _set(blocks: list[_Table], line: Line, text: str) -> None:
     """Take the settings that a comment states for the table below it."""
-    table = tables[-1]
+    table = blocks[-1]
     setting: tuple[str, Value] | None = None
     if found := _PROCESSES.fullmatch(text):
         setting = ("ranks", int(found[1]))
@@ -218,7 +177,7 @@ def _set(tables: list[_Table], line: Line, text: str) -> None:
         setting = ("mode", found[1].strip())
         if table.rows:  # the same benchmark again, in another mode
             table = _Table(table.name, line, dict(table.settings))
-            tables.append(table)
+            blocks.append(table)
             table.settings.pop("mode", None)
     if setting is not None:
         name, value = setting
@@ -227,9 +186,9 @@ def _set(tables: list[_Table], line: Line, text: str) -> None:
         table.settings[name] = value
 
 
-def _header(line: Line, table: _Table) -> tuple[Cell, ...]:
+def _header(line: Line, table: _Table) -> tuple[tables.Cell, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
-    cells = cells_of(body(line))
+    cells = tables.cells_of(tables.body(line))
     if not cells or cells[0].text not in ("#bytes", "#repetitions"):
         return ()
     names = [cell.text for cell in cells]
@@ -244,16 +203,18 @@ def _header(line: Line, table: _Table) -> tuple[Cell, ...]:
 
 def _add_row(table: _Table, line: Line) -> None:
     """Add the line if it is a row. Raises ParseError if the row is damaged."""
-    cells = cells_of(body(line))
-    numbers = sum(decimal_of(cell.text) is not None for cell in cells)
+    cells = tables.cells_of(tables.body(line))
+    numbers = sum(tables.decimal_of(cell.text) is not None for cell in cells)
     is_row = re.match(r"[-+.]?[0-9]", cells[0].text) is not None or (len(cells) == len(table.columns) and numbers >= 2)
-    if not is_row or is_noise(line.text):
+    if not is_row or tables.is_noise(line.text):
         return
     if len(cells) != len(table.columns):
         raise line.error(f"the row has {len(cells)} cells, but the header has {len(table.columns)} columns")
     for column, cell in zip(table.columns, cells, strict=True):
         is_count = _COLUMNS[column.text][0] in ("size", "repetitions", "defects")
-        if decimal_of(cell.text) is None or (is_count and whole_number(cell.text) is None and column.text != "defects"):
+        if tables.decimal_of(cell.text) is None or (
+            is_count and tables.whole_number(cell.text) is None and column.text != "defects"
+        ):
             raise line.error(f"{cell.text[:40]!r} under {column.text} is not a number in the form that IMB prints")
     table.rows.append((line, cells))
 
@@ -270,11 +231,13 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> 
     names = [_COLUMNS[column.text] for column in table.columns]
     rows = [(line, {name: c.text for (name, _), c in zip(names, cells, strict=True)}) for line, cells in table.rows]
     sizes = [(values.get("size", ""), line) for line, values in rows]
-    check_distinct(sizes, "this size" if "size" in rows[0][1] else "this table")
+    tables.check_distinct(sizes, "this size" if "size" in rows[0][1] else "this table")
     for line, values in rows:
         _check_order(line, values)
     unit = _megabyte(table, rows)
-    failed = next((f"line {line.number}: {v['defects']} defects" for line, v in rows if _is_defect(v)), "")
+    failed = next(
+        (f"line {line.number}: {v['defects']} defects" for line, v in rows if float(v.get("defects", "0")) > 0), ""
+    )
     settings: dict[str, Value] = {"test": table.name, **table.settings}
     notes: dict[str, object] = {"test": table.name, **table.settings}
     if unit is not None:
@@ -302,31 +265,27 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> 
         yield ImportedExperiment("imported.imb", others, settings, notes, failed=failed)
 
 
-def _is_defect(values: _Values) -> bool:
-    return float(values.get("defects", "0")) > 0
-
-
 def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], unit: int | None) -> Iterator[Sample]:
     """The samples of these columns, row by row."""
     exponents = dict(_COLUMNS.values())
     for line, values in rows:
         point: dict[str, Value] = {"size_B": int(values["size"])} if "size" in values else {}
         for name, own in series.items():
-            decimal = decimal_of(values[name])
+            decimal = tables.decimal_of(values[name])
             if decimal is None or (decimal == 0 and name != "overlap"):
                 continue
-            value = scaled(decimal, exponents[name])
+            value = tables.scaled(decimal, exponents[name])
             if name == "bandwidth":
                 if unit is None:
                     continue
                 value = value if unit == 6 else float(decimal) * _MB[unit]
             _check_possible(line, name, value)
-            make = time_sample if name in _TIMES else rate_sample
+            make = figures.time_sample if name in _TIMES else figures.rate_sample
             yield make(own, value, point=point, resolution=last_digit(values[name]))
 
 
 def _check_possible(line: Line, name: str, value: float) -> None:
-    most = MOST_SECONDS if name in _TIMES else 1.0 if name == "overlap" else MOST_PER_SECOND
+    most = tables.MOST_SECONDS if name in _TIMES else 1.0 if name == "overlap" else tables.MOST_PER_SECOND
     if value > most:
         raise line.error(f"a {name} of {value:g} (SI) is impossible")
 
@@ -350,12 +309,12 @@ def _megabyte(table: _Table, rows: Sequence[tuple[Line, _Values]]) -> int | None
         times = [values[name] for name in ("time", "time_max", "time_mean") if name in values]
         if not {"bandwidth", "size"} <= set(values) or not (times or "message_rate" in values):
             return None
-        size_B, rate = int(values["size"]), values["bandwidth"]
+        size_B, rate = int(values["size"]), _printed(values["bandwidth"])
         fitting = {
             (exponent, messages)
             for exponent, messages in possible
-            if any(_fits(size_B * messages / _MB[exponent], time, rate) for time in times)
-            or (not times and _message_rate_fits(size_B / _MB[exponent], values["message_rate"], rate))
+            if any(_is_work(size_B * messages * 1e6 / _MB[exponent], _printed(time), rate) for time in times)
+            or (not times and _printed(values["message_rate"]).scaled(size_B / _MB[exponent]).agrees(rate))
         }
         if not fitting and table.name.startswith(_CHECKED):
             raise line.error("size, time and Mbytes/sec are inconsistent, or contradict the rows before")
@@ -364,44 +323,37 @@ def _megabyte(table: _Table, rows: Sequence[tuple[Line, _Values]]) -> int | None
     return units.pop() if len(units) == 1 else None
 
 
-def _message_rate_fits(megabytes: float, per_second: str, rate: str) -> bool:
-    """Whether this many megabytes per message at this message rate can be `rate`, within the printed decimals."""
-    messages, off = float(per_second), half_unit(per_second)
-    least, most = megabytes * max(0.0, messages - off), megabytes * (messages + off)
-    return least * (1 - 1e-6) - half_unit(rate) <= float(rate) <= most * (1 + 1e-6) + half_unit(rate)
+def _is_work(work: float, time: Printed, rate: Printed) -> bool:
+    return is_product(work, (time.value, time.error), (rate.value, rate.error))
 
 
-def _fits(megabytes: float, time: str, rate: str) -> bool:
-    """Whether rate x time can be `megabytes`, within the printed decimals."""
-    us, MBps, off_us, off_MBps = float(time), float(rate), half_unit(time), half_unit(rate)
-    least = max(0.0, us - off_us) * max(0.0, MBps - off_MBps) * 1e-6
-    most = (us + off_us) * (MBps + off_MBps) * 1e-6
-    return least * (1 - 1e-6) <= megabytes <= most * (1 + 1e-6)
+def _printed(token: str) -> Printed:
+    return Printed.of(float(token), token)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "imb",
     "Intel MPI Benchmarks",
     "What did the Intel MPI Benchmarks measure?",
     (
-        text_parameter("test", "benchmark as named by IMB, such as Sendrecv"),
+        figures.text("test", "benchmark as named by IMB, such as Sendrecv"),
         RANKS,
         NODES,
-        count_parameter("groups", "groups of ranks that run it concurrently"),
-        text_parameter("mode", "mode of a test that has several, such as AGGREGATE"),
+        figures.count("groups", "groups of ranks that run it concurrently"),
+        figures.text("mode", "mode of a test that has several, such as AGGREGATE"),
     ),
     (
-        time_figure("time", "one message or operation, as defined by IMB"),
-        time_figure("time_mean", "one operation, mean over ranks"),
-        time_figure("time_min", "one operation on the fastest rank"),
-        time_figure("time_max", "one operation on the slowest rank"),
-        time_figure("overall", "a non-blocking operation with the computation that overlaps it"),
-        time_figure("compute", "the overlapping computation"),
-        time_figure("communication", "the operation alone, without overlap"),
-        rate_figure("overlap", "1", "share of the operation hidden by computation"),
-        rate_figure("bandwidth", "B/s", "bytes as IMB counts them: of one message, two (Sendrecv) or four (Exchange)"),
-        rate_figure("message_rate", "op/s", "messages of all ranks"),
+        figures.time("time", "one message or operation, as defined by IMB"),
+        figures.time("time_mean", "one operation, mean over ranks"),
+        figures.time("time_min", "one operation on the fastest rank"),
+        figures.time("time_max", "one operation on the slowest rank"),
+        figures.time("overall", "a non-blocking operation with the computation that overlaps it"),
+        figures.time("compute", "the overlapping computation"),
+        figures.time("communication", "the operation alone, without overlap"),
+        figures.rate("overlap", "1", "share of the operation hidden by computation"),
+        figures.rate("bandwidth", "B/s", "bytes as IMB counts them: of one message, two (Sendrecv) or four (Exchange)"),
+        figures.rate("message_rate", "op/s", "messages of all ranks"),
     ),
 )
 
-READER = Reader(kind="imb", read=read_imb)
+READER = figures.Reader(kind="imb", read=read_imb)

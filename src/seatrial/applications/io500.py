@@ -13,22 +13,13 @@ import math
 import re
 from collections.abc import Mapping
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    text_parameter,
-)
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "IO500"
@@ -74,10 +65,9 @@ class _Result(Frozen):
     """The line with the score."""
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of IO500. Raises ParseError if it did not end or is invalid, or if its score is not that of its
     phases."""
-    log = Log(_TOOL, data)
     log.refuse(_INVALID, "IO500 says that this run is invalid: it has no score")
     parameters: dict[str, Value] = {}
     version = ""
@@ -98,35 +88,30 @@ def read(data: bytes) -> ImportedFile:
     remarks: tuple[str, ...] = ()
     samples: list[Sample] = []
     if is_product:
-        score = Printed(score.value, score.value * (_share(result.bandwidth) + _share(result.operations)) / 2)
-        samples.append(rate_sample("product", result.total.value, resolution=result.total.resolution))
+        score = Printed(score.value, score.value * (result.bandwidth.share + result.operations.share) / 2)
+        samples.append(result.total.rate_sample("product"))
         remarks = (
             "TOTAL is the product of bandwidth and operations here; `score` is its square root, as in later versions",
         )
     else:
         score = result.total
-    samples.append(rate_sample("score", score.value, resolution=score.resolution))
+    samples.append(score.rate_sample("score"))
     if odd:
         remarks = (*remarks, f"{odd} did more work than the other phases on the same files (rate x time)")
     for name, one, unit in (("bandwidth", result.bandwidth, result.unit), ("operations", result.operations, 1e3)):
-        samples.append(rate_sample(name, in_SI(one.value, unit), resolution=one.resolution))
+        samples.append(one.rate_sample(name, unit))
     for name, one in result.phases.items():
         unit = result.unit if name in _BANDWIDTH else 1e3
-        samples.append(rate_sample(name, in_SI(one.value, unit), resolution=one.resolution))
-    experiment = ImportedExperiment("imported.io500", tuple(samples), parameters, remarks=remarks)
-    return ImportedFile(_TOOL, version.removeprefix("io500-"), (experiment,))
+        samples.append(one.rate_sample(name, unit))
+    return Measured(samples, parameters, remarks=remarks, version=version.removeprefix("io500-"))
 
 
 def _summary(log: Log) -> _Result:
     """What result_summary.txt states. Raises ParseError for a damaged or missing phase."""
-    rows = {one.line.number: one for one in log.found(_PHASE)}
     phases: dict[str, Printed] = {}
     times: dict[str, float] = {}
     units: set[str] = set()
-    for one in log.found(_PHASE_LIKE):
-        row = rows.get(one.line.number)
-        if row is None:
-            raise one.error("a damaged line of a phase")
+    for row in log.each_of_form(_PHASE_LIKE, _PHASE, "a damaged line of a phase"):
         name = row.match[1].lower().replace("-", "_")
         if name not in (*_BANDWIDTH, *_OPERATIONS):
             continue
@@ -200,11 +185,11 @@ def _check(result: _Result) -> bool:
     ):
         parts = [result.phases[name] for name in names]
         mean = math.exp(sum(math.log(one.value) for one in parts) / len(parts))
-        slack = sum(_share(one) for one in parts) / len(parts) + _share(stated) + 5e-5
+        slack = sum(one.share for one in parts) / len(parts) + stated.share + 5e-5
         if abs(mean - stated.value) > slack * stated.value:
             raise result.line.error(f"{what}: {stated.value:g}, but the geometric mean of its phases is {mean:g}")
     product = result.bandwidth.value * result.operations.value
-    slack = _share(result.bandwidth) + _share(result.operations) + _share(result.total) + 1e-5
+    slack = result.bandwidth.share + result.operations.share + result.total.share + 1e-5
     if abs(math.sqrt(product) - result.total.value) <= slack * result.total.value:
         return False
     if abs(product - result.total.value) <= slack * product:
@@ -228,29 +213,22 @@ def _unequal_work(result: _Result) -> str:
     return ""
 
 
-def _share(one: Printed) -> float:
-    return one.error / one.value
-
-
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "io500",
     "IO500",
     "Which score did IO500 give?",
+    (figures.text("mode", "standard or extended"), figures.count("ranks", "processes")),
     (
-        text_parameter("mode", "standard or extended"),
-        count_parameter("ranks", "processes"),
-    ),
-    (
-        rate_figure("score", "1", "square root of bandwidth (GiB/s; old versions: GB/s) x thousands of operations/s"),
-        rate_figure("product", "1", "TOTAL of old versions: bandwidth (GB/s) x thousands of operations/s"),
-        rate_figure("bandwidth", "B/s", "geometric mean of the phases of IOR", given_limit("B/s")),
-        rate_figure("operations", "op/s", "geometric mean of the phases of mdtest and find"),
-        *(rate_figure(name, "B/s", "this phase of IOR") for name in _BANDWIDTH),
-        *(rate_figure(name, "op/s", "this phase") for name in _OPERATIONS),
+        figures.rate("score", "1", "square root of bandwidth (GiB/s; old versions: GB/s) x thousands of operations/s"),
+        figures.rate("product", "1", "TOTAL of old versions: bandwidth (GB/s) x thousands of operations/s"),
+        figures.rate("bandwidth", "B/s", "geometric mean of the phases of IOR", figures.given_limit("B/s")),
+        figures.rate("operations", "op/s", "geometric mean of the phases of mdtest and find"),
+        *(figures.rate(name, "B/s", "this phase of IOR") for name in _BANDWIDTH),
+        *(figures.rate(name, "op/s", "this phase") for name in _OPERATIONS),
     ),
 )
 
-READER = Reader("io500", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 BENCHMARK = application(

@@ -12,36 +12,19 @@ may come from memory. Writing ends with fsync.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    given_limit,
-    imported,
-    rate_figure,
-    size_parameter,
-    text_parameter,
-)
-from seatrial.applications.reading.json_text import (
-    find_text,
-    find_whole,
-    get_number,
-    get_object,
-    get_objects,
-    read_object,
-)
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.given_input import InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -68,6 +51,14 @@ _WRONG = Pattern(
 _SIZE = Pattern(r"([0-9]{1,15}(?:\.[0-9]{1,4})?) (bytes|KiB|MiB|GiB|TiB)")
 _UNITS = {"bytes": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _MIB = 2.0**20
+_JSON_KEYS = {
+    "bw(MiB/s)": "bwMiB",
+    "total(s)": "totalTime",
+    "wr/rd(s)": "wrRdTime",
+    "IOPS": "iops",
+    "xfer(KiB)": "xferKiB",
+}
+"""Column of the table -> key in JSON."""
 
 
 class _Row(Frozen):
@@ -82,6 +73,17 @@ class _Row(Frozen):
     """Seconds of the transfers alone."""
     transfer_B: Printed
     bytes: Printed | None
+
+
+def _row(access: str, i: int, number: Callable[[str], Printed], has_iops: bool, moved: Printed | None) -> _Row:
+    """A repeat of which `number` gives the value in a column of the table."""
+    bandwidth, total, transfers = (number(column) for column in ("bw(MiB/s)", "total(s)", "wr/rd(s)"))
+    iops = number("IOPS") if has_iops else None
+    return _Row(access, i, bandwidth, total, iops, transfers, number("xfer(KiB)").scaled(1024.0), moved)
+
+
+def _cell(line: Line, cells: Mapping[str, str], column: str) -> Printed:
+    return Printed.of(line.number_of(cells[column], column), cells[column])
 
 
 def read(data: bytes) -> ImportedFile:
@@ -149,19 +151,8 @@ def _text_rows(log: Log, columns: Sequence[str], lines: Sequence[Line], options:
         if missing:
             raise line.error(f"the header has no column {min(missing)}")
 
-        def printed(name: str, cell: Mapping[str, str] = cell, line: Line = line) -> Printed:
-            return Printed.of(line.number_of(cell[name], name), cell[name])
-
-        row = _Row(
-            cell["access"],
-            line.whole_of(cell["iter"], "iter", least=0),
-            printed("bw(MiB/s)"),
-            printed("total(s)"),
-            printed("IOPS") if "IOPS" in cell else None,
-            printed("wr/rd(s)"),
-            printed("xfer(KiB)").scaled(1024.0),
-            actual or expected,
-        )
+        i = line.whole_of(cell["iter"], "iter", least=0)
+        row = _row(cell["access"], i, partial(_cell, line, cell), "IOPS" in cell, actual or expected)
         rows.append(row)
         actual = None
     if not rows:
@@ -205,7 +196,7 @@ def _check(row: _Row, where: str) -> None:
 
 
 def _share(*numbers: Printed) -> float:
-    return sum(one.error / one.value for one in numbers)
+    return sum(one.share for one in numbers)
 
 
 def _is_near(a: float, b: float, share: float) -> bool:
@@ -215,10 +206,9 @@ def _is_near(a: float, b: float, share: float) -> bool:
 def _samples(rows: Sequence[_Row]) -> tuple[Sample, ...]:
     samples: list[Sample] = []
     for row in rows:
-        rate = row.bandwidth.scaled(_MIB)
-        samples.append(rate_sample(row.access, rate.value, i=row.i, resolution=rate.resolution))
+        samples.append(row.bandwidth.rate_sample(row.access, _MIB, i=row.i))
         if row.iops is not None:
-            samples.append(rate_sample(f"{row.access}_iops", row.iops.value, i=row.i, resolution=row.iops.resolution))
+            samples.append(row.iops.rate_sample(f"{row.access}_iops", i=row.i))
     return tuple(samples)
 
 
@@ -252,19 +242,19 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Value]:
 
 def _read_json(data: bytes) -> ImportedFile:
     document = read_object(data, _TOOL)
-    tests = get_objects(document, "Tests", _TOOL, "the file")
-    version = find_text(document, "Version") or ""
+    tests = document.objects("Tests")
+    version = document.text("Version") or ""
     if not version or "Command line" not in document:
-        raise ParseError(_TOOL, None, "", "no `Version` and `Command line`: this is not JSON output of IOR")
+        raise document.error("no `Version` and `Command line`: this is not JSON output of IOR")
     if len(tests) > 1:
-        raise ParseError(_TOOL, None, "", f"{len(tests)} tests in one file: run each on its own")
-    options = {key: str(value)[:200] for key, value in get_object(tests[0], "Options", _TOOL, "the test").items()}
+        raise document.error(f"{len(tests)} tests in one file: run each on its own")
+    options = {key: str(value)[:200] for key, value in tests[0].object("Options").values.items()}
     rows = _json_rows(tests[0], options)
-    count = find_whole(options, "repetitions")
+    count = JsonObject(_TOOL, "", options).whole("repetitions")
     for access in sorted({row.access for row in rows}):
         repeats = sum(row.access == access for row in rows)
         if count is not None and repeats != count:
-            raise ParseError(_TOOL, None, "", f"{repeats} of {count} repeats of {access}: the run did not end")
+            raise document.error(f"{repeats} of {count} repeats of {access}: the run did not end")
     for row in rows:
         _check(row, f"{row.access}, repeat {row.i}")
     _check_json_summary(document, rows)
@@ -307,22 +297,10 @@ def _read_csv(data: bytes) -> ImportedFile:
 
 def _csv_row(line: Line, cell: Mapping[str, str]) -> tuple[_Row, tuple[int, ...]]:
     """A row, and its block and transfer in bytes and number of tasks. Raises ParseError if it contradicts itself."""
-
-    def printed(name: str) -> Printed:
-        return Printed.of(line.number_of(cell[name], name), cell[name])
-
-    block, transfer = (round(printed(name).value * 1024.0) for name in ("block(KiB)", "xfer(KiB)"))
+    number = partial(_cell, line, cell)
+    block, transfer = (round(number(name).value * 1024.0) for name in ("block(KiB)", "xfer(KiB)"))
     ranks = line.whole_of(cell["numTasks"], "numTasks")
-    row = _Row(
-        cell["access"],
-        line.whole_of(cell["iter"], "iter", least=0),
-        printed("bw(MiB/s)"),
-        printed("total(s)"),
-        printed("IOPS"),
-        printed("wr/rd(s)"),
-        Printed(float(transfer), 0.0),
-        None,
-    )
+    row = _row(cell["access"], line.whole_of(cell["iter"], "iter", least=0), number, True, None)
     _check(row, f"{row.access}, repeat {row.i}")
     moved = row.bandwidth.value * _MIB * row.total.value
     segments = max(1, round(moved / (block * ranks)))
@@ -331,77 +309,77 @@ def _csv_row(line: Line, cell: Mapping[str, str]) -> tuple[_Row, tuple[int, ...]
     return row, (block, transfer, ranks)
 
 
-def _json_rows(test: Mapping[str, Any], options: Mapping[str, str]) -> list[_Row]:
+def _json_rows(test: JsonObject, options: Mapping[str, str]) -> list[_Row]:
     """The rows of all repeats. Raises ParseError if there are none."""
     results = test.get("Results")
     entries: list[Any] = []
     for one in results if isinstance(results, list) else []:
         entries += one if isinstance(one, list) else [one]
-    stonewall = find_whole(options, "stonewallingTime") or "Using stonewalling" in options
+    stonewall = JsonObject(_TOOL, "", options).whole("stonewallingTime") or "Using stonewalling" in options
     expected = None if stonewall else _size(options.get("aggregate filesize", ""))
     rows: list[_Row] = []
-    for entry in entries:
-        access = find_text(entry, "access") if isinstance(entry, dict) else None
+    for found in entries:
+        entry = JsonObject(_TOOL, "", found if isinstance(found, dict) else {})
+        access = entry.text("access")
         if access not in ("write", "read"):
             if access != "remove":
-                raise ParseError(_TOOL, None, "", "an entry of `Results` that is neither write nor read")
+                raise entry.error("an entry of `Results` that is neither write nor read")
             continue
         i = sum(row.access == access for row in rows)
-        where = f"{access}, repeat {i}"
-
-        def number(key: str, entry: Mapping[str, Any] = entry, where: str = where) -> Printed:
-            value = get_number(entry, key, _TOOL, where)
-            if value == 0:
-                raise ParseError(_TOOL, None, "", f"{where}: {key} is 0")
-            return Printed(value, 5e-5)  # four decimals
-
-        iops = number("iops") if "iops" in entry else None
-        transfer = number("xferKiB").scaled(1024.0)
-        rows.append(_Row(access, i, number("bwMiB"), number("totalTime"), iops, number("wrRdTime"), transfer, expected))
+        number = partial(_json_number, entry.named(f"{access}, repeat {i}"))
+        rows.append(_row(access, i, number, "iops" in entry, expected))
     if not rows:
-        raise ParseError(_TOOL, None, "", "`Results` is empty: the run did not end")
+        raise test.error("`Results` is empty: the run did not end")
     return rows
 
 
-def _check_json_summary(document: Mapping[str, Any], rows: Sequence[_Row]) -> None:
+def _json_number(entry: JsonObject, column: str) -> Printed:
+    key = _JSON_KEYS[column]
+    value = entry.number(key)
+    if value == 0:
+        raise entry.error(f"{key} is 0")
+    return Printed(value, 5e-5)  # four decimals
+
+
+def _check_json_summary(document: JsonObject, rows: Sequence[_Row]) -> None:
     """Raise ParseError if a summary that is there contradicts the rows."""
     summary = document.get("summary")
-    for entry in summary if isinstance(summary, list) else []:
-        access = find_text(entry, "operation") if isinstance(entry, dict) else None
+    for found in summary if isinstance(summary, list) else []:
+        entry = JsonObject(_TOOL, "the summary", found if isinstance(found, dict) else {})
+        access = entry.text("operation")
         values = [row.bandwidth.value for row in rows if row.access == access]
         for key, value in (("bwMaxMIB", max(values, default=0.0)), ("bwMinMIB", min(values, default=0.0))):
-            if (
-                access is None
-                or abs(get_number(entry, key, _TOOL, f"summary of {access}") - value) > 1e-3 + 1e-5 * value
-            ):
-                raise ParseError(_TOOL, None, "", f"the summary of {access}: {key} is not that of the results")
+            if access is None or abs(entry.number(key) - value) > 1e-3 + 1e-5 * value:
+                raise entry.error(f"{key} of {access} is not that of the results")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "ior",
     "IOR",
     "How fast did IOR write and read?",
     (
-        text_parameter("api", "interface: POSIX, MPIIO, HDF5, ..."),
-        text_parameter("access", "one shared file, or a file per process"),
-        text_parameter("order", "order of the transfers in a file"),
-        size_parameter("transfer_B", "size of a transfer (xfersize)"),
-        size_parameter("block_B", "data of a process in a segment (blocksize)"),
-        count_parameter("segments", "segments"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("ranks", "processes"),
+        figures.text("api", "interface: POSIX, MPIIO, HDF5, ..."),
+        figures.text("access", "one shared file, or a file per process"),
+        figures.text("order", "order of the transfers in a file"),
+        figures.size("transfer_B", "size of a transfer (xfersize)"),
+        figures.size("block_B", "data of a process in a segment (blocksize)"),
+        figures.count("segments", "segments"),
+        figures.count("nodes", "hosts"),
+        figures.count("ranks", "processes"),
     ),
     tuple(
         figure
         for way in ("write", "read")
         for figure in (
-            rate_figure(way, "B/s", "all bytes over the total time, with opening and closing", given_limit("B/s")),
-            rate_figure(f"{way}_iops", "op/s", "transfers over the time of the transfers"),
+            figures.rate(
+                way, "B/s", "all bytes over the total time, with opening and closing", figures.given_limit("B/s")
+            ),
+            figures.rate(f"{way}_iops", "op/s", "transfers over the time of the transfers"),
         )
     ),
 )
 
-READER = Reader("ior", read)
+READER = figures.Reader("ior", read)
 
 
 def _arguments(params: Params) -> Sequence[str]:
@@ -420,10 +398,6 @@ def _estimate_s(params: Params) -> float:
     return 5.0 + 2e-8 * whole(params["block_B"]) * whole(params["segments"]) * whole(params["ranks"])
 
 
-def _places(params: Params, directory: Path) -> Sequence[str]:
-    return ["-o", str(target(params, directory))]
-
-
 BENCHMARK = application(
     IMPORTED,
     "How fast do many processes write and read files?",
@@ -431,26 +405,17 @@ BENCHMARK = application(
     programs=("ior",),
     install="install IOR (Spack: spack install ior; https://github.com/hpc/ior) and put ior on PATH",
     arguments=_arguments,
-    places=_places,
+    places=lambda params, directory: ["-o", str(target(params, directory))],
     output="stdout",
     cases=(InputCase("made", "blocks of block_B in segments, in transfers of transfer_B", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
             TARGET,
-            Parameter("api", ParameterKind.CHOICE, "POSIX", "the interface", words=("POSIX", "MPIIO", "HDF5")),
-            Parameter(
-                "layout",
-                ParameterKind.CHOICE,
-                "shared",
-                "one file, or one of each process",
-                words=("shared", "per-process"),
-            ),
-            Parameter("transfer_B", ParameterKind.BYTES, 1 << 20, "bytes of a call", minimum=8),
-            Parameter(
-                "block_B", ParameterKind.BYTES, 64 << 20, "contiguous bytes of a process in a segment", minimum=8
-            ),
-            Parameter("segments", ParameterKind.INTEGER, 1, "segments of a file", minimum=1),
+            Parameter.choice("api", "POSIX", "the interface", ("POSIX", "MPIIO", "HDF5")),
+            Parameter.choice("layout", "shared", "one file, or one of each process", ("shared", "per-process")),
+            Parameter.size("transfer_B", 1 << 20, "bytes of a call", minimum=8),
+            Parameter.size("block_B", 64 << 20, "contiguous bytes of a process in a segment", minimum=8),
+            Parameter.integer("segments", 1, "segments of a file", minimum=1),
         ),
         prepare=_prepare,
         estimate_s=_estimate_s,

@@ -28,32 +28,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    DYNAMICS_PARAMETERS,
-    imported,
-    text_parameter,
-    time_figure,
-    time_per_ns_figure,
-)
-from seatrial.applications.reading.log import Found, Log, Printed, refuse_exploded, result, time_per_ns_from_step
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import Line, number
-from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.figures import time_step
-from seatrial.benchmarks.layout import (
-    LAYOUT,
-    counted_by,
-    cpus_of,
-    openmp_variables,
-    placement,
-    resolved,
-)
-from seatrial.benchmarks.placement import thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure, Skip
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.applications.reading.text import Line, Pattern, number
+from seatrial.applications.running.copies import problem
+from seatrial.benchmarks.figures import exactly, rate, time_step
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, External, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
@@ -151,7 +134,7 @@ def _experiment(log: Log, lines: Sequence[Line]) -> ImportedExperiment:
 
 def _time_per_ns(run: _Run, timestep_fs: float) -> Printed:
     """Seconds per simulated nanosecond. Raises ParseError if the performance contradicts the time step."""
-    computed = time_per_ns_from_step(run.step, timestep_fs)
+    computed = run.step.ns_time_from_step(timestep_fs)
     stated = run.performance
     if stated.match["hours"] is None:
         raise stated.error("no hours/ns, which units real and metal have")
@@ -164,12 +147,9 @@ def _runs(log: Log, lines: Sequence[Line]) -> list[_Run]:
     """The `run` commands of one start of the program, in order. Raises ParseError if it has not ended, nothing was run,
     or a line is damaged."""
     total = _only(log, _TOTAL, lines, "the run has not ended, or the file is cut off: there is no `Total wall time`")
-    like, loops = log.found(_LOOP_LIKE, lines), log.found(_LOOP, lines)
-    if not like:
+    loops = log.each_of_form(_LOOP_LIKE, _LOOP, "a damaged `Loop time`", lines)
+    if not loops:
         raise lines[0].error("no `Loop time` follows: nothing was run")
-    if len(loops) < len(like):
-        whole = {one.line.number for one in loops}
-        raise next(one for one in like if one.line.number not in whole).error("a damaged `Loop time`")
     _check_total(total, loops)
     starts = [lines[0].number, *(loop.line.number for loop in loops), lines[-1].number + 1]
     return [
@@ -236,7 +216,7 @@ def _check_rows(log: Log, run: _Run, *, has_kelvins: bool) -> None:
         if any(number(cell) is None for cell in cells):
             raise line.error("not all of its values are numbers: the simulation has exploded, or it is damaged")
         if has_kelvins and "Temp" in columns:
-            refuse_exploded(log.whole_line(line), cells[columns.index("Temp")])
+            log.whole_line(line).refuse_exploded(cells[columns.index("Temp")])
     if columns:
         _check_steps(run, rows)
 
@@ -261,19 +241,19 @@ def _last(log: Log, pattern: Pattern, lines: Sequence[Line]) -> Found | None:
     return found[-1] if found else None
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "lammps",
     "LAMMPS",
     "How fast did LAMMPS simulate?",
-    (text_parameter("pair", "pair style, with the suffix of its package"), *DYNAMICS_PARAMETERS),
+    (figures.text("pair", "pair style, with the suffix of its package"), *figures.DYNAMICS_PARAMETERS),
     (
-        time_figure("step", "elapsed time of a step of the last `run` (Loop time over steps)"),
-        time_figure("loop", "elapsed time of the last `run` (Loop time)"),
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, of units real and metal"),
+        figures.time("step", "elapsed time of a step of the last `run` (Loop time over steps)"),
+        figures.time("loop", "elapsed time of the last `run` (Loop time)"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, of units real and metal"),
     ),
 )
 
-READER = Reader("lammps", read)
+READER = figures.Reader("lammps", read)
 
 _INPUT = "in.melt"
 _SMALLEST_EDGE = 20
@@ -371,7 +351,7 @@ def _energies(log: Log, run: _Run) -> list[float | None]:
         raise run.loop.error("no rows with a total energy above this line")
     _check_steps(run, rows)
     at = columns.index("TotEng")
-    return [result(log.whole_line(line), cells[at], "an energy") for line, cells in rows]
+    return [log.whole_line(line).result_of(cells[at], "an energy") for line, cells in rows]
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -381,17 +361,9 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if params["precision"] != "fp64" and package != "intel":
         raise Skip(f"package={package} computes in fp64 only; package=intel offers others")
     params = resolved(machine, params)
-    cells = _auto_edge(thread_count(machine, "all")) if params["cells"] == "auto" else whole(params["cells"])
-    return {**params, "cells": cells}
-
-
-def _auto_edge(cores: int) -> int:
-    """The least number of cells along an edge that gives each core its share of atoms. It does not depend on the ranks:
-    a strong scaling measures one problem."""
-    edge = _SMALLEST_EDGE
-    while _ATOMS_PER_CELL * edge**3 < _ATOMS_PER_CORE * cores:
-        edge += 1
-    return edge
+    if params["cells"] != "auto":
+        return params
+    return {**params, "cells": edge_for(machine, _SMALLEST_EDGE, _ATOMS_PER_CELL, _ATOMS_PER_CORE)}
 
 
 def _atoms(params: Params) -> int:
@@ -457,64 +429,47 @@ def _drift(machine: Machine, params: Params) -> tuple[float, float]:
     return (-bound, bound)
 
 
-def _lists(params: Params) -> int:
-    return whole(params["steps"]) // _STEPS_OF_A_LIST
-
-
 def _estimate_s(params: Params) -> float:
     steps = _SETTLING_STEPS + whole(params["steps"])
     return _START_S + _atoms(params) * steps / (_SLOW_CORE_RATE * cpus_of(params))
 
 
-_PROGRAM = External(
-    name="lmp",
-    install="install LAMMPS (Debian: package lammps; Spack: spack install lammps)",
-    output="stdout",
-    arguments=_arguments,
-    parse=read_lammps,
-    version=("-help",),
-    inputs=_inputs,
-    variables=openmp_variables,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="lmp",
+        install="install LAMMPS (Debian: package lammps; Spack: spack install lammps)",
+        output="stdout",
+        arguments=_arguments,
+        parse=read_lammps,
+        version=("-help",),
+        inputs=_inputs,
+        variables=openmp_variables,
+    ),
     name="apps.lammps",
     question="How fast does LAMMPS simulate a Lennard-Jones liquid?",
-    program=_PROGRAM,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "cells",
-            ParameterKind.INTEGER,
             "auto",
             "fcc cells of 4 atoms along each edge; auto: 20 (32,000 atoms), or more for 16,000 atoms per core",
-            words=("auto",),
             minimum=10,
         ),
-        Parameter("steps", ParameterKind.INTEGER, 200, "measured time steps, after 100 of melting", minimum=100),
+        Parameter.integer("steps", 200, "measured time steps, after 100 of melting", minimum=100),
         *LAYOUT,
-        Parameter(
-            "package",
-            ParameterKind.CHOICE,
-            "none",
-            "accelerator package to use; the build must include it",
-            words=("none", "opt", *_THREADED),
+        Parameter.choice(
+            "package", "none", "accelerator package to use; the build must include it", ("none", "opt", *_THREADED)
         ),
-        Parameter(
-            "precision",
-            ParameterKind.CHOICE,
-            "fp64",
-            "precision of the forces; mixed and fp32 with package=intel only",
-            words=tuple(_MODES),
+        Parameter.choice(
+            "precision", "fp64", "precision of the forces; mixed and fp32 with package=intel only", tuple(_MODES)
         ),
     ),
     figures=(
-        Figure(
-            name="atom_steps",
+        rate(
+            "atom_steps",
+            "op/s",
+            "atoms x time steps of the Lennard-Jones melt, after melting",
+            "atom_steps",
             series=MEASURED,
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["atom_steps"] / sample.elapsed_s,
-            work="atoms x time steps of the Lennard-Jones melt, after melting",
             customary=atom_steps,
         ),
         time_step(MEASURED, "one time step of all atoms"),
@@ -525,14 +480,14 @@ _ALONE = Benchmark(
         Check("steps", "measured time steps", exactly("steps")),
         Check("settling_steps", "time steps before the measured ones", exactly(_SETTLING_STEPS)),
         Check("runs", "1 if one measured run followed one of melting", exactly(1), _measured_only_once),
-        Check("list_builds", "number of neighbour list builds", exactly(_lists)),
+        Check(
+            "list_builds",
+            "number of neighbour list builds",
+            exactly(lambda params: whole(params["steps"]) // _STEPS_OF_A_LIST),
+        ),
         Check("kernels", "1 if the kernels are those of the requested package and precision", exactly(1), _kernels),
-        Check("energy_drift", "change of the total energy per atom, in epsilon", bound=_drift),
+        Check("energy_drift", "change of the total energy per atom, in epsilon", _drift),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

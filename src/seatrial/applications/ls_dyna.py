@@ -13,18 +13,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, count_parameter, imported, time_figure
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, time_sample
-from seatrial.applications.reading.text import last_digit, number
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
+from seatrial.applications.reading.text import Pattern, last_digit, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.frozen import Frozen
 from seatrial.model.printed import half_unit
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "LS-DYNA"
@@ -57,19 +52,9 @@ _SMP = (Pattern(r"Number of CPU's ([0-9]{1,9})"), Pattern(r".*?([0-9]{1,9}) SMP 
 _UNITS = {"picoseconds": 1e-12, "nanoseconds": 1e-9, "microseconds": 1e-6, "milliseconds": 1e-3, "seconds": 1.0}
 
 
-class _Elapsed(Frozen):
-    """`Elapsed time`: whole seconds, the cycles, and what follows (`using  4 SMP threads`)."""
-
-    line: Found
-    seconds: int
-    cycles: int
-    words: str
-
-
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """The messages of one run. Raises ParseError for a run that failed or did not end, for contradictory times, and for
     two runs in one file."""
-    log = Log(_TOOL, data, is_spaced_once=True)
     log.refuse_signs((_ERROR, "the run failed"))
     table = log.at_most_one(_TABLE, "table of times")
     if log.at_most_one(_BANNER, "banner") is None and table is None:
@@ -79,22 +64,22 @@ def read(data: bytes) -> ImportedFile:
     total = _total(log, table)
     total_s = total.printed(3, "the total clock time")
     elapsed = _elapsed(log)
+    seconds, cycles = int(elapsed.match[1]), elapsed.whole(3, "the number of cycles")
     samples = [total_s.sample("wall")]
     remarks: tuple[str, ...] = ()
-    if elapsed.seconds > total_s.value + 1.0:
+    if seconds > total_s.value + 1.0:
         why = f"longer than the whole run, which took {total_s.value:g} s (line {total.line.number})"
-        raise elapsed.line.error(why)
-    if elapsed.seconds:
-        solution = Printed(float(elapsed.seconds), 0.5)
-        samples += [solution.sample("solution_time"), solution.sample("step", count=elapsed.cycles)]
+        raise elapsed.error(why)
+    if seconds:
+        solution = Printed(float(seconds), 0.5)
+        samples += [solution.sample("solution_time"), solution.sample("step", count=cycles)]
     else:
         remarks = ("Elapsed time is 0 s: it counts whole seconds, and the solution was too short for it",)
     samples += _zone_cycle(log)
     fields = {name: _field(log, pattern) for name, pattern in _FIELDS.items()}
-    notes: dict[str, object] = {"cycles": elapsed.cycles, "revision": fields["revision"]}
+    notes: dict[str, object] = {"cycles": cycles, "revision": fields["revision"]}
     parameters = _parameters(log, elapsed, fields)
-    experiment = ImportedExperiment("imported.ls-dyna", tuple(samples), parameters, notes, remarks=remarks)
-    return ImportedFile(_TOOL, fields["version"], (experiment,))
+    return Measured(samples, parameters, notes, remarks, fields["version"])
 
 
 def _total(log: Log, table: Found) -> Found:
@@ -114,8 +99,9 @@ def _total(log: Log, table: Found) -> Found:
     return total
 
 
-def _elapsed(log: Log) -> _Elapsed:
-    """Raises ParseError if it is missing or damaged, or contradicts the dates, or the number of cycles."""
+def _elapsed(log: Log) -> Found:
+    """Whole seconds, the cycles, and what follows (`using  4 SMP threads`). Raises ParseError if the line is missing or
+    damaged, or contradicts the dates, or the number of cycles."""
     found = log.of_form(_ELAPSED_LIKE, _ELAPSED, "Elapsed time 12 seconds for 345 cycles")
     seconds, cycles = int(found.match[1]), found.whole(3, "the number of cycles")
     following = " ".join(log.texts[found.line.number : found.line.number + 1])
@@ -130,7 +116,7 @@ def _elapsed(log: Log) -> _Elapsed:
         between_s = (dates[1] - dates[0]).total_seconds()
         if min(abs(between_s - seconds - hour) for hour in (0, 3600, -3600)) > 2:  # clocks are changed twice a year
             raise found.error(f"start and end are {between_s:g} s apart, which contradicts this")
-    return _Elapsed(found, seconds, cycles, found.match[4])
+    return found
 
 
 def _date(text: str) -> datetime | None:
@@ -151,21 +137,23 @@ def _zone_cycle(log: Log) -> list[Sample]:
         raise found[-1].error(f"{unit} is no unit of time that LS-DYNA prints")
     if value == 0:
         return []
-    return [time_sample("zone_cycle_time", in_SI(value, _UNITS[unit]), resolution=last_digit(value_text))]
+    return [
+        figures.time_sample("zone_cycle_time", figures.in_SI(value, _UNITS[unit]), resolution=last_digit(value_text))
+    ]
 
 
 def _field(log: Log, pattern: Pattern) -> str:
     return next((one.match[1].strip() for one in log.found(pattern)), "")
 
 
-def _parameters(log: Log, elapsed: _Elapsed, fields: dict[str, str]) -> dict[str, Value]:
+def _parameters(log: Log, elapsed: Found, fields: dict[str, str]) -> dict[str, Value]:
     """Processes, threads and precision. Raises ParseError if the file states two numbers of one."""
     parameters: dict[str, Value] = {}
     for name, (of_line, of_words) in (("ranks", _MPP), ("threads", _SMP)):
         stated = {one.match[1] for one in log.found(of_line)}
-        stated |= {match[1] for match in (of_words.match(elapsed.words),) if match}
+        stated |= {match[1] for match in (of_words.match(elapsed.match[4]),) if match}
         if len(stated) > 1:
-            raise elapsed.line.error(f"the file states {' and '.join(sorted(stated))} {name}")
+            raise elapsed.error(f"the file states {' and '.join(sorted(stated))} {name}")
         if stated and (count := number(stated.pop())):
             parameters[name] = int(count)
     if fields["version"].startswith("smp"):
@@ -175,24 +163,24 @@ def _parameters(log: Log, elapsed: _Elapsed, fields: dict[str, str]) -> dict[str
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "ls-dyna",
     "LS-DYNA",
     "How long did LS-DYNA take?",
     (
-        count_parameter("ranks", "processes (MPP)"),
-        count_parameter("threads", "threads per process (SMP)"),
-        choice_parameter("precision", "precision of the solver", "single", "double"),
+        figures.count("ranks", "processes (MPP)"),
+        figures.count("threads", "threads per process (SMP)"),
+        figures.choice("precision", "precision of the solver", "single", "double"),
     ),
     (
-        time_figure("wall", "elapsed time of the whole run, with reading the input"),
-        time_figure("solution_time", "elapsed time after the input was read, in whole seconds"),
-        time_figure("step", "mean elapsed time of one cycle, after the input was read"),
-        time_figure("zone_cycle_time", "elapsed time per element and cycle, as LS-DYNA computes it"),
+        figures.time("wall", "elapsed time of the whole run, with reading the input"),
+        figures.time("solution_time", "elapsed time after the input was read, in whole seconds"),
+        figures.time("step", "mean elapsed time of one cycle, after the input was read"),
+        figures.time("zone_cycle_time", "elapsed time per element and cycle, as LS-DYNA computes it"),
     ),
 )
 
-READER = Reader("ls-dyna", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured, is_spaced_once=True)
 
 
 _SITE = "https://www.topcrunch.org"

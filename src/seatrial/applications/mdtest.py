@@ -10,28 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
-from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, rate_figure
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
+from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.model.benchmark.given_input import InputCase
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
-from seatrial.model.results.sample import Sample
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 
 _TOOL = "mdtest"
 _BANNER = Pattern(
     r"mdtest-([0-9]\S{0,40}) was launched with +([0-9]{1,9}) total task\(s\) on +([0-9]{1,9}) node(?:\(s\)|s)\.?"
 )
 _MOMENT = r"([0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2})"
+_FORM = "%m/%d/%Y %H:%M:%S"
 _STARTED = Pattern(rf"-- started at {_MOMENT} --")
 _FINISHED = Pattern(rf"-- finished at {_MOMENT} --")
 _FINISHED_LIKE = Pattern(r"-- finished at .{1,60}")
@@ -61,10 +55,9 @@ files, 0.1 % in most."""
 _NAMES = {"creation": "create", "stat": "stat", "read": "read", "rename": "rename", "removal": "remove"}
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of mdtest. Raises ParseError if it did not end, failed, ran nothing, or its numbers contradict each
     other."""
-    log = Log(_TOOL, data)
     banner = log.banner(_BANNER, "mdtest-3.4.0 was launched with 4 total task(s) on 1 node(s)")
     log.refuse(_FAILED, "mdtest found an error: the run has no figure")
     if not log.found(_FINISHED_LIKE):
@@ -92,23 +85,17 @@ def read(data: bytes) -> ImportedFile:
             raise items[0].error(f"mdtest was launched with {banner.match[2]} tasks")
         if not log.found(_STONEWALL):
             _check_span(log, finished, rates, items[0].whole(2, "items") * iterations)
-    samples: list[Sample] = [rate_sample(name, one.value, resolution=one.resolution) for name, one in rates.items()]
+    samples = [one.rate_sample(name) for name, one in rates.items()]
     _check_times(log, finished)
-    return ImportedFile(
-        _TOOL, banner.text(1), (ImportedExperiment("imported.mdtest", tuple(samples), parameters, notes),)
-    )
+    return Measured(samples, parameters, notes, version=banner.text(1))
 
 
 def _rates(log: Log, lines: Sequence[Line], iterations: int) -> dict[str, Printed]:
     """Operation -> its mean rate, of those that were run. Raises ParseError for a row that contradicts itself."""
     inside = [one for one in log.found(_ROW_LIKE, lines) if not _AT_STONEWALL.fullmatch(log.text(one.line))]
-    rows = {one.line.number: one for one in log.found(_ROW, [one.line for one in inside])}
     rates: dict[str, Printed] = {}
     seen: set[str] = set()
-    for one in inside:
-        row = rows.get(one.line.number)
-        if row is None:
-            raise one.error("a damaged row of the table")
+    for row in log.each_of_form(_ROW_LIKE, _ROW, "a damaged row of the table", [one.line for one in inside]):
         name = f"{row.match[1].lower()}_{_NAMES[row.match[2].lower()]}"
         if name in seen:
             raise row.error("there is another row of this operation: two tables, or two runs")
@@ -148,7 +135,7 @@ def _check_times(log: Log, finished: Found) -> None:
     table, started = log.maybe(_TIMES, "table of times"), log.only(_STARTED, "`-- started at`")
     if table is None:
         return
-    span_s = (_moment(finished) - _moment(started)).total_seconds()
+    span_s = (finished.moment(1, _FORM) - started.moment(1, _FORM)).total_seconds()
     below = [line for line in log.lines if table.line.number < line.number < finished.line.number]
     took_s = sum(one.number_or_zero(5, "a time") for one in log.found(_ROW, below))
     if took_s > span_s + 2:
@@ -158,7 +145,7 @@ def _check_times(log: Log, finished: Found) -> None:
 def _check_span(log: Log, finished: Found, rates: dict[str, Printed], items: int) -> None:
     """Raise ParseError if the operations take longer than from the begin to the end of the run, in whole seconds."""
     started = log.only(_STARTED, "`-- started at`")
-    span_s = (_moment(finished) - _moment(started)).total_seconds()
+    span_s = (finished.moment(1, _FORM) - started.moment(1, _FORM)).total_seconds()
     kinds = {name.partition("_")[0] for name in rates} - {"tree"}
     times = [items / rate.value for name, rate in rates.items() if not name.startswith("tree")]
     # Of files and directories, the number counts each, or both: then the longest operation alone is a bound.
@@ -167,36 +154,29 @@ def _check_span(log: Log, finished: Found, rates: dict[str, Printed], items: int
         raise finished.error(f"{span_s:g} s after the begin, but the operations take {least_s:.0f} s at these rates")
 
 
-def _moment(found: Found) -> datetime:
-    try:
-        return datetime.strptime(found.match[1], "%m/%d/%Y %H:%M:%S")
-    except ValueError as error:
-        raise found.error("not a valid date and time") from error
-
-
 _OPERATIONS = {
     "directory": ("create", "stat", "rename", "remove"),
     "file": ("create", "stat", "read", "rename", "remove"),
     "tree": ("create", "remove"),
 }
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "mdtest",
     "mdtest",
     "How many operations on files and directories per second did mdtest reach?",
     (
-        count_parameter("items", "files and directories of all processes, as planned"),
-        count_parameter("nodes", "hosts"),
-        count_parameter("ranks", "processes"),
+        figures.count("items", "files and directories of all processes, as planned"),
+        figures.count("nodes", "hosts"),
+        figures.count("ranks", "processes"),
     ),
     tuple(
-        rate_figure(f"{kind}_{operation}", "op/s", f"{operation} of all processes, mean of the iterations ({kind})")
+        figures.rate(f"{kind}_{operation}", "op/s", f"{operation} of all processes, mean of the iterations ({kind})")
         for kind, operations in _OPERATIONS.items()
         for operation in operations
     ),
 )
 
-READER = Reader("mdtest", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _FEWEST_PER_S = 200.0
@@ -210,14 +190,6 @@ def _arguments(params: Params) -> Sequence[str]:
     return ["-n", str(params["files"]), "-i", "1", "-F", "-C", "-T", "-E", "-r", *own_folder, *bytes_of_a_file]
 
 
-def _places(params: Params, directory: Path) -> Sequence[str]:
-    return ["-d", str(target(params, directory))]
-
-
-def _estimate_s(params: Params) -> float:
-    return 5.0 + whole(params["files"]) * whole(params["ranks"]) / _FEWEST_PER_S
-
-
 BENCHMARK = application(
     _IMPORTED,
     "How many operations on files per second do many processes reach?",
@@ -225,25 +197,18 @@ BENCHMARK = application(
     programs=("mdtest",),
     install="install IOR with mdtest (Spack: spack install ior; https://github.com/hpc/ior) and put mdtest on PATH",
     arguments=_arguments,
-    places=_places,
+    places=lambda params, directory: ["-d", str(target(params, directory))],
     output="stdout",
     cases=(InputCase("made", "as many files of each process, made, looked at, read and removed", ""),),
     made=Made(
-        inputs=lambda params: {},
         parameters=(
             TARGET,
-            Parameter("files", ParameterKind.INTEGER, 1000, "files of each process", minimum=1),
-            Parameter("file_B", ParameterKind.BYTES, 0, "bytes that are written to each file, and read"),
-            Parameter(
-                "layout",
-                ParameterKind.CHOICE,
-                "shared",
-                "one folder, or one of each process",
-                words=("shared", "per-process"),
-            ),
+            Parameter.integer("files", 1000, "files of each process", minimum=1),
+            Parameter.size("file_B", 0, "bytes that are written to each file, and read"),
+            Parameter.choice("layout", "shared", "one folder, or one of each process", ("shared", "per-process")),
         ),
         prepare=with_target,
-        estimate_s=_estimate_s,
+        estimate_s=lambda params: 5.0 + whole(params["files"]) * whole(params["ranks"]) / _FEWEST_PER_S,
     ),
     has_start=False,
     stated={"ranks": "ranks"},

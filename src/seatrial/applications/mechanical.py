@@ -10,19 +10,13 @@ Format from documentation: the only real output at hand is that of a run without
 
 from __future__ import annotations
 
-import re
-
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, text_parameter, time_figure
-from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
-_TOOL = "MAPDL"
-_COMPLETED = Pattern(r"\|? ?.{0,30}RUN COMPLETED ?\|?")
 _TOTAL = Pattern(r"\|? ?Elapsed Time \(sec\) = ([0-9]{1,9}\.[0-9]{3})(?: .{0,60})?")
 _TOTAL_LIKE = Pattern(r".{0,20}Elapsed Time \(sec\).{0,200}")
 _PHASE = Pattern(r"Elapsed time spent (\S.{0,60}?) ?: ([0-9]{1,9}\.[0-9]) seconds")
@@ -42,30 +36,15 @@ _COUNTS = {
 }
 _EQUATION_SOLVER = Pattern(r"Equation solver used ?: (\S.{0,40})")
 _BOX = Pattern(r"\+-{2,60} (E N D )?.{0,20} S T A T I S T I C S -{2,60}\+")
-_ERROR = Pattern(
-    r"\*\*\* ?ERROR\b|LICENSE MANAGER ERROR|\blicense\b.{0,40}(?:not available|denied|could not)"
-    r"|SIGSEGV|Segmentation fault|FLOATING POINT EXCEPTION",
-    re.IGNORECASE,
-)
-_NOT_FINITE = Pattern(r"CONVERGENCE VALUE ?= ?[+-]?(?:nan|inf)", re.IGNORECASE)
 
 
-def read(data: bytes) -> ImportedFile:
-    """The output of one run. Raises ParseError for a run that failed, solved nothing or did not end, and for two
-    runs in one file."""
-    log = Log(_TOOL, data, is_spaced_once=True)
-    log.refuse_signs((_ERROR, "the run failed"), (_NOT_FINITE, "the solution diverged (not a number)"))
-    completed = log.at_most_one(_COMPLETED, "`RUN COMPLETED`")
-    if completed is None:
-        raise log.not_ended("no `RUN COMPLETED`, or the file is not from Ansys Mechanical APDL")
+def _measured(log: Log, begin: Found, completed: Found) -> Measured:
     edges = [(one.line.number, bool(one.match[1])) for one in log.found(_BOX)]
     if edges and ([is_end for _, is_end in edges] != [False, True] or edges[1][0] > completed.line.number):
         raise completed.error("the box of statistics above it does not begin and end once: lines are missing")
     releases = sorted(
         (one for pattern in (_RELEASE, _RELEASE_IN_BOX) for one in log.found(pattern)), key=lambda one: one.line.number
     )
-    if not releases:
-        raise completed.error("no line with the release of Ansys: from another program, or cut off")
     if len({release.match[1] for release in releases}) > 1:
         raise releases[-1].error(f"the file names two releases; the first is on line {releases[0].line.number}")
     total = log.of_form(_TOTAL_LIKE, _TOTAL, "Elapsed Time (sec) = 12.000")
@@ -81,24 +60,20 @@ def read(data: bytes) -> ImportedFile:
     if _SOLUTION not in phases:
         why = f"no `Elapsed time spent {_SOLUTION}` above this line: whether it solved anything is unknown"
         raise completed.error(why)
-    samples = (total_s.sample("wall"), phases[_SOLUTION].sample("solution_time"))
-    return ImportedFile(
-        _TOOL, releases[0].match[1], (ImportedExperiment("imported.mechanical", samples, _parameters(log)),)
-    )
+    samples = [total_s.sample("wall"), phases[_SOLUTION].sample("solution_time")]
+    return Measured(samples, _parameters(log), version=releases[0].match[1])
 
 
 def _phases(log: Log) -> dict[str, Printed]:
     """Phase -> its elapsed seconds. Raises ParseError if one is damaged, or nothing was solved."""
     phases: dict[str, Printed] = {}
-    for like in log.found(_PHASE_LIKE):
-        found = log.found(_PHASE, [like.line])
-        if not found:
-            raise like.error("not of the form `Elapsed time spent ... : 1.2 seconds`: the line is damaged")
-        name, seconds = found[0].match.groups()
+    why = "not of the form `Elapsed time spent ... : 1.2 seconds`: the line is damaged"
+    for one in log.each_of_form(_PHASE_LIKE, _PHASE, why):
+        name, seconds = one.match.groups()
         if name in phases:
-            raise like.error("a second time of this phase: two runs in one file; split it")
+            raise one.error("a second time of this phase: two runs in one file; split it")
         if name == _SOLUTION and float(seconds) == 0:
-            raise like.error("the solution took no time: nothing was solved, or the run was too short")
+            raise one.error("the solution took no time: nothing was solved, or the run was too short")
         phases[name] = Printed.of(float(seconds), seconds)
     return phases
 
@@ -112,24 +87,40 @@ def _parameters(log: Log) -> dict[str, Value]:
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "mechanical",
     "Ansys Mechanical APDL",
     "How long did Ansys Mechanical take?",
     (
-        count_parameter("cores", "cores, in all"),
-        count_parameter("ranks", "processes"),
-        count_parameter("threads", "threads per process"),
-        count_parameter("nodes", "machines"),
-        text_parameter("equation_solver", "solver of the equations, as named in the file"),
+        figures.count("cores", "cores, in all"),
+        figures.count("ranks", "processes"),
+        figures.count("threads", "threads per process"),
+        figures.count("nodes", "machines"),
+        figures.text("equation_solver", "solver of the equations, as named in the file"),
     ),
     (
-        time_figure("wall", "elapsed time of the whole run, in whole seconds"),
-        time_figure("solution_time", "elapsed time of computing the solution"),
+        figures.time("wall", "elapsed time of the whole run, in whole seconds"),
+        figures.time("solution_time", "elapsed time of computing the solution"),
     ),
 )
 
-READER = Reader("mechanical", read)
+READER = log_reader(
+    IMPORTED,
+    "MAPDL",
+    _measured,
+    begin=(rf"^(?:{_RELEASE.text}|{_RELEASE_IN_BOX.text})$", "Release: 2021 R1 Build: 21.1"),
+    is_begun_anywhere=True,
+    is_spaced_once=True,
+    signs=(
+        (
+            r"(?i)\*\*\* ?ERROR\b|LICENSE MANAGER ERROR|\blicense\b.{0,40}(?:not available|denied|could not)"
+            r"|SIGSEGV|Segmentation fault|FLOATING POINT EXCEPTION",
+            "the run failed",
+        ),
+        (r"(?i)CONVERGENCE VALUE ?= ?[+-]?(?:nan|inf)", "the solution diverged (not a number)"),
+    ),
+    end=(r"\|? ?.{0,30}RUN COMPLETED ?\|?", "no `RUN COMPLETED`"),
+)
 
 
 BENCHMARK = application(
@@ -140,7 +131,6 @@ BENCHMARK = application(
     install="Mechanical needs a licence (https://www.ansys.com): put mapdl, or ansys251 and the like, on PATH",
     arguments=lambda params: ["-b", "-np", str(params["processes"]), "-i", str(params[INPUT]), "-o", "solve.out"],
     output="solve.out",
-    cases=(),
     starts="itself",
     stated={"cores": "processes"},
     evidence=FROM_DOCUMENTATION,  # the only sample is a run without a licence, which is refused

@@ -12,30 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    DYNAMICS_PARAMETERS,
-    imported,
-    text_parameter,
-    time_figure,
-    time_per_ns_figure,
-)
-from seatrial.applications.reading.log import (
-    Found,
-    Log,
-    Printed,
-    refuse_exploded,
-    time_per_ns_from_days,
-    time_per_ns_from_rate,
-    time_per_ns_from_step,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import time_sample
-from seatrial.applications.reading.text import SIX_DIGITS
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
+from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Params, Value, whole
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
 _TOOL = "NAMD"
 _BANNER = Pattern(r"Info: NAMD +(\S{1,40}) +for +(\S{1,80})")
@@ -62,10 +44,9 @@ _FARTHEST = 1.5
 _EXPLODED = Pattern(r"ERROR: (?:Atoms? (?:[0-9]{1,15} velocity|moving too fast)|Constraint failure).{0,300}")
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of NAMD. Raises ParseError if it did not end, failed or exploded, if the file holds two runs, or if its
     numbers contradict each other."""
-    log = Log(_TOOL, data)
     banner = log.banner(_BANNER, "Info: NAMD 2.14 for Linux-x86_64-multicore")
     log.refuse(_EXPLODED, "atoms move too fast: the simulation has exploded, so its rate means nothing")
     _refuse_hot(log)
@@ -89,15 +70,14 @@ def read(data: bytes) -> ImportedFile:
     step, ns = _times(last, timestep_fs)
     parameters, notes = _parameters(log, banner, last, timestep_fs), {"benchmark_lines": lines}
     samples = [
-        time_sample("ns_time", ns.value, resolution=SIX_DIGITS),
-        time_sample("step", step.value, resolution=SIX_DIGITS),
+        figures.time_sample("ns_time", ns.value, resolution=SIX_DIGITS),
+        figures.time_sample("step", step.value, resolution=SIX_DIGITS),
     ]
     if walls:
         wall = walls[0].printed(1, "WallClock")
         _refuse_short(log, walls[0], wall)
         samples.append(wall.sample("wall"))
-    experiment = ImportedExperiment("imported.namd", tuple(samples), parameters, notes, remarks=tuple(remarks))
-    return ImportedFile(_TOOL, banner.text(1), (experiment,))
+    return Measured(samples, parameters, notes, remarks, banner.text(1))
 
 
 def _remarks(log: Log, fatal: list[Found], end: int) -> list[str]:
@@ -130,8 +110,8 @@ def _last_benchmark(log: Log, end: int) -> tuple[Found, int]:
 def _times(last: Found, timestep_fs: float) -> tuple[Printed, Printed]:
     """Seconds per step and per simulated nanosecond. Raises ParseError if the line contradicts itself."""
     step, other = last.printed(2, "s/step"), last.printed(3, last.match[4])
-    stated = time_per_ns_from_days(other) if last.match[4] == "days/ns" else time_per_ns_from_rate(other)
-    ns = time_per_ns_from_step(step, timestep_fs)
+    stated = other.ns_time_from_days() if last.match[4] == "days/ns" else other.ns_time_from_rate()
+    ns = step.ns_time_from_step(timestep_fs)
     # Six digits are printed, without trailing zeros.
     if not Printed(ns.value, SIX_DIGITS * ns.value).agrees(Printed(stated.value, SIX_DIGITS * stated.value)):
         raise last.error(f"{last.match[2]} s/step of {timestep_fs:g} fs are not {last.match[3]} {last.match[4]}")
@@ -173,7 +153,7 @@ def _refuse_hot(log: Log) -> None:
         words = row.match[1].split()
         if len(words) <= at:
             raise row.error("a row of energies is damaged: it has no temperature")
-        refuse_exploded(row, words[at])
+        row.refuse_exploded(words[at])
 
 
 def _parameters(log: Log, banner: Found, last: Found, timestep_fs: float) -> dict[str, Value]:
@@ -193,23 +173,23 @@ def _parameters(log: Log, banner: Found, last: Found, timestep_fs: float) -> dic
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "namd",
     "NAMD",
     "How fast did NAMD simulate?",
     (
-        text_parameter("input", "configuration file"),
-        text_parameter("build", "platform that NAMD was built for (Linux-x86_64-multicore)"),
-        *DYNAMICS_PARAMETERS,
+        figures.text("input", "configuration file"),
+        figures.text("build", "platform that NAMD was built for (Linux-x86_64-multicore)"),
+        *figures.DYNAMICS_PARAMETERS,
     ),
     (
-        time_per_ns_figure("ns_time", "elapsed time of a simulated nanosecond, by the last `Benchmark time` line"),
-        time_figure("step", "elapsed time of a step, by the last `Benchmark time` line"),
-        time_figure("wall", "elapsed time of the whole run, with its start (WallClock)"),
+        figures.time_per_ns("ns_time", "elapsed time of a simulated nanosecond, by the last `Benchmark time` line"),
+        figures.time("step", "elapsed time of a step, by the last `Benchmark time` line"),
+        figures.time("wall", "elapsed time of the whole run, with its start (WallClock)"),
     ),
 )
 
-READER = Reader("namd", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _SITE = "https://www.ks.uiuc.edu/Research/namd/benchmarks/"

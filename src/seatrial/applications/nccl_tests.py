@@ -20,32 +20,9 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    count_parameter,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.tables import (
-    MOST_SECONDS,
-    Cell,
-    Row,
-    body,
-    cells_of,
-    check_aligned,
-    check_distinct,
-    decimal_of,
-    scaled,
-    too_small,
-    whole_number,
-)
-from seatrial.applications.reading.text import Line, last_digit, read_lines
-from seatrial.errors import ParseError
+from seatrial.applications.reading import figures, tables
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.printed import half_unit
@@ -85,8 +62,8 @@ class _Run(Struct):
 
     begin: Line | None
     header: Line | None = None
-    columns: tuple[Cell, ...] = ()
-    rows: list[Row] = []
+    columns: tuple[tables.Cell, ...] = ()
+    rows: list[tables.Row] = []
     hosts: dict[int, str] = {}
     devices: set[str] = set()
     program: str | None = None
@@ -106,19 +83,19 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged table, inconsistent values, or an experiment that occurs twice.
     """
-    lines = read_lines(data, _TOOL)
-    runs = _runs(lines)
+    log = Log(_TOOL, data)
+    runs = _runs(log)
     found: list[tuple[ImportedExperiment, Line]] = []
     for run in runs:
         if run.header is None or not run.rows:
-            at = run.header or run.begin or lines[-1]
+            at = run.header or run.begin or log.lines[-1]
             raise at.error("no rows of results below this line: it is cut off, or several outputs are mixed")
-        check_aligned(run.columns, run.rows)
+        tables.check_aligned(run.columns, run.rows)
         if run.begin is not None and not run.is_whole and not run.failed:
             raise run.rows[-1][0].error("no line `# Out of bounds values` below the table: it was cut off")
         found += [(experiment, run.header) for experiment in _experiments(run)]
-    check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), "this operation")
-    text = "\n".join(line.text for line in lines if "version" in line.text)
+    tables.check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), "this operation")
+    text = "\n".join(line.text for line in log.lines if "version" in line.text)
     release = _RELEASE.search(text)
     libraries = dict.fromkeys(f"{match[1].removesuffix(' version')} {match[2]}" for match in _LIBRARY.finditer(text))
     return ImportedFile(
@@ -130,12 +107,11 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
     )
 
 
-def _runs(lines: Sequence[Line]) -> list[_Run]:
+def _runs(log: Log) -> list[_Run]:
     """The programs of the file, in order. Raises ParseError if there is none."""
     runs = [_Run(None)]
     named: set[str] = set()
-    for line in lines:
-        text = body(line).strip()
+    for line, text in log.numbered():
         if starting := _STARTING.match(text):
             named = {starting[1]}
         elif "_perf" in text:
@@ -143,8 +119,11 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
         if _BEGIN.fullmatch(text):
             runs.append(_Run(line))
         elif columns := _header(line):
-            _begin_table(runs[-1], line, columns)
-            runs[-1].program = next(iter(named)) if len(named) == 1 else None
+            run = runs[-1]
+            if run.header is not None:
+                raise line.error(f"a second table; the first is at line {run.header.number}: several outputs are mixed")
+            run.header, run.columns = line, columns
+            run.program = next(iter(named)) if len(named) == 1 else None
             named = set()
         elif _CONCLUDED.match(text):
             _conclude(runs[-1], line, named)
@@ -154,15 +133,15 @@ def _runs(lines: Sequence[Line]) -> list[_Run]:
     if runs[0].header is None and not runs[0].rows and len(runs) > 1:
         del runs[0]
     if len(runs) == 1 and runs[0].begin is None and runs[0].header is None:
-        raise ParseError(_TOOL, None, "", "no header such as `#  size  count  type  redop  time ...`")
+        raise log.error("no header such as `#  size  count  type  redop  time ...`")
     return runs
 
 
-def _header(line: Line) -> tuple[Cell, ...]:
+def _header(line: Line) -> tuple[tables.Cell, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
-    text = body(line)
+    text = tables.body(line)
     start = len(text) - len(text.lstrip("# \t"))
-    columns = tuple(Cell(c.text, c.start + start, c.end + start) for c in cells_of(text[start:]))
+    columns = tuple(tables.Cell(c.text, c.start + start, c.end + start) for c in tables.cells_of(text[start:]))
     if [column.text for column in columns[:3]] != ["size", "count", "type"]:
         return ()
     unknown = next((column.text for column in columns if column.text not in _KNOWN), None)
@@ -174,12 +153,6 @@ def _header(line: Line) -> tuple[Cell, ...]:
     if named != [*_GROUP] * (len(named) // len(_GROUP)):
         raise line.error(f"the header is damaged: expected {', '.join(_GROUP)} in this order, once or twice")
     return columns
-
-
-def _begin_table(run: _Run, line: Line, columns: tuple[Cell, ...]) -> None:
-    if run.header is not None:
-        raise line.error(f"a second table; the first is at line {run.header.number}: several outputs are mixed")
-    run.header, run.columns = line, columns
 
 
 def _conclude(run: _Run, line: Line, named: Collection[str]) -> None:
@@ -212,16 +185,12 @@ def _read(run: _Run, line: Line, text: str) -> None:
         if unknown is not None:
             raise line.error(f"the unit {unknown} is not one that nccl-tests prints")
     elif run.header is not None and text and not text.startswith("#"):
-        cells = cells_of(body(line))
-        numbers = sum(decimal_of(cell.text) is not None for cell in cells)
+        cells = tables.cells_of(tables.body(line))
+        numbers = sum(tables.decimal_of(cell.text) is not None for cell in cells)
         if re.match(r"[-+.]?[0-9.,]+\Z", cells[0].text) or (len(cells) == len(run.columns) and numbers >= 4):
-            _add_row(run, line, cells)
-
-
-def _add_row(run: _Run, line: Line, cells: tuple[Cell, ...]) -> None:
-    if len(cells) != len(run.columns):
-        raise line.error(f"the row has {len(cells)} cells, but the header has {len(run.columns)} columns")
-    run.rows.append((line, cells))
+            if len(cells) != len(run.columns):
+                raise line.error(f"the row has {len(cells)} cells, but the header has {len(run.columns)} columns")
+            run.rows.append((line, cells))
 
 
 class _Values(Frozen):
@@ -234,7 +203,7 @@ class _Values(Frozen):
     wrong: int
 
 
-def _values(run: _Run, row: Row) -> _Values:
+def _values(run: _Run, row: tables.Row) -> _Values:
     line, cells = row
     settings: dict[str, str] = {}
     groups: list[dict[str, str]] = []
@@ -246,7 +215,7 @@ def _values(run: _Run, row: Row) -> _Values:
         is_word = name in ("type", "redop", "root")
         if is_word or name in ("size", "count"):
             settings[name] = text
-        elif text != _NONE and decimal_of(text) is None:
+        elif text != _NONE and tables.decimal_of(text) is None:
             raise line.error(f"{text[:40]!r} under {name} is not a number in the form that nccl-tests prints")
         elif name == "#wrong":
             wrong += 0 if text == _NONE else _whole(line, name, text)
@@ -271,7 +240,7 @@ def _group(cells: Mapping[str, str]) -> tuple[str, str, str] | None:
 
 
 def _whole(line: Line, name: str, text: str) -> int:
-    value = whole_number(text)
+    value = tables.whole_number(text)
     if value is None or value > 2**53:
         raise line.error(f"{text[:40]!r} under {name} is not a count")
     return value
@@ -329,7 +298,7 @@ def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
     ]
     is_ended = run.is_whole or run.failed
     cut = () if is_ended else ("no line `# Out of bounds values` below the table: rows may be missing",)
-    return (*too_small(zeros, "bandwidth"), *_missing_rows(run, rows), *cut)
+    return (*tables.too_small(zeros, "bandwidth"), *_missing_rows(run, rows), *cut)
 
 
 def _missing_rows(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
@@ -362,22 +331,22 @@ def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
             i = counted.get((row.size_B, in_place), 0)
             counted[row.size_B, in_place] = i + 1
             time, algbw, busbw = group
-            yield time_sample("time", _seconds(row.line, time), i=i, point=point, resolution=last_digit(time))
+            yield figures.time_sample("time", _seconds(row.line, time), i=i, point=point, resolution=last_digit(time))
             for series, text in (("algbw", algbw), ("busbw", busbw)):
                 if text != _NONE and (rate := _scaled(text, 9)) > 0:
-                    yield rate_sample(series, rate, i=i, point=point, resolution=last_digit(text))
+                    yield figures.rate_sample(series, rate, i=i, point=point, resolution=last_digit(text))
 
 
 def _seconds(line: Line, text: str) -> float:
     seconds = _scaled(text, -6)
-    if not 0 < seconds <= MOST_SECONDS:
+    if not 0 < seconds <= tables.MOST_SECONDS:
         raise line.error(f"a time of {text[:40]} us is impossible")
     return seconds
 
 
 def _scaled(text: str, exponent: int) -> float:
-    value = decimal_of(text)
-    return 0.0 if value is None else scaled(value, exponent)
+    value = tables.decimal_of(text)
+    return 0.0 if value is None else tables.scaled(value, exponent)
 
 
 def _factor(rows: Sequence[_Values], run: _Run) -> float | None:
@@ -452,23 +421,23 @@ def _operation(factor: float | None, ranks: int | None, redop: str, root: str, *
     return left[0] if len(left) == 1 else UNKNOWN
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "nccl-tests",
     "nccl-tests or rccl-tests",
     "How fast are collective operations between GPUs?",
     (
-        choice_parameter("op", "the collective operation", *_OPERATIONS),
-        count_parameter("ranks", "ranks, each with a GPU"),
-        count_parameter("nodes", "nodes that the ranks run on"),
-        text_parameter("datatype", "element type, as named by NCCL"),
-        text_parameter("redop", "reduction operation, as named by NCCL; none: no reduction"),
-        text_parameter("root", "root rank; none: the operation has no root"),
+        figures.choice("op", "the collective operation", *_OPERATIONS),
+        figures.count("ranks", "ranks, each with a GPU"),
+        figures.count("nodes", "nodes that the ranks run on"),
+        figures.text("datatype", "element type, as named by NCCL"),
+        figures.text("redop", "reduction operation, as named by NCCL; none: no reduction"),
+        figures.text("root", "root rank; none: the operation has no root"),
     ),
     (
-        time_figure("time", "one operation"),
-        rate_figure("algbw", "B/s", "bytes of the operation (size_B) over its time"),
-        rate_figure("busbw", "B/s", "minimum bytes that each link must move, as nccl-tests counts, over the time"),
+        figures.time("time", "one operation"),
+        figures.rate("algbw", "B/s", "bytes of the operation (size_B) over its time"),
+        figures.rate("busbw", "B/s", "minimum bytes that each link must move, as nccl-tests counts, over the time"),
     ),
 )
 
-READER = Reader(kind="nccl-tests", read=read_nccl_tests)
+READER = figures.Reader(kind="nccl-tests", read=read_nccl_tests)

@@ -13,20 +13,17 @@ The published model of the olfactory bulb (YuEtAl2012, ModelDB 144570) is not ru
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from seatrial.applications.running.copies import with_copies
-from seatrial.applications.running.interpreter import interpreter
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.figures import time_step
-from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, openmp_variables, placement, resolved
-from seatrial.errors import ProtocolError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.applications.running.copies import problem
+from seatrial.applications.running.interpreter import interpreter, read_result
+from seatrial.benchmarks.figures import between, duration, exactly, time_step
+from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.benchmark.python_script import PythonScript
 from seatrial.model.machine.machine import Machine
@@ -46,12 +43,7 @@ def read_run(data: bytes) -> ProgramRecord:
     """What the script wrote, not `ended` if it wrote nothing: `hop_change_ms` is by how much the time from cell to cell
     varies, `spikes_missing` how many spikes are too few or too many for that time. Raises ProtocolError for other
     content."""
-    if not data.strip():
-        return ProgramRecord()
-    try:
-        return _record(json.loads(data))
-    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, AttributeError) as error:
-        raise ProtocolError(f"cannot read the result of NEURON's script: {error!r}") from error
+    return read_result("NEURON", data, _record)
 
 
 def _record(found: dict[str, Any]) -> ProgramRecord:
@@ -103,10 +95,6 @@ def _is_alone(params: Params) -> bool:
     return cpus_of(params) == 1
 
 
-def _with_one_rank(params: Params) -> Sequence[Sequence[str]]:
-    return () if _is_alone(params) else (_arguments(params, _REFERENCE, _NONE, 1),)
-
-
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved(machine, params)
     if whole(params["rings"]) * whole(params["cells"]) < cpus_of(params):
@@ -120,64 +108,49 @@ def _estimate_s(params: Params) -> float:
     return _START_S + serial_s / cpus_of(params) + (0.0 if _is_alone(params) else serial_s)
 
 
-_ALONE = Benchmark(
-    name="apps.neuron",
-    question="How fast does NEURON simulate rings of nerve cells?",
-    program=PythonScript(
+BENCHMARK = problem(
+    PythonScript(
         name="NEURON",
         install="install NEURON (python -m pip install neuron) into a Python on PATH, or set python to its path",
         output=_OUTPUT,
         arguments=_run,
         parse=read_run,
         version=(),
-        preparation=_with_one_rank,
+        preparation=lambda params: () if _is_alone(params) else (_arguments(params, _REFERENCE, _NONE, 1),),
         variables=openmp_variables,
         module="neuron",
         package="neuron",
         variable_of_mpi="MPI_LIB_NRN_PATH",
     ),
+    name="apps.neuron",
+    question="How fast does NEURON simulate rings of nerve cells?",
     parameters=(
-        Parameter("rings", ParameterKind.INTEGER, 32, "rings of cells", minimum=1),
-        Parameter("cells", ParameterKind.INTEGER, 16, "cells of a ring", minimum=8),
-        Parameter("segments", ParameterKind.INTEGER, 10, "compartments of a cell's dendrite", minimum=1),
-        Parameter("time_ms", ParameterKind.INTEGER, 100, "simulated time, in steps of 0.025 ms", minimum=20),
+        Parameter.integer("rings", 32, "rings of cells", minimum=1),
+        Parameter.integer("cells", 16, "cells of a ring", minimum=8),
+        Parameter.integer("segments", 10, "compartments of a cell's dendrite", minimum=1),
+        Parameter.integer("time_ms", 100, "simulated time, in steps of 0.025 ms", minimum=20),
         *RANK_LAYOUT,
-        Parameter("threads", ParameterKind.INTEGER, 1, "threads of NEURON per rank", minimum=1),
+        Parameter.integer("threads", 1, "threads of NEURON per rank", minimum=1),
         interpreter("NEURON"),
     ),
     figures=(
         time_step(RUN, "one time step of 0.025 ms, of all cells"),
-        Figure(
-            name="wall",
-            series=RUN,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s,
-            work="the simulated time, without making the cells",
-        ),
+        duration("wall", "the simulated time, without making the cells", series=RUN),
     ),
     checks=(
         Check("ranks", "ranks, as NEURON reports", exactly("ranks")),
         Check("threads", "threads per rank, as NEURON reports", exactly("threads")),
         Check("cells", "cells of all rings", exactly(lambda params: whole(params["rings"]) * whole(params["cells"]))),
         Check("in_order", "1: every spike comes after that of the cell before it in its ring", exactly(1.0)),
-        Check(
-            "hop_ms",
-            "time from a spike to the next cell's",
-            bound=lambda machine, params: (_LEAST_HOP_MS, _MOST_HOP_MS),
-        ),
+        Check("hop_ms", "time from a spike to the next cell's", between(_LEAST_HOP_MS, _MOST_HOP_MS)),
         Check(
             "hop_change_ms",
             "how much that time varies between cells, which are all alike",
-            bound=lambda machine, params: (0.0, 1.01 * _TIMESTEP_MS),
+            between(0.0, 1.01 * _TIMESTEP_MS),
         ),
         Check("spikes_missing", "spikes too few or too many for that time", exactly(0.0)),
         Check("spikes_differ", "spikes that differ from those of a run with one rank and thread", exactly(0.0)),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

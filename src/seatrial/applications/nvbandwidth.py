@@ -14,22 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import imported, rate_figure, text_parameter, time_figure
-from seatrial.applications.reading.json_text import find_text, get_object, get_objects, read_object
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
-from seatrial.applications.reading.tables import (
-    MOST_PER_SECOND,
-    MOST_SECONDS,
-    body,
-    cells_of,
-    check_distinct,
-    decimal_of,
-    is_noise,
-    scaled,
-)
-from seatrial.applications.reading.text import Line, last_digit, read_lines
+from seatrial.applications.reading import figures, tables
+from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.printed import half_unit
@@ -48,7 +36,7 @@ _ERROR = Pattern(
 _DRIVER = Pattern(r"(CUDA (?:Runtime|Driver) Version(?: \(API\))?|Driver Version):\s*([0-9][\w. ()]{0,40})")
 _END = "The reported results may not reflect the full capabilities"
 _NONE = "N/A"
-_UNITS = {"GB/s": ("bandwidth", 9, MOST_PER_SECOND), "ns": ("latency", -9, MOST_SECONDS)}
+_UNITS = {"GB/s": ("bandwidth", 9, tables.MOST_PER_SECOND), "ns": ("latency", -9, tables.MOST_SECONDS)}
 _MOST_CELLS = 1_000_000
 
 
@@ -74,7 +62,7 @@ class _Matrix(Struct):
 
     def check_sum(self, text: str) -> None:
         """Raise ParseError if the cells do not add up to the printed sum (six digits in some releases)."""
-        stated = decimal_of(text)
+        stated = tables.decimal_of(text)
         values = [cell for cell in self.cells.values() if cell != _NONE]
         total = sum(map(float, values))
         if stated is None or abs(float(stated) - total) > _slack(values) + half_unit(text) + 6e-6 * total:
@@ -97,27 +85,24 @@ def read_nvbandwidth(data: bytes) -> ImportedFile:
 
 
 def _read_text(data: bytes) -> ImportedFile:
-    lines = read_lines(data, _TOOL)
-    versions = [(match[1], line) for line in lines if (match := _VERSION.fullmatch(body(line).strip()))]
-    if len({version for version, _ in versions}) > 1:
-        raise versions[-1][1].error("two releases in one file: split it")
-    matrices, errors = _matrices(lines)
+    log = Log(_TOOL, data)
+    version = log.maybe(_VERSION, "release")
+    matrices, errors = _matrices(log)
     if not matrices and not errors:
-        raise ParseError(_TOOL, None, "", "no matrix of results")
-    notes = {m[1]: m[2] for line in lines if (m := _DRIVER.fullmatch(body(line).strip()))}
-    is_ended = any(_END in line.text for line in lines)
+        raise log.error("no matrix of results")
+    notes = {one.match[1]: one.match[2] for one in log.found(_DRIVER)}
+    is_ended = any(_END in text for text in log.texts)
     remarks = () if is_ended else (f"`NOTE: {_END} ...`, the last lines of nvbandwidth, are missing: so may be tests",)
-    return _file(versions[0][0] if versions else "", matrices, errors, {}, notes, remarks)
+    return _file("" if version is None else version.match[1], matrices, errors, {}, notes, remarks)
 
 
-def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
+def _matrices(log: Log) -> tuple[list[_Matrix], list[str]]:
     """The matrices with their sums checked, and the errors that the tool reports."""
     done: list[_Matrix] = []
     errors: list[str] = []
     running = ""
     current: _Matrix | None = None
-    for line in lines:
-        text = body(line).strip()
+    for line, text in log.numbered():
         if begin := _RUNNING.fullmatch(text):
             _require_done(current)
             running = begin[1]
@@ -127,7 +112,11 @@ def _matrices(lines: Sequence[Line]) -> tuple[list[_Matrix], list[str]]:
         elif total := _SUM.fullmatch(text):
             if current is None or (running and not total[1].startswith(running)):
                 raise line.error("a sum without a matrix of its test above it")
-            if not line.is_ended and decimal_of(total[2]) is not None and re.search(r"\.[0-9]{2}\Z", total[2]) is None:
+            if (
+                not line.is_ended
+                and tables.decimal_of(total[2]) is not None
+                and re.search(r"\.[0-9]{2}\Z", total[2]) is None
+            ):
                 raise line.error("the file ends in this line: it may have been cut off")
             current.test = total[1]
             current.check_sum(total[2])
@@ -150,8 +139,8 @@ def _require_done(matrix: _Matrix | None) -> None:
 
 def _add_line(matrix: _Matrix, line: Line) -> None:
     """Add the column numbers or a row. Raises ParseError if it is damaged."""
-    words = [cell.text for cell in cells_of(body(line))]
-    if is_noise(line.text) or not words[0][:1].isdigit():
+    words = [cell.text for cell in tables.cells_of(tables.body(line))]
+    if tables.is_noise(line.text) or not words[0][:1].isdigit():
         return
     if not matrix.columns:
         if any(re.fullmatch(r"[0-9]{1,5}", word) is None for word in words) or len(set(words)) != len(words):
@@ -165,7 +154,7 @@ def _add_line(matrix: _Matrix, line: Line) -> None:
 
 def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: Line | None) -> None:
     for column, word in zip(matrix.columns, words, strict=True):
-        wrong = "" if word == _NONE or decimal_of(word) is not None else f"{word[:40]!r} is not a number"
+        wrong = "" if word == _NONE or tables.decimal_of(word) is not None else f"{word[:40]!r} is not a number"
         if (row, column) in matrix.cells:
             wrong = f"row {row} occurs twice"
         if wrong:
@@ -174,31 +163,31 @@ def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: Line | None)
 
 
 def _read_json(data: bytes) -> ImportedFile:
-    root = get_object(read_object(data, _TOOL), "nvbandwidth", _TOOL, "the file")
+    root = read_object(data, _TOOL).object("nvbandwidth")
     matrices: list[_Matrix] = []
-    errors = [text] if (text := find_text(root, "error")) else []
-    for case in get_objects(root, "testcases", _TOOL, "nvbandwidth"):
-        name = find_text(case, "name")
+    errors = [text] if (text := root.text("error")) else []
+    for case in root.objects("testcases"):
+        name = case.text("name")
         if name is None or re.fullmatch(_NAME, name) is None:
             raise ParseError(_TOOL, None, str(name)[:200], "a test case without a name")
-        status = find_text(case, "status") or "no status"
+        status = case.text("status") or "no status"
         if status in ("Waived", "Not Found"):
             continue
         if status != "Passed":
-            errors.append(f"{name}: {status} {find_text(case, 'error') or ''}".strip())
+            errors.append(f"{name}: {status} {case.text('error') or ''}".strip())
             continue
         matrices += _parts(name, case)
     if not matrices and not errors:
         raise ParseError(_TOOL, None, "", "no test passed")
-    version = (find_text(root, "version") or "").removeprefix("v")
-    notes = {key: root[key] for key in _JSON_NOTES if isinstance(root.get(key), str | int)}
-    return _file(version, matrices, errors, root, notes)
+    version = (root.text("version") or "").removeprefix("v")
+    notes = {key: root.get(key) for key in _JSON_NOTES if isinstance(root.get(key), str | int)}
+    return _file(version, matrices, errors, root.values, notes)
 
 
 _JSON_NOTES = ("CUDA Runtime Version", "CUDA Driver Version", "Driver Version", "testSamples", "useMean", "warning")
 
 
-def _parts(name: str, case: Mapping[str, object]) -> list[_Matrix]:
+def _parts(name: str, case: JsonObject) -> list[_Matrix]:
     """The matrices of one test case. Bidirectional tests list three, one below the other."""
     title = str(case.get("bandwidth_description") or "")
     unit = re.search(r"\((GB/s|ns)\)\s*\Z", title[:200])
@@ -258,7 +247,9 @@ def _file(
     notes: Mapping[str, object],
     remarks: tuple[str, ...] = (),
 ) -> ImportedFile:
-    check_distinct(((matrix.test, matrix.line or Line(_TOOL, 0, matrix.test)) for matrix in matrices), "this test")
+    tables.check_distinct(
+        ((matrix.test, matrix.line or Line(_TOOL, 0, matrix.test)) for matrix in matrices), "this test"
+    )
     parameters: dict[str, Value] = {}
     if isinstance(size := root.get("bufferSize"), int | str) and not isinstance(size, bool):
         parameters["buffer"] = str(size)[:100]
@@ -289,32 +280,32 @@ def _samples(matrix: _Matrix) -> Iterable[Sample]:
     """One sample per measured pair."""
     series, exponent, most = _UNITS[matrix.unit]
     for (row, column), text in matrix.cells.items():
-        decimal = decimal_of(text)
+        decimal = tables.decimal_of(text)
         if decimal is None:
             continue
-        value = scaled(decimal, exponent)
+        value = tables.scaled(decimal, exponent)
         if not 0 < value <= most:
             raise matrix.error(f"{matrix.test}: {text[:40]} {matrix.unit} in row {row}, column {column} is impossible")
         point: dict[str, Value] = {"row": row, "column": column}
         yield (
-            rate_sample(series, value, point=point, resolution=last_digit(text))
+            figures.rate_sample(series, value, point=point, resolution=last_digit(text))
             if series == "bandwidth"
-            else time_sample(series, value, point=point, resolution=last_digit(text))
+            else figures.time_sample(series, value, point=point, resolution=last_digit(text))
         )
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "nvbandwidth",
     "nvbandwidth",
     "How fast are copies between the host and each GPU, and between GPUs?",
     (
-        text_parameter("test", "test as named by nvbandwidth, such as host_to_device_memcpy_ce"),
-        text_parameter("buffer", "size of the buffers, as stated in the file"),
+        figures.text("test", "test as named by nvbandwidth, such as host_to_device_memcpy_ce"),
+        figures.text("buffer", "size of the buffers, as stated in the file"),
     ),
     (
-        rate_figure("bandwidth", "B/s", "bytes copied for one pair (row, column) of the test's matrix"),
-        time_figure("latency", "one access for one pair (row, column) of the test's matrix"),
+        figures.rate("bandwidth", "B/s", "bytes copied for one pair (row, column) of the test's matrix"),
+        figures.time("latency", "one access for one pair (row, column) of the test's matrix"),
     ),
 )
 
-READER = Reader(kind="nvbandwidth", read=read_nvbandwidth)
+READER = figures.Reader(kind="nvbandwidth", read=read_nvbandwidth)

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from math import inf
 
 from seatrial.applications.amber_water import first_atoms
-from seatrial.applications.reading.figures import RUN_PARAMETERS, imported, time_figure
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
 from seatrial.applications.reading.run_output import run_output
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import Made, application
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.given_input import CASE, INPUT, InputCase
@@ -29,12 +28,12 @@ from seatrial.model.machine.machine import Machine
 _TIMES = r" times +cpu: +([0-9]{1,12}\.[0-9])s +wall: +([0-9]{1,12}\.[0-9])s"
 _TASK = Pattern("Task +" + _TIMES.lstrip())
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "nwchem",
     "NWChem",
     "How long did NWChem take?",
-    RUN_PARAMETERS,
-    (time_figure("wall", "elapsed time of the whole run"),),
+    figures.RUN_PARAMETERS,
+    (figures.time("wall", "elapsed time of the whole run"),),
 )
 
 

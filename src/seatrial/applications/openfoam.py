@@ -34,40 +34,20 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.applications.openfoam_output import (
-    BANNER,
-    BUILD,
-    CLOCK,
-    END,
-    FAILED,
-    LOOKS_LIKE,
-    N_PROCS,
-    PROBES,
-    PROFILE,
-    PROFILE_OF_RANK_0,
-    STEPS,
-    TIME,
-    probed_velocities,
-    read_solver,
-    with_times,
-)
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, text_parameter, time_figure
-from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line, number
-from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.figures import time_step, wall_time
-from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure, Skip
+from seatrial.applications import openfoam_output as output
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Log, Measured, Printed, plain_reader
+from seatrial.applications.reading.text import Line, Pattern, number
+from seatrial.applications.running.copies import problem
+from seatrial.benchmarks.figures import between, exactly, time_step, wall_time
+from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, resolved
+from seatrial.model.benchmark.benchmark import Better, Check, External, Figure, Skip
 from seatrial.model.benchmark.declaration import WALL
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import RANKS as RANKS_NAME
-from seatrial.model.benchmark.program import THREADS, ProgramRecord
+from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "OpenFOAM"
@@ -108,19 +88,18 @@ class _Step(Frozen):
     delta: float | None
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """The log of one run. Raises ParseError for a run that crashed, diverged, did not end, or took less than a second,
     and for two runs in one file."""
-    log = Log(_TOOL, data)
-    banner = log.banner(BANNER, LOOKS_LIKE)
+    banner = log.banner(output.BANNER, output.LOOKS_LIKE)
     program = log.at_most_one(_EXEC, "program (`Exec   : ...`)")
     if program is None:
         raise banner.error("no `Exec   : ...` below this banner: the file is cut off")
-    log.refuse_signs((FAILED, "the run crashed"))
+    log.refuse_signs((output.FAILED, "the run crashed"))
     _refuse_diverged(log)
     steps = _steps(log)
     below = log.lines[steps[-1].line.number :] if steps else log.lines
-    if not log.found(END, below):
+    if not log.found(output.END, below):
         raise log.not_ended("no `End`")
     if not steps:
         raise log.not_ended("no `ExecutionTime = ... s  ClockTime = ... s`: this program reports no time")
@@ -147,8 +126,7 @@ def read(data: bytes) -> ImportedFile:
     version, parameters = _setup(log)
     path = program.match[1]
     parameters = {"solver": path.replace("\\", "/").rpartition("/")[2] or path, **parameters}
-    experiment = ImportedExperiment("imported.openfoam", tuple(samples), parameters, notes, remarks=remarks)
-    return ImportedFile(_TOOL, version, (experiment,))
+    return Measured(samples, parameters, notes, remarks, version)
 
 
 def _refuse_diverged(log: Log) -> None:
@@ -168,14 +146,14 @@ def _steps(log: Log) -> list[_Step]:
     for line, text in log.numbered():
         if "Time" not in text and not text.startswith("deltaT"):
             continue
-        if match := TIME.fullmatch(text):
+        if match := output.TIME.fullmatch(text):
             time = number(match[1])
             if time is None:
                 raise line.error("the time is not a number")
             times.append(time)
         elif match := _DELTA.fullmatch(text):
             delta = number(match[1])
-        elif match := CLOCK.fullmatch(text):
+        elif match := output.CLOCK.fullmatch(text):
             cpu_s = line.number_or_zero(match[1], "ExecutionTime")
             clock_s = line.whole_of(match[2], "ClockTime", least=0)
             steps.append(_Step(line, cpu_s, clock_s, tuple(times), delta))
@@ -260,14 +238,14 @@ def _is_without_gap(steps: Sequence[_Step], start: Sequence[float]) -> bool:
 def _setup(log: Log) -> tuple[str, dict[str, Value]]:
     """The version, and the parameters that the header states. Raises ParseError if it contradicts itself."""
     version = next((one.match[1] for one in log.found(_VERSION)), "")
-    build = next((one.match[1] for one in log.found(BUILD)), "")
+    build = next((one.match[1] for one in log.found(output.BUILD)), "")
     if not version and (match := _BUILD_VERSION.search(build)):
         version = match[1] or match[2]
     parameters: dict[str, Value] = {}
     hosts: list[int] = []
     in_hosts = False
     for line, text in log.numbered():
-        if match := N_PROCS.fullmatch(text):
+        if match := output.N_PROCS.fullmatch(text):
             parameters["ranks"] = line.whole_of(match[1], "nProcs")
         elif match := _CASE.fullmatch(text):
             parameters["case"] = re.split(r"[/\\]", match[1].rstrip("/\\"))[-1]
@@ -283,23 +261,23 @@ def _setup(log: Log) -> tuple[str, dict[str, Value]]:
     return version, parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "openfoam",
     "OpenFOAM",
     "How long did this solver of OpenFOAM take?",
     (
-        text_parameter("solver", "the program"),
-        text_parameter("case", "folder of the case"),
-        count_parameter("ranks", "processes"),
-        count_parameter("nodes", "hosts"),
+        figures.text("solver", "the program"),
+        figures.text("case", "folder of the case"),
+        figures.count("ranks", "processes"),
+        figures.count("nodes", "hosts"),
     ),
     (
-        time_figure("wall", "elapsed time of the whole run, in whole seconds (ClockTime)"),
-        time_figure("step", "mean time of a step, without the first one"),
+        figures.time("wall", "elapsed time of the whole run, in whole seconds (ClockTime)"),
+        figures.time("step", "mean time of a step, without the first one"),
     ),
 )
 
-READER = Reader("openfoam", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _SMALLEST = 16
@@ -449,25 +427,21 @@ def _arguments(params: Params, directory: Path) -> Sequence[str]:
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    params = {name: value for name, value in resolved(machine, {**params, THREADS: 1}).items() if name != THREADS}
+    params = resolved(machine, params)
     if _blocks(whole(params[RANKS_NAME]))[0] > whole(params["cells"]):
         raise Skip(f"{params[RANKS_NAME]} ranks get no whole cells of a mesh of {params['cells']} x {params['cells']}")
     return params
 
 
-def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return placement(machine, {**params, THREADS: 1})
-
-
 def _estimate_s(params: Params) -> float:
     cells = whole(params["cells"])
     solving_s = _S_PER_CELL_AND_STEP * cells**2 * _steps_of_run(params) * max(1.0, cells / 64)
-    return _START_S + solving_s / cpus_of({**params, THREADS: 1})
+    return _START_S + solving_s / cpus_of(params)
 
 
 def _complete(record: ProgramRecord, files: Mapping[str, bytes]) -> ProgramRecord:
     """The record with the times, and with the velocities checked against Ghia's. Raises ProtocolError."""
-    record, found = with_times(record, files), probed_velocities(files)
+    record, found = output.with_times(record, files), output.probed_velocities(files)
     if len(found) != len(_GHIA):
         return record
     deviation = max(abs(value - given) for value, given in zip(found, _GHIA, strict=True))
@@ -487,37 +461,34 @@ def _centre_bound(machine: Machine, params: Params) -> tuple[float, float]:
 def _share_of_wall(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
     """The elapsed time that OpenFOAM states over ours, which has the launcher in it."""
     by_series = {sample.series: sample for sample in samples}
-    if not {STEPS, WALL} <= by_series.keys():
+    if not {output.STEPS, WALL} <= by_series.keys():
         return math.inf
-    return float(by_series[STEPS].extra["program_s"]) / by_series[WALL].elapsed_s
+    return float(by_series[output.STEPS].extra["program_s"]) / by_series[WALL].elapsed_s
 
 
-_PROGRAM = External(
-    name="icoFoam",
-    install="install OpenFOAM of openfoam.com (Debian: package openfoam; Spack: spack install openfoam), or load "
-    "its module",
-    output="stdout",
-    arguments=_arguments,
-    parse=read_solver,
-    version=(),
-    inputs=_inputs,
-    preparation=_preparation,
-    defaults={"WM_PROJECT_DIR": "/usr/share/openfoam"},  # Debian's package has no script that sets it
-    companions=("blockMesh", "decomposePar"),
-    sensitive_to=("FOAM_SETTINGS", "WM_PROJECT_SITE", "WM_PROJECT_USER_DIR", "FOAM_CONFIG_ETC"),
-    files=(PROFILE, PROFILE_OF_RANK_0, PROBES),
-    complete=_complete,
-    is_timed=True,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="icoFoam",
+        install="install OpenFOAM of openfoam.com (Debian: package openfoam; Spack: spack install openfoam), or load "
+        "its module",
+        output="stdout",
+        arguments=_arguments,
+        parse=output.read_solver,
+        version=(),
+        inputs=_inputs,
+        preparation=_preparation,
+        defaults={"WM_PROJECT_DIR": "/usr/share/openfoam"},  # Debian's package has no script that sets it
+        companions=("blockMesh", "decomposePar"),
+        sensitive_to=("FOAM_SETTINGS", "WM_PROJECT_SITE", "WM_PROJECT_USER_DIR", "FOAM_CONFIG_ETC"),
+        files=(output.PROFILE, output.PROFILE_OF_RANK_0, output.PROBES),
+        complete=_complete,
+        is_timed=True,
+    ),
     name="apps.openfoam",
     question="How fast does OpenFOAM compute the flow in a cavity whose lid moves?",
-    program=_PROGRAM,
     parameters=(
-        Parameter(
+        Parameter.integer(
             "cells",
-            ParameterKind.INTEGER,
             48,
             "cells along an edge of the square; the steps until the flow is steady grow with them",
             minimum=_SMALLEST,
@@ -525,57 +496,41 @@ _ALONE = Benchmark(
         *RANK_LAYOUT,
     ),
     figures=(
-        time_step(STEPS, "one time step of all cells, in the second half of the run"),
+        time_step(output.STEPS, "one time step of all cells, in the second half of the run"),
         Figure(
-            name="pressure",
-            series=STEPS,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: float(sample.extra["pressure_s"]) / sample.work["steps"],
-            work="solving for the pressure, in one time step",
+            "pressure",
+            "s",
+            Better.LOWER,
+            lambda sample: float(sample.extra["pressure_s"]) / sample.work["steps"],
+            "solving for the pressure, in one time step",
+            series=output.STEPS,
         ),
         wall_time("the whole run: launcher, reading the mesh, all time steps"),
     ),
     checks=(
         Check(RANKS_NAME, "ranks, as OpenFOAM reports", exactly(RANKS_NAME)),
-        Check(STEPS, "time steps", exactly(_steps_of_run)),
-        Check("courant", "largest Courant number", bound=lambda machine, params: (0.0, 1.0)),
+        Check(output.STEPS, "time steps", exactly(_steps_of_run)),
+        Check("courant", "largest Courant number", between(0.0, 1.0)),
         Check(
             "pressure_residual",
             "largest residual of the pressure at the end of a time step",
-            bound=lambda machine, params: (0.0, _PRESSURE_TOLERANCE),
+            between(0.0, _PRESSURE_TOLERANCE),
         ),
         Check(
             "velocity_residual",
             "how far the velocity is from steady, as the residual before the last time step",
-            bound=lambda machine, params: (0.0, 1e-5),
+            between(0.0, 1e-5),
         ),
-        Check(
-            "continuity",
-            "continuity error of the last time step, as OpenFOAM scales it",
-            bound=lambda machine, params: (0.0, 1e-7),
-        ),
-        Check(
-            "centreline",
-            "largest deviation from the velocities of Ghia, Ghia and Shin (1982)",
-            bound=_ghia_bound,
-        ),
-        Check(
-            "centre",
-            "velocity at the centre, which must not depend on ranks",
-            bound=_centre_bound,
-        ),
+        Check("continuity", "continuity error of the last time step, as OpenFOAM scales it", between(0.0, 1e-7)),
+        Check("centreline", "largest deviation from the velocities of Ghia, Ghia and Shin (1982)", _ghia_bound),
+        Check("centre", "velocity at the centre, which must not depend on ranks", _centre_bound),
         Check(
             "clock",
             "elapsed time that OpenFOAM reports, over that of the whole run by our own clock",
-            bound=lambda machine, params: (0.05, 1.02),
-            derive=_share_of_wall,
+            between(0.05, 1.02),
+            _share_of_wall,
         ),
     ),
-    placement=_placement,
     prepare=_prepare,
-    ranks="mpi",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

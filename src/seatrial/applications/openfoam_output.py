@@ -11,9 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.pattern import Pattern
 from seatrial.applications.reading.run_output import not_read, output_file, run_output
-from seatrial.applications.reading.text import number
+from seatrial.applications.reading.text import Pattern, number
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import Sample

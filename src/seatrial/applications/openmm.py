@@ -10,7 +10,6 @@ CPU, Reference and OpenCL (PoCL) are verified; CUDA and HIP were not run here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from math import inf, isfinite
 from pathlib import Path
@@ -18,14 +17,13 @@ from typing import Any
 
 from seatrial.applications import amber_water
 from seatrial.applications.amber import CELLS, JAC, JAC_CASE, START_K, WATER, atoms_bound, energy_bound, files_of
-from seatrial.applications.running.copies import with_copies
-from seatrial.applications.running.interpreter import interpreter
-from seatrial.benchmarks.bounds import exactly
+from seatrial.applications.running.copies import problem
+from seatrial.applications.running.interpreter import interpreter, read_result
+from seatrial.benchmarks.figures import between, duration, exactly, rate
 from seatrial.benchmarks.placement import spread, thread_count
-from seatrial.errors import ProtocolError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
+from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.given_input import CASE, FOLDER, NONE, OWN
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.benchmark.python_script import AUTO, PythonScript
 from seatrial.model.machine.machine import Machine
@@ -49,12 +47,7 @@ _START_S = 4.0
 
 def read_run(data: bytes) -> ProgramRecord:
     """What the script wrote; not `ended` if it wrote nothing. Raises ProtocolError for other content."""
-    if not data.strip():
-        return ProgramRecord()
-    try:
-        return _record(json.loads(data))
-    except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError, AttributeError) as error:
-        raise ProtocolError(f"cannot read the result of OpenMM's script: {error!r}") from error
+    return read_result("OpenMM", data, _record)
 
 
 def _record(found: dict[str, Any]) -> ProgramRecord:
@@ -117,10 +110,6 @@ def _arguments(params: Params, directory: Path) -> Sequence[str]:
     ]
 
 
-def _threads(params: Params) -> float:
-    return float(whole(params["threads"]))
-
-
 def _precision(params: Params) -> float:
     return float(_OF_DEVICES.index(str(params["precision"])))
 
@@ -135,10 +124,8 @@ def _estimate_s(params: Params) -> float:
     return _START_S + rate * (atoms or 0) * (whole(params["steps"]) + 50) / whole(params["threads"])
 
 
-_ALONE = Benchmark(
-    name="apps.openmm",
-    question="How fast does OpenMM simulate a box of water?",
-    program=PythonScript(
+BENCHMARK = problem(
+    PythonScript(
         name="OpenMM",
         install="install OpenMM (python -m pip install openmm) into a Python on PATH, or set python to its path",
         output=_OUTPUT,
@@ -150,73 +137,48 @@ _ALONE = Benchmark(
         module="openmm",
         package="openmm",
     ),
+    name="apps.openmm",
+    question="How fast does OpenMM simulate a box of water?",
     parameters=(
-        Parameter(
+        Parameter.choice(
             CASE,
-            ParameterKind.CHOICE,
             WATER,
             f"the input; {WATER}: made here; {JAC}: {JAC_CASE.what}, from {JAC_CASE.source}; {OWN}: the files prmtop "
             "and inpcrd of AMBER",
-            words=(WATER, JAC, OWN),
+            (WATER, JAC, OWN),
         ),
-        Parameter(FOLDER, ParameterKind.TEXT, NONE, "the folder with the files of the input", words=(NONE,)),
+        Parameter.text(FOLDER, NONE, "the folder with the files of the input", (NONE,)),
         CELLS,
-        Parameter("steps", ParameterKind.INTEGER, 500, "time steps of 2 fs, after 50 unmeasured ones", minimum=20),
-        Parameter(
-            "platform",
-            ParameterKind.CHOICE,
-            "CPU",
-            "what OpenMM computes with",
-            words=("CPU", "Reference", "OpenCL", "CUDA", "HIP"),
-        ),
-        Parameter(
+        Parameter.integer("steps", 500, "time steps of 2 fs, after 50 unmeasured ones", minimum=20),
+        Parameter.choice("platform", "CPU", "what OpenMM computes with", ("CPU", "Reference", "OpenCL", "CUDA", "HIP")),
+        Parameter.choice(
             "precision",
-            ParameterKind.CHOICE,
             AUTO,
             "of the forces; auto: fp32 on CPUs, fp64 on Reference, mixed on devices",
-            words=(AUTO, *_OF_DEVICES),
+            (AUTO, *_OF_DEVICES),
         ),
-        Parameter("threads", ParameterKind.INTEGER, "all", "threads of the platform CPU", words=("all",), minimum=1),
+        Parameter.integer("threads", "all", "threads of the platform CPU", minimum=1),
         interpreter("OpenMM"),
     ),
     figures=(
-        Figure(
-            name="step_rate",
-            series=RUN,
-            unit="op/s",
-            better=Better.HIGHER,
-            value=lambda sample: sample.work["steps"] / sample.elapsed_s,
-            work="time steps of 2 fs",
-            customary=_ns_per_day,
-        ),
-        Figure(
-            name="step",
-            series=RUN,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["steps"],
-            work="one time step of 2 fs",
-        ),
+        rate("step_rate", "op/s", "time steps of 2 fs", "steps", series=RUN, customary=_ns_per_day),
+        duration("step", "one time step of 2 fs", "steps", series=RUN),
     ),
     checks=(
-        Check("threads", "threads, as OpenMM reports", exactly(_threads)),
+        Check("threads", "threads, as OpenMM reports", exactly(lambda params: float(whole(params["threads"])))),
         Check("precision", "precision, as OpenMM reports (0 mixed, 1 fp32, 2 fp64)", exactly(_precision)),
         Check("atoms", "atoms, as OpenMM reports", atoms_bound),
         Check("energy", "potential energy at the start, in kcal/mol for three atoms", energy_bound),
         Check(
             "energy_error",
             "difference of that energy from the Reference platform's, relative",
-            bound=lambda machine, params: (0.0, _MOST_ERROR),
+            between(0.0, _MOST_ERROR),
         ),
-        Check(
-            "energy_change",
-            "change of the total energy, as a share of the kinetic one",
-            bound=lambda machine, params: (0.0, _MOST_CHANGE),
-        ),
+        Check("energy_change", "change of the total energy, as a share of the kinetic one", between(0.0, _MOST_CHANGE)),
         Check(
             "temperature_K",
             "temperature at the end",
-            bound=lambda machine, params: (_COLDEST_K, _HOTTEST_K) if params[CASE] != OWN else (0.0, inf),
+            lambda machine, params: (_COLDEST_K, _HOTTEST_K) if params[CASE] != OWN else (0.0, inf),
         ),
     ),
     placement=lambda machine, params: spread(machine, whole(params["threads"])),
@@ -224,5 +186,3 @@ _ALONE = Benchmark(
     ranks="one",
     estimate_s=_estimate_s,
 )
-
-BENCHMARK = with_copies(_ALONE)

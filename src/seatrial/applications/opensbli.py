@@ -5,31 +5,22 @@
 
 from __future__ import annotations
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
-from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
-_TOOL = "OpenSBLI"
-_BANNER = Pattern(r"This is the benchmark application developed for the CFD application of the")
 _EDGE = Pattern(r"The number of grid points used per direction are ([0-9]{1,9})")
 _POINTS = Pattern(r"The total number of grid points are ([0-9]{1,18})")
 _RANK = Pattern(r"rank ([0-9]{1,9}) \([-0-9 ]{1,60}\)")
 _PERFORMED = Pattern(r"performed ([0-9]{1,12}) iterations")
-_TOTAL = Pattern(r"Total Wall time of the time iteration loop for ([0-9]{1,12}) iterations, ([^ ,]{1,30})")
 _ONE = Pattern(r"Time taken for 1 iteration, ([^ ,]{1,30})")
 
 
-def read(data: bytes) -> ImportedFile:
-    """One run. Raises ParseError if it did not end, holds two runs, or contradicts itself."""
-    log = Log(_TOOL, data)
-    if not log.found(_BANNER):
-        raise log.error("no line `This is the benchmark application developed for the CFD application of the`")
-    total, one = log.only(_TOTAL, "`Total Wall time`"), log.only(_ONE, "`Time taken for 1 iteration`")
+def _measured(log: Log, begin: Found, total: Found) -> Measured:
+    one = log.only(_ONE, "`Time taken for 1 iteration`")
     performed = log.only(_PERFORMED, "`performed N iterations`")
     time, iteration = total.printed(2, "the time"), one.printed(1, "the time of an iteration")
     iterations = total.whole(1, "the iterations")
@@ -46,29 +37,38 @@ def read(data: bytes) -> ImportedFile:
     ranks = {found.whole(1, "the rank", least=0) for found in log.found(_RANK)}
     if ranks and ranks == set(range(len(ranks))):  # lines of ranks may be torn: then their number is not known
         parameters["ranks"] = len(ranks)
-    samples = (
-        time.sample("wall"),
-        time.sample("step", count=iterations),
-    )
-    return ImportedFile(_TOOL, "", (ImportedExperiment("imported.opensbli", samples, parameters),))
+    return Measured([time.sample("wall"), time.sample("step", count=iterations)], parameters)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "opensbli",
     "OpenSBLI",
     "How long did OpenSBLI take for its iterations?",
     (
-        count_parameter("ranks", "processes"),
-        count_parameter("edge", "grid points in each direction"),
-        count_parameter("iterations", "time iterations"),
+        figures.count("ranks", "processes"),
+        figures.count("edge", "grid points in each direction"),
+        figures.count("iterations", "time iterations"),
     ),
     (
-        time_figure("wall", "elapsed time of all iterations, without the start"),
-        time_figure("step", "elapsed time of an iteration, on average"),
+        figures.time("wall", "elapsed time of all iterations, without the start"),
+        figures.time("step", "elapsed time of an iteration, on average"),
     ),
 )
 
-READER = Reader("opensbli", read)
+READER = log_reader(
+    IMPORTED,
+    "OpenSBLI",
+    _measured,
+    begin=(
+        "This is the benchmark application developed for the CFD application of the",
+        "This is the benchmark application developed for the CFD application of the",
+    ),
+    is_begun_anywhere=True,  # every rank prints it
+    end=(
+        r"Total Wall time of the time iteration loop for ([0-9]{1,12}) iterations, ([^ ,]{1,30})",
+        "no `Total Wall time`",
+    ),
+)
 
 
 BENCHMARK = application(
@@ -78,10 +78,9 @@ BENCHMARK = application(
     programs=("OpenSBLI_mpi", "OpenSBLI_mpi_openmp"),
     install="build OpenSBLI's benchmark (https://github.com/hpc-uk/archer-benchmarks, apps/OpenSBLI) and put "
     "OpenSBLI_mpi on PATH",
-    arguments=lambda params: [],
     output="stdout",
     cases=(InputCase("tgv", "the Taylor-Green vortex of the size that was compiled in", ""),),
-    made=Made(inputs=lambda params: {}, parameters=()),
+    made=Made(),
     has_start=False,
     stated={"ranks": "ranks"},
     evidence=FORMAT_SEEN,

@@ -17,35 +17,11 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    count_parameter,
-    imported,
-    rate_figure,
-    text_parameter,
-    time_figure,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.tables import (
-    MOST_PER_SECOND,
-    MOST_SECONDS,
-    Cell,
-    Row,
-    body,
-    cells_of,
-    check_aligned,
-    check_distinct,
-    decimal_of,
-    is_noise,
-    missing_sizes,
-    scaled,
-    too_small,
-    whole_number,
-)
-from seatrial.applications.reading.text import Line, last_digit, read_lines
+from seatrial.applications.reading import figures, tables
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.benchmarks.mpi.ranks import BUFFERS, RANKS
 from seatrial.benchmarks.nodes import NODES
-from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -97,7 +73,7 @@ _EXTRA = ("iterations", "init", "test", "wait", "communication_min", "communicat
 class _Column(Frozen):
     name: str
     exponent: int
-    cell: Cell
+    cell: tables.Cell
 
 
 class _Table(Struct):
@@ -108,7 +84,7 @@ class _Table(Struct):
     line: Line
     settings: dict[str, Value]
     columns: tuple[_Column, ...]
-    rows: list[Row] = []
+    rows: list[tables.Row] = []
 
 
 def read_osu(data: bytes) -> ImportedFile:
@@ -116,62 +92,61 @@ def read_osu(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged or unknown table, or an experiment that occurs twice.
     """
-    lines = read_lines(data, _TOOL)
-    tables = _tables(lines)
+    log = Log(_TOOL, data)
+    blocks = _tables(log)
     experiments: list[tuple[ImportedExperiment, Line]] = []
-    for table in tables:
+    for table in blocks:
         if not table.rows:
             raise table.line.error("no rows below this header: the file was cut off")
-        check_aligned([column.cell for column in table.columns], table.rows)
+        tables.check_aligned([column.cell for column in table.columns], table.rows)
         experiments.append((_experiment(table), table.line))
-    check_distinct(
+    tables.check_distinct(
         (((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in experiments), "this program"
     )
-    wrong = next((line for line in lines if _WRONG.search(line.text)), None)
+    wrong = next((line for line in log.lines if _WRONG.search(line.text)), None)
     failed = "" if wrong is None else f"line {wrong.number}: {wrong.text.strip()[:200]}"
-    versions = {table.version for table in tables}
+    versions = {table.version for table in blocks}
     if len(versions) > 1:
-        raise tables[-1].line.error(f"versions {' and '.join(sorted(versions))} in one file: split it")
-    return ImportedFile("OSU micro-benchmarks", tables[0].version, tuple(e for e, _ in experiments), failed)
+        raise blocks[-1].line.error(f"versions {' and '.join(sorted(versions))} in one file: split it")
+    return ImportedFile("OSU micro-benchmarks", blocks[0].version, tuple(e for e, _ in experiments), failed)
 
 
-def _tables(lines: Sequence[Line]) -> list[_Table]:
+def _tables(log: Log) -> list[_Table]:
     """All tables of the file, in order."""
-    tables: list[_Table] = []
+    blocks: list[_Table] = []
     title: tuple[str, str, Line] | None = None
     settings: dict[str, Value] = {}
     current: _Table | None = None
-    for line in lines:
-        text = body(line).strip()
+    for line, text in log.numbered():
         if found := _TITLE.fullmatch(text):
-            _require_table(title, tables)
+            _require_table(title, blocks)
             title, settings, current = (found[1], found[2], line), {}, None
         elif title is None or not text:
             continue
         elif columns := _header(line):
             current = _Table(title[0], title[1], line, dict(settings), columns)
-            tables.append(current)
+            blocks.append(current)
         elif text.startswith("#"):
             settings.update(_settings(text))
         elif current is not None:
             _add_row(current, line)
-        elif _starts_with_number(text) and not is_noise(text):
+        elif _starts_with_number(text) and not tables.is_noise(text):
             raise line.error("a row without a header above it")
-    _require_table(title, tables)
-    if not tables:
-        raise ParseError(_TOOL, None, "", "no line such as `# OSU MPI Latency Test v7.4`")
-    return tables
+    _require_table(title, blocks)
+    if not blocks:
+        raise log.error("no line such as `# OSU MPI Latency Test v7.4`")
+    return blocks
 
 
-def _require_table(title: tuple[str, str, Line] | None, tables: Sequence[_Table]) -> None:
+def _require_table(title: tuple[str, str, Line] | None, blocks: Sequence[_Table]) -> None:
     """Raise ParseError if the last title has no table."""
-    if title is not None and (not tables or tables[-1].line.number < title[2].number):
+    if title is not None and (not blocks or blocks[-1].line.number < title[2].number):
         raise title[2].error("no table of numbers below this title: the file was cut off")
 
 
 def _header(line: Line) -> tuple[_Column, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
-    text = body(line)
+    text = tables.body(line)
     at = len(text) - len(text.lstrip("#> \t"))
     if (
         len(text) > _LONGEST_HEADER
@@ -189,7 +164,7 @@ def _header(line: Line) -> tuple[_Column, ...]:
             raise line.error(f"unknown column {text[at : at + 40].strip()!r}")
         match, name, exponent = found
         name = f"p{match[1]}" if name == "p" else name
-        columns.append(_Column(name, exponent, Cell(match[0], match.start(), match.end())))
+        columns.append(_Column(name, exponent, tables.Cell(match[0], match.start(), match.end())))
         at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
     names = [column.name for column in columns]
     if len(set(names)) != len(names):
@@ -218,15 +193,17 @@ def _starts_with_number(text: str) -> bool:
 
 def _add_row(table: _Table, line: Line) -> None:
     """Add the line if it is a row. Raises ParseError if the row is damaged."""
-    cells = cells_of(body(line))
-    looks_like_row = len(cells) == len(table.columns) and any(decimal_of(cell.text) is not None for cell in cells)
-    if is_noise(line.text) or not (_starts_with_number(cells[0].text) or looks_like_row):
+    cells = tables.cells_of(tables.body(line))
+    looks_like_row = len(cells) == len(table.columns) and any(
+        tables.decimal_of(cell.text) is not None for cell in cells
+    )
+    if tables.is_noise(line.text) or not (_starts_with_number(cells[0].text) or looks_like_row):
         return
     if len(cells) != len(table.columns):
         raise line.error(f"the row has {len(cells)} cells, but the header has {len(table.columns)} columns")
     for column, cell in zip(table.columns, cells, strict=True):
         is_word = column.name == "validation"
-        if (not is_word and decimal_of(cell.text) is None) or (is_word and cell.text not in ("Pass", "Fail")):
+        if (not is_word and tables.decimal_of(cell.text) is None) or (is_word and cell.text not in ("Pass", "Fail")):
             raise line.error(f"{cell.text[:40]!r} under {column.cell.text} is not a number in the form that OSU prints")
     table.rows.append((line, cells))
 
@@ -255,13 +232,15 @@ def _experiment(table: _Table) -> ImportedExperiment:
     if benchmark == "imported.osu":
         settings["program"] = table.title
     elif "datatype" not in settings:
-        settings["datatype"] = _datatype_before_7(benchmark) if _is_before_7(table.version) else UNKNOWN
+        # Releases before 7.0 had fixed ones: osu_allreduce MPI_FLOAT, point-to-point programs MPI_CHAR.
+        fixed = "MPI_FLOAT" if benchmark == "mpi.allreduce" else "MPI_CHAR"
+        settings["datatype"] = fixed if int(re.split(r"\D", table.version)[0]) < 7 else UNKNOWN
     notes.update({name: value for name, value in settings.items() if name not in accepted})
     settings |= _FIXED.get(benchmark, {})
     samples = tuple(sample for row in table.rows for sample in _samples(table, row, renamed))
     if not samples:
         raise table.line.error("every value below this header is 0.00: nothing was measured")
-    check_distinct(((cells[0].text, line) for line, cells in table.rows if _has_size(table)), "this size")
+    tables.check_distinct(((cells[0].text, line) for line, cells in table.rows if _has_size(table)), "this size")
     if not _has_size(table) and len(table.rows) > 1:
         raise table.rows[1][0].error("a second row in a table without sizes: two runs in one file")
     parameters = {name: value for name, value in settings.items() if name in accepted}
@@ -273,22 +252,22 @@ def _experiment(table: _Table) -> ImportedExperiment:
 def _remarks(table: _Table, benchmark: str) -> tuple[str, ...]:
     """Values without a figure, and rows that may be missing: nothing in the text shows which sizes were asked for."""
     what = f"OSU {table.title}"
-    sizes = [whole_number(cells[0].text) if _has_size(table) else None for _, cells in table.rows]
+    sizes = [tables.whole_number(cells[0].text) if _has_size(table) else None for _, cells in table.rows]
     zeros = [
         (column.cell.text, size)
         for (_, cells), size in zip(table.rows, sizes, strict=True)
         for column, cell in zip(table.columns, cells, strict=True)
         if (column.name in _TIMES or column.name == "bandwidth") and not _is_extra(column.name)
-        if decimal_of(cell.text) == 0
+        if tables.decimal_of(cell.text) == 0
     ]
     known = [size for size in sizes if size is not None]
-    ends = missing_sizes(known, what)
+    ends = tables.missing_sizes(known, what)
     usual = _LAST_SIZES.get(benchmark, (1 << 20, 1 << 22))
     if known and known[-1] not in usual:
         default = " or ".join(f"{size >> 20} MiB" for size in usual)
         last = f"{what}: the last size is {known[-1]} B, not {default} as by default"
         ends += (f"{last}: it was chosen (-m), or rows are missing at the end",)
-    return (*too_small(zeros, what), *ends)
+    return (*tables.too_small(zeros, what), *ends)
 
 
 _LAST_SIZES = {
@@ -297,15 +276,6 @@ _LAST_SIZES = {
 }
 """The largest message by default, of programs for pairs and of collective operations (osu_util.h); 1 MiB or 4 MiB for
 the others."""
-
-
-def _is_before_7(version: str) -> bool:
-    return int(re.split(r"\D", version)[0]) < 7
-
-
-def _datatype_before_7(benchmark: str) -> str:
-    """The fixed datatype of releases before 7.0: osu_allreduce used MPI_FLOAT, point-to-point programs MPI_CHAR."""
-    return "MPI_FLOAT" if benchmark == "mpi.allreduce" else "MPI_CHAR"
 
 
 _OTHER_PARAMETERS = ("program", "pairs", "window", "buffers", "datatype", "window_creation", "synchronization")
@@ -332,14 +302,14 @@ def _has_size(table: _Table) -> bool:
     return table.columns[0].name == "size"
 
 
-def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sample]:
+def _samples(table: _Table, row: tables.Row, renamed: Mapping[str, str]) -> Iterator[Sample]:
     """The samples of one row: one per series with a value."""
     line, cells = row
     values: dict[str, Decimal] = {}
     point: dict[str, Value] = {}
     for column, cell in zip(table.columns, cells, strict=True):
         if column.name == "size":
-            size = whole_number(cell.text)
+            size = tables.whole_number(cell.text)
             if size is None or size > 2**53:
                 raise line.error(f"{cell.text[:40]} is not a size in bytes")
             point["size_B"] = size
@@ -347,7 +317,7 @@ def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sa
             values[column.name] = Decimal(cell.text)  # _add_row accepts only numbers
     _check_order(line, values)
     extra = {
-        f"{column.name}{_SUFFIX[column.exponent]}": scaled(values[column.name], column.exponent)
+        f"{column.name}{_SUFFIX[column.exponent]}": tables.scaled(values[column.name], column.exponent)
         for column in table.columns
         if column.name in values and _is_extra(column.name)
     }
@@ -356,7 +326,7 @@ def _samples(table: _Table, row: Row, renamed: Mapping[str, str]) -> Iterator[Sa
         series = renamed.get(column.name) if renamed else column.name
         if column.name not in values or _is_extra(column.name) or series is None:
             continue
-        value = scaled(values[column.name], column.exponent)
+        value = tables.scaled(values[column.name], column.exponent)
         _check_possible(line, column, value)
         if value > 0 or column.name == "overlap":
             own = {"resolution": last_digit(str(values[column.name])), **(extra if column.name == main else {})}
@@ -387,37 +357,37 @@ def _check_order(line: Line, values: Mapping[str, Decimal]) -> None:
 
 
 def _check_possible(line: Line, column: _Column, value: float) -> None:
-    most = MOST_SECONDS if column.name in _TIMES else 1.0 if column.name == "overlap" else MOST_PER_SECOND
+    most = tables.MOST_SECONDS if column.name in _TIMES else 1.0 if column.name == "overlap" else tables.MOST_PER_SECOND
     if value > most:
         raise line.error(f"{column.cell.text} of {value:g} (SI) is impossible")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "osu",
     "OSU micro-benchmarks",
     "What did a program of the OSU micro-benchmarks measure?",
     (
-        text_parameter("program", "title that the program prints, such as MPI Barrier Latency"),
+        figures.text("program", "title that the program prints, such as MPI Barrier Latency"),
         RANKS,
         NODES,
-        count_parameter("pairs", "pairs of ranks that send at once"),
-        count_parameter("window", "messages in flight"),
+        figures.count("pairs", "pairs of ranks that send at once"),
+        figures.count("window", "messages in flight"),
         BUFFERS,
-        text_parameter("datatype", "MPI datatype of the elements"),
-        text_parameter("window_creation", "how a one-sided program creates its window"),
-        text_parameter("synchronization", "how a one-sided program synchronizes"),
+        figures.text("datatype", "MPI datatype of the elements"),
+        figures.text("window_creation", "how a one-sided program creates its window"),
+        figures.text("synchronization", "how a one-sided program synchronizes"),
     ),
     (
-        time_figure("time", "one operation, as defined by the program; mean over ranks"),
-        time_figure("time_min", "one operation on the fastest rank"),
-        time_figure("time_max", "one operation on the slowest rank"),
-        rate_figure("bandwidth", "B/s", "bytes as the program counts them (1 MB is 10^6 B)"),
-        rate_figure("message_rate", "op/s", "messages of all pairs"),
-        time_figure("overall", "a non-blocking operation with the computation that overlaps it"),
-        time_figure("compute", "the overlapping computation"),
-        time_figure("communication", "the operation alone, without overlap"),
-        rate_figure("overlap", "1", "share of the operation hidden by computation"),
+        figures.time("time", "one operation, as defined by the program; mean over ranks"),
+        figures.time("time_min", "one operation on the fastest rank"),
+        figures.time("time_max", "one operation on the slowest rank"),
+        figures.rate("bandwidth", "B/s", "bytes as the program counts them (1 MB is 10^6 B)"),
+        figures.rate("message_rate", "op/s", "messages of all pairs"),
+        figures.time("overall", "a non-blocking operation with the computation that overlaps it"),
+        figures.time("compute", "the overlapping computation"),
+        figures.time("communication", "the operation alone, without overlap"),
+        figures.rate("overlap", "1", "share of the operation hidden by computation"),
     ),
 )
 
-READER = Reader(kind="osu", read=read_osu)
+READER = figures.Reader(kind="osu", read=read_osu)

@@ -11,23 +11,13 @@ from __future__ import annotations
 
 import re
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import choice_parameter, imported, time_figure
-from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
-_TOOL = "PAM-CRASH"
-_NAMED = Pattern(r"PAM[- ]?CRASH|PAM-SAFE|Virtual Performance Solution|\bVPS\b", re.IGNORECASE)
-_NORMAL = Pattern(r"\W*NORMAL TERMINATION\W*(?:.{0,60})")
-_FAILED = Pattern(
-    r"(?:ABNORMAL|ERROR) TERMINATION|\bNaN\b|\*\*\* ?(?:FATAL )?ERROR\b|Segmentation fault|BAD TERMINATION"
-    r"|\blicen[cs]e\b.{0,60}(?:not available|denied|fail)",
-    re.IGNORECASE,
-)
 _ELAPSED = Pattern(
     r"ELAPSED TIME (?:[=:] ?)?([0-9]{1,9}\.[0-9]{1,6}(?:E[+-]?[0-9]{1,2})?)(?: .{0,100})?", re.IGNORECASE
 )
@@ -36,15 +26,7 @@ _VERSION = Pattern(r"\| ?Version ?: (\S.{0,60}?) ?\|")
 _PRECISION = Pattern(r"\| ?Precision ?: (Single|Double)\b.{0,30}\|", re.IGNORECASE)
 
 
-def read(data: bytes) -> ImportedFile:
-    """One run. Raises ParseError if it failed or did not end, if the file is from another program or holds two runs."""
-    log = Log(_TOOL, data, is_spaced_once=True)
-    if not any(_NAMED.search(text) for text in log.texts):
-        raise log.error("nothing names PAM-CRASH or VPS: from another program, or its beginning is missing")
-    log.refuse_signs((_FAILED, "the run failed"))
-    normal = log.at_most_one(_NORMAL, "`NORMAL TERMINATION`")
-    if normal is None:
-        raise log.not_ended("no `NORMAL TERMINATION`")
+def _measured(log: Log, begin: Found, normal: Found) -> Measured:
     like, times = log.found(_ELAPSED_LIKE), log.found(_ELAPSED)
     if not times:
         raise normal.error("no line such as `ELAPSED TIME 1234.5`: when the run ended is not stated")
@@ -58,19 +40,34 @@ def read(data: bytes) -> ImportedFile:
     if (precision := log.maybe(_PRECISION, "precision")) is not None:
         parameters["precision"] = precision.text(1).lower()
     version = log.maybe(_VERSION, "version")
-    experiment = ImportedExperiment("imported.pam-crash", (values[-1].sample("wall"),), parameters)
-    return ImportedFile(_TOOL, "" if version is None else version.text(1), (experiment,))
+    samples = [values[-1].sample("wall")]
+    return Measured(samples, parameters, version="" if version is None else version.text(1))
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "pam-crash",
     "PAM-CRASH",
     "How long did PAM-CRASH take?",
-    (choice_parameter("precision", "precision of the solver", "single", "double"),),
-    (time_figure("wall", "elapsed time of the whole run (the last ELAPSED TIME)"),),
+    (figures.choice("precision", "precision of the solver", "single", "double"),),
+    (figures.time("wall", "elapsed time of the whole run (the last ELAPSED TIME)"),),
 )
 
-READER = Reader("pam-crash", read)
+READER = log_reader(
+    IMPORTED,
+    "PAM-CRASH",
+    _measured,
+    begin=(r"(?i)PAM[- ]?CRASH|PAM-SAFE|Virtual Performance Solution|\bVPS\b", "PAM-CRASH or VPS"),
+    is_begun_anywhere=True,
+    is_spaced_once=True,
+    signs=(
+        (
+            r"(?i)(?:ABNORMAL|ERROR) TERMINATION|\bNaN\b|\*\*\* ?(?:FATAL )?ERROR\b|Segmentation fault|BAD TERMINATION"
+            r"|\blicen[cs]e\b.{0,60}(?:not available|denied|fail)",
+            "the run failed",
+        ),
+    ),
+    end=(r"\W*NORMAL TERMINATION\W*(?:.{0,60})", "no `NORMAL TERMINATION`"),
+)
 
 
 BENCHMARK = application(
@@ -81,7 +78,6 @@ BENCHMARK = application(
     install="PAM-CRASH needs a licence (https://www.esi-group.com): put pamcrash on PATH",
     arguments=lambda params: ["-np", str(params["processes"]), "-nt", "1", str(params[INPUT])],
     output="stdout",
-    cases=(),
     starts="itself",
     stated={},
     is_clocked=True,

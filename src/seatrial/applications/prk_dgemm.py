@@ -6,26 +6,23 @@ run whose solution is wrong prints no `Solution validates`, and has no figure.
 
 from __future__ import annotations
 
-from seatrial.applications.reading.figures import count_parameter, flops_limit, imported, rate_figure, time_figure
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, rate_sample
-from seatrial.applications.reading.text import is_product
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, log_reader
+from seatrial.applications.reading.text import Pattern, is_product
 
 _KERNEL = Pattern(r"C\+\+11/CBLAS Dense matrix-matrix multiplication: C \+= A x B")
 _ORDER = Pattern(r"Matrix order += ([0-9]{1,9})")
 _NO_BATCHES = Pattern(r"No batching")
 _VALID = Pattern(r"Solution validates")
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "prk-dgemm",
     "the Parallel Research Kernels",
     "How fast did DGEMM of the Parallel Research Kernels multiply matrices?",
-    (count_parameter("n", "order of the matrices"), count_parameter("iterations", "measured multiplications")),
+    (figures.count("n", "order of the matrices"), figures.count("iterations", "measured multiplications")),
     (
-        rate_figure("rate", "flop/s", "2 n^3 flop, over the mean time of a multiplication", flops_limit()),
-        time_figure("time", "mean elapsed time of a multiplication"),
+        figures.rate("rate", "flop/s", "2 n^3 flop, over the mean time of a multiplication", figures.flops_limit()),
+        figures.time("time", "mean elapsed time of a multiplication"),
     ),
 )
 
@@ -38,7 +35,7 @@ def _measured(log: Log, begin: Found, end: Found) -> Measured:
     rate, time = end.printed(1, "the rate"), end.printed(2, "the mean time")
     if not is_product(2e-9 * n**3, (rate.value, rate.error), (time.value, time.error)):
         raise end.error(f"{rate.value:g} Gflop/s for {time.value:g} s are not the {2 * n**3} operations of order {n}")
-    return Measured([rate_sample("rate", in_SI(rate.value, 1e9), resolution=rate.resolution), time.sample("time")])
+    return Measured([rate.rate_sample("rate", 1e9), time.sample("time")])
 
 
 READER = log_reader(

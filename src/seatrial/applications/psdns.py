@@ -11,17 +11,13 @@ from __future__ import annotations
 
 import statistics
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
-_TOOL = "M-PSDNS"
-_BANNER = Pattern(r"DNS-PEN-GPU turbulence code, nx,ny,nz= *([0-9]{1,6}) +([0-9]{1,6}) +([0-9]{1,6})")
 _TASKS = Pattern(r"No\. of MPI tasks= *([0-9]{1,9}) +iproc, [a-z]{1,9}= *([0-9]{1,6}) x +([0-9]{1,6})")
 _DATE = Pattern(
     r"istep= *([0-9]{1,9}) taskid +[0-9]{1,9} date & time is .{1,16} ([ 0-9]{1,2}): ?([0-9]{1,2}): ?([0-9]{1,2})"
@@ -29,16 +25,12 @@ _DATE = Pattern(
 _STEP = Pattern(r"cpu at step +([0-9]{1,9}) :min/ave/max= +(\S{1,20}) +(\S{1,20}) +(\S{1,20}) +secs\.")
 _STEP_LIKE = Pattern(r"cpu at step.{0,200}")
 _CPU = Pattern(r"total cpu over +([0-9]{1,9}) MPI tasks= *(\S{1,30}) +secs\.")
-_WALL = Pattern(r"overall wall time for task +[0-9]{1,9} = +(\S{1,20}) +secs\.")
 _OUTPUT = 1.5
 """A step this many times as long as the median writes output."""
 
 
-def read(data: bytes) -> ImportedFile:
-    """One run. Raises ParseError if it did not end, holds two runs, or contradicts itself."""
-    log = Log(_TOOL, data)
-    banner = log.banner(_BANNER, "DNS-PEN-GPU turbulence code, nx,ny,nz=  2048  2048  2048")
-    tasks, cpu, wall = log.only(_TASKS, "number of tasks"), log.only(_CPU, "`total cpu`"), log.only(_WALL, "wall time")
+def _measured(log: Log, banner: Found, wall: Found) -> Measured:
+    tasks, cpu = log.only(_TASKS, "number of tasks"), log.only(_CPU, "`total cpu`")
     ranks, p, q = (tasks.whole(group, "a number of tasks") for group in (1, 2, 3))
     if p * q != ranks or cpu.whole(1, "the tasks") != ranks:
         raise tasks.error(f"{p} x {q} processes, and {cpu.match[1]} that used CPU time, are not {ranks} tasks")
@@ -59,8 +51,7 @@ def read(data: bytes) -> ImportedFile:
     samples.append(wall_s.sample("wall"))
     sizes: dict[str, Value] = {name: banner.whole(i, name) for i, name in enumerate(("nx", "ny", "nz"), start=1)}
     notes = {"steps": len(steps), "slower_steps_left_out": len(later) - len(steady)}
-    experiment = ImportedExperiment("imported.psdns", tuple(samples), {**sizes, "ranks": ranks, "p": p, "q": q}, notes)
-    return ImportedFile(_TOOL, "", (experiment,))
+    return Measured(samples, {**sizes, "ranks": ranks, "p": p, "q": q}, notes, version="")
 
 
 def _steps(log: Log) -> list[Found]:
@@ -86,23 +77,32 @@ def _steps(log: Log) -> list[Found]:
     return steps
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "psdns",
     "M-PSDNS",
     "How long did M-PSDNS take for a step of its turbulence?",
     (
-        *(count_parameter(name, f"grid points, {name[1]}") for name in ("nx", "ny", "nz")),
-        count_parameter("ranks", "processes"),
-        count_parameter("p", "rows of the process grid"),
-        count_parameter("q", "columns of the process grid"),
+        *(figures.count(name, f"grid points, {name[1]}") for name in ("nx", "ny", "nz")),
+        figures.count("ranks", "processes"),
+        figures.count("p", "rows of the process grid"),
+        figures.count("q", "columns of the process grid"),
     ),
     (
-        time_figure("step", "elapsed time of a step, slowest process; without the first step and those that write"),
-        time_figure("wall", "elapsed time of the whole run"),
+        figures.time("step", "elapsed time of a step, slowest process; without the first step and those that write"),
+        figures.time("wall", "elapsed time of the whole run"),
     ),
 )
 
-READER = Reader("psdns", read)
+READER = log_reader(
+    IMPORTED,
+    "M-PSDNS",
+    _measured,
+    begin=(
+        r"DNS-PEN-GPU turbulence code, nx,ny,nz= *([0-9]{1,6}) +([0-9]{1,6}) +([0-9]{1,6})",
+        "DNS-PEN-GPU turbulence code, nx,ny,nz=  2048  2048  2048",
+    ),
+    end=(r"overall wall time for task +[0-9]{1,9} = +(\S{1,20}) +secs\.", "no wall time"),
+)
 
 
 _SITE = "https://github.com/austinguish/OLCF-6_M-PSDNS, folder benchmarks/SINUSOIDAL_CASES"
@@ -114,11 +114,10 @@ BENCHMARK = application(
     tool="M-PSDNS",
     programs=("DNS_PEN_GPU_p8.x", "DNS_PEN_GPU_p4.x"),
     install="build M-PSDNS of the OLCF-6 benchmarks and put DNS_PEN_GPU_p8.x (or _p4.x) on PATH",
-    arguments=lambda params: [],
     output="log",
     cases=tuple(InputCase(f"sinusoidal-{n}", f"{n}^3 points", f"{_SITE}/{n}", files=("input",)) for n in _SIZES),
     # It writes files into this folder, and does not make it.
-    made=Made(inputs=lambda params: {"MPI_timings/made": b""}, parameters=()),
+    made=Made(inputs=lambda params: {"MPI_timings/made": b""}),
     has_start=False,
     stated={"ranks": "ranks"},
     evidence=FORMAT_SEEN,

@@ -18,28 +18,18 @@ a grid that holds Gamma, which is cheap to compute (for n = 2 both were: they ag
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from seatrial.applications.reading.figures import RUN_PARAMETERS, imported, time_figure
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.layout import (
-    LAYOUT,
-    counted_by,
-    cpus_of,
-    openmp_variables,
-    placement,
-    resolved,
-)
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, External, Figure, Skip
-from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Params, Value, whole
+from seatrial.applications.reading.text import Pattern
+from seatrial.applications.running.copies import problem
+from seatrial.benchmarks.figures import between, duration, exactly
+from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, resolved
+from seatrial.model.benchmark.benchmark import Check, External, Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.machine.machine import Machine
 from seatrial.model.printed import half_unit
@@ -69,12 +59,12 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _LEFT_OUT_S = 3.0
 """pw.x prints its time before it ends, and the moments are whole seconds."""
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "qe",
     "Quantum ESPRESSO",
     "How long did Quantum ESPRESSO take?",
-    RUN_PARAMETERS,
-    (time_figure("wall", "elapsed time of the whole run (PWSCF, WALL)"),),
+    figures.RUN_PARAMETERS,
+    (figures.time("wall", "elapsed time of the whole run (PWSCF, WALL)"),),
 )
 
 
@@ -257,78 +247,41 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return resolved(machine, params)
 
 
-def _arguments(params: Params, directory: Path) -> Sequence[str]:
-    return ["-in", _INPUT]
-
-
 def _atoms(params: Params) -> int:
     return int(_ATOMS_OF_RUN * whole(params["cells"]) ** 3)
 
 
-def _estimate_s(params: Params) -> float:
-    return _START_S + _S_PER_ATOM_CUBED * _atoms(params) ** 3 / cpus_of(params)
-
-
-_PROGRAM = External(
-    name="pw.x",
-    install="install Quantum ESPRESSO (Debian: packages quantum-espresso and quantum-espresso-data; Spack: "
-    "spack install quantum-espresso)",
-    output="stdout",
-    arguments=_arguments,
-    parse=read_pw,
-    version=(),
-    inputs=_inputs,
-    variables=openmp_variables,
-)
-
-_ALONE = Benchmark(
+BENCHMARK = problem(
+    External(
+        name="pw.x",
+        install="install Quantum ESPRESSO (Debian: packages quantum-espresso and quantum-espresso-data; Spack: "
+        "spack install quantum-espresso)",
+        output="stdout",
+        arguments=lambda params, directory: ["-in", _INPUT],
+        parse=read_pw,
+        version=(),
+        inputs=_inputs,
+        variables=openmp_variables,
+    ),
     name="apps.qe",
     question="How fast does Quantum ESPRESSO bring the electrons of silicon to self-consistency?",
-    program=_PROGRAM,
     parameters=(
-        Parameter(
-            "cells",
-            ParameterKind.INTEGER,
-            1,
-            f"cubic cells of 8 atoms along an edge, {max(_ENERGY_RY)} at most",
-            minimum=1,
-        ),
+        Parameter.integer("cells", 1, f"cubic cells of 8 atoms along an edge, {max(_ENERGY_RY)} at most", minimum=1),
         *LAYOUT,
-        Parameter(
-            "pseudo_dir",
-            ParameterKind.TEXT,
-            "/usr/share/espresso/pseudo",
-            f"the folder of the pseudopotential {_PSEUDOPOTENTIAL}",
+        Parameter.text(
+            "pseudo_dir", "/usr/share/espresso/pseudo", f"the folder of the pseudopotential {_PSEUDOPOTENTIAL}"
         ),
     ),
     figures=(
-        Figure(
-            name="step",
-            series=SCF,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s / sample.work["iterations"],
-            work="one iteration of all electrons to self-consistency",
-        ),
-        Figure(
-            name="electrons",
-            series=SCF,
-            unit="s",
-            better=Better.LOWER,
-            value=lambda sample: sample.elapsed_s,
-            work="all iterations to self-consistency",
-        ),
+        duration("step", "one iteration of all electrons to self-consistency", "iterations", series=SCF),
+        duration("electrons", "all iterations to self-consistency", series=SCF),
     ),
     checks=(
         *counted_by("pw.x"),
         Check("atoms", "atoms, as pw.x reports", exactly(_atoms)),
-        Check("energy", "total energy per atom, in Ry", bound=_energy),
-        Check("accuracy", "estimated accuracy of the energy, in Ry", bound=lambda machine, params: (0.0, _ACCURACY_RY)),
+        Check("energy", "total energy per atom, in Ry", _energy),
+        Check("accuracy", "estimated accuracy of the energy, in Ry", between(0.0, _ACCURACY_RY)),
     ),
-    placement=placement,
     prepare=_prepare,
-    ranks="mpi",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: _START_S + _S_PER_ATOM_CUBED * _atoms(params) ** 3 / cpus_of(params),
 )
-
-BENCHMARK = with_copies(_ALONE)

@@ -7,7 +7,7 @@ import pkgutil
 from functools import cache
 
 import seatrial.applications
-from seatrial.applications.reader import Reader
+from seatrial.applications.reading.figures import Reader
 from seatrial.errors import UnknownNameError
 
 

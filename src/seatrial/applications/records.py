@@ -7,7 +7,7 @@ they are the defaults, or set by `--set`.
 
 from __future__ import annotations
 
-from seatrial.applications.reader import Reader
+from seatrial.applications.reading import figures
 from seatrial.benchmarks import registry
 from seatrial.errors import ParseError, ProtocolError
 from seatrial.model.benchmark.parameter import Value
@@ -52,4 +52,4 @@ def _devices(reported: object) -> dict[str, Value]:
     return {}
 
 
-READER = Reader("records", read_records)
+READER = figures.Reader("records", read_records)

@@ -20,19 +20,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from statistics import median
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    GIVEN_FLOPS,
-    flops_limit,
-    given_limit,
-    imported,
-    rate_figure,
-    text_parameter,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import rate_sample, time_sample
+from seatrial.applications.reading import figures
 from seatrial.applications.reading.tables import MOST_PER_SECOND, MOST_SECONDS, check_distinct, decimal_of, scaled
-from seatrial.applications.reading.text import SIX_DIGITS, Line, read_lines
+from seatrial.applications.reading.text import SIX_DIGITS, Line, Pattern, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.parameter import Params, Value
@@ -174,7 +164,7 @@ def _rows(lines: Sequence[Line]) -> list[_Row]:
         elif header:
             if has_last_tab != line.text.endswith("\t"):
                 raise line.error(
-                    "the row does not end with a tab as the header does, or the reverse: it may have been cut off",
+                    "the row does not end with a tab as the header does, or the reverse: it may have been cut off"
                 )
             rows.append(_row(line, text, header))
     if is_open is not None:
@@ -255,7 +245,7 @@ def _samples(row: _Row) -> Iterator[Sample]:
         value = scaled(decimal, exponent)
         if not 0 < value <= (MOST_SECONDS if series == "time" else MOST_PER_SECOND):
             raise row.line.error(f"{cell[:40]} {row.unit} is impossible")
-        make = time_sample if series == "time" else rate_sample
+        make = figures.time_sample if series == "time" else figures.rate_sample
         yield make(series, value, i=i, point=point, resolution=SIX_DIGITS)
 
 
@@ -265,27 +255,24 @@ _PROCESSOR = ("pthread", "cpu", "basic")
 
 def _flops(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     on_processor = str(params["device"]).lower().startswith(_PROCESSOR)
-    if machine.named_limit(GIVEN_FLOPS) is not None or not on_processor:
-        return given_limit("flop/s")(machine, params, samples)
+    if machine.named_limit(figures.GIVEN_FLOPS) is not None or not on_processor:
+        return figures.given_limit("flop/s")(machine, params, samples)
     is_double = all(str(sample.point.get("test", "")).upper().startswith("D") for sample in samples) or all(
         "-DP" in str(sample.point.get("test", "")).upper() for sample in samples
     )
-    return flops_limit("fp64" if is_double else "fp32")(machine, params, samples)
+    return figures.flops_limit("fp64" if is_double else "fp32")(machine, params, samples)
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "shoc",
     "SHOC",
     "What did a program of SHOC measure on its device?",
+    (figures.text("program", "the program, by its first test"), figures.text("device", "the device that it used")),
     (
-        text_parameter("program", "the program, by its first test"),
-        text_parameter("device", "the device that it used"),
-    ),
-    (
-        rate_figure("flops", "flop/s", "floating point operations, as SHOC counts", _flops),
-        rate_figure("bandwidth", "B/s", "bytes, as SHOC counts", given_limit("B/s")),
-        rate_figure("rate", "op/s", "operations or elements, as SHOC counts"),
-        Figure("time", "s", Better.LOWER, lambda sample: sample.elapsed_s, "one run, as SHOC defines it"),
+        figures.rate("flops", "flop/s", "floating point operations, as SHOC counts", _flops),
+        figures.rate("bandwidth", "B/s", "bytes, as SHOC counts", figures.given_limit("B/s")),
+        figures.rate("rate", "op/s", "operations or elements, as SHOC counts"),
+        figures.time("time", "one run, as SHOC defines it"),
         Figure(
             "parity",
             "1",
@@ -296,4 +283,4 @@ IMPORTED = imported(
     ),
 )
 
-READER = Reader(kind="shoc", read=read_shoc)
+READER = figures.Reader(kind="shoc", read=read_shoc)

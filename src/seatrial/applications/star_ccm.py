@@ -19,30 +19,20 @@ import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, time_figure
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line, number
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
+from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
-_TOOL = "STAR-CCM+"
-_BANNER = Pattern(r"(?:Simcenter )?STAR-CCM\+ ([0-9][0-9.]{1,12}(?: Build [0-9.]{1,20})?) \(\S{1,80}\)")
 _PROCESSES = Pattern(r"Total number of processes ?: ([0-9]{1,9})")
 _LOADED = Pattern(r"(?:Simcenter )?STAR-CCM\+ .{1,200} Np=([0-9]{1,9})")
 _LOADING = Pattern(r"Loading into:")
 _HEADER_LIKE = Pattern(r"\s*Iteration\s.{1,4000}")
 _ROW = Pattern(r"\s*([0-9]{1,9})(?:\s+[-+.0-9eEnaifNAIF]{1,30}){1,200}\s*")
-_END = Pattern(r"Server process exited with code 0|Benchmark::(?:Output file name|HTML Report) : .{1,300}")
-_FAILED = Pattern(
-    r"Server process exited with code [1-9]|[Ff]loating [Pp]oint [Ee]xception|Server Error|Segmentation"
-    r"|[Ll]icen[cs]e.{0,40}(?:denied|not available|[Ff]ailed)|^(?:error|Error): |solution has diverged"
-)
 _TOTAL, _ITERATION = "Total Solver Elapsed Time (s)", "Solver Iteration Elapsed Time (s)"
 _FIRST = 2
 """A table that begins later continues that of an earlier run."""
@@ -64,31 +54,18 @@ class _Row(Frozen):
         return Printed.of(self.line.number_of(self.cells[at], "an elapsed time"), self.cells[at])
 
 
-def read(data: bytes) -> ImportedFile:
-    """One run. Raises ParseError if it failed, diverged or did not end, if the file holds two runs, or if its table has
-    no elapsed times."""
-    log = Log(_TOOL, data)
-    banner = _banner(log)
-    log.refuse_signs((_FAILED, "the run failed"))
+def _measured(log: Log, begin: Found, end: Found) -> Measured:
     columns, rows = _table(log)
-    end = next((one.line.number for one in log.found(_END)), None)
-    if end is None:
-        raise log.not_ended("no `Server process exited with code 0`")
-    if end < rows[-1].line.number:
-        raise rows[-1].line.error(f"an iteration after the end of the run on line {end}: two runs in one file")
-    samples = _samples(columns, rows)
+    if end.line.number < rows[-1].line.number:
+        why = f"an iteration after the end of the run on line {end.line.number}: two runs in one file"
+        raise rows[-1].line.error(why)
     parameters: dict[str, Value] = {"iterations": len(rows)}
     stated = {one.match[1] for one in log.found(_PROCESSES)} | _loaded_on(log)
     if len(stated) > 1:
-        raise banner.error(f"the file states {' and '.join(sorted(stated))} processes")
+        raise begin.error(f"the file states {' and '.join(sorted(stated))} processes")
     if stated:
         parameters["ranks"] = int(stated.pop())
-    return ImportedFile(_TOOL, banner.text(1), (ImportedExperiment("imported.star-ccm", samples, parameters),))
-
-
-def _banner(log: Log) -> Found:
-    """The line of the program. `saved by` names the one that wrote the file, with its date."""
-    return log.banner(_BANNER, "STAR-CCM+ 10.06.009 (linux-x86_64-2.5/gnu4.8)")
+    return Measured(_samples(columns, rows), parameters)
 
 
 def _loaded_on(log: Log) -> set[str]:
@@ -169,18 +146,38 @@ def _check_iterations(at: int, rows: Sequence[_Row], totals: Sequence[Printed]) 
             raise row.line.error("the time of this iteration is not the difference of the totals")
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "star-ccm",
     "STAR-CCM+",
     "How long did STAR-CCM+ take for an iteration?",
-    (count_parameter("ranks", "processes"), count_parameter("iterations", "iterations of the run")),
+    (figures.count("ranks", "processes"), figures.count("iterations", "iterations of the run")),
     (
-        time_figure("step", "mean elapsed time of an iteration, without the first one of the table"),
-        time_figure("wall", "elapsed time of the solver from the first iteration on (Total Solver Elapsed Time)"),
+        figures.time("step", "mean elapsed time of an iteration, without the first one of the table"),
+        figures.time("wall", "elapsed time of the solver from the first iteration on (Total Solver Elapsed Time)"),
     ),
 )
 
-READER = Reader("star-ccm", read)
+READER = log_reader(
+    IMPORTED,
+    "STAR-CCM+",
+    _measured,
+    # `saved by` names the program that wrote the simulation, with its date.
+    begin=(
+        r"(?:Simcenter )?STAR-CCM\+ ([0-9][0-9.]{1,12}(?: Build [0-9.]{1,20})?) \(\S{1,80}\)",
+        "STAR-CCM+ 10.06.009 (linux-x86_64-2.5/gnu4.8)",
+    ),
+    signs=(
+        (
+            r"Server process exited with code [1-9]|[Ff]loating [Pp]oint [Ee]xception|Server Error|Segmentation"
+            r"|[Ll]icen[cs]e.{0,40}(?:denied|not available|[Ff]ailed)|^(?:error|Error): |solution has diverged",
+            "the run failed",
+        ),
+    ),
+    end=(
+        r"Server process exited with code 0|Benchmark::(?:Output file name|HTML Report) : .{1,300}",
+        "no `Server process exited with code 0`",
+    ),
+)
 
 
 BENCHMARK = application(
@@ -191,7 +188,6 @@ BENCHMARK = application(
     install="STAR-CCM+ needs a licence (https://plm.sw.siemens.com): put starccm+ on PATH, and set its licence",
     arguments=lambda params: ["-batch", "run", "-np", str(params["processes"]), str(params[INPUT])],
     output="stdout",
-    cases=(),
     starts="itself",
     evidence=FROM_DOCUMENTATION,
 )

@@ -11,24 +11,14 @@ The aggregate rate of processes, which may run on several machines, does not mea
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import (
-    choice_parameter,
-    count_parameter,
-    imported,
-    memory_limit,
-    size_parameter,
-)
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import in_SI, sample_at_rate
-from seatrial.applications.reading.text import Line, is_product, last_digit, only_one, read_lines
-from seatrial.errors import ParseError
-from seatrial.model.benchmark.benchmark import Better, Figure
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.tables import best_rate
+from seatrial.applications.reading.text import Pattern, last_digit
+from seatrial.benchmarks.figures import rate
+from seatrial.model.benchmark.benchmark import Figure
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.benchmark.quotients import WorkRate
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
@@ -36,17 +26,16 @@ _TOOL = "STREAM"
 _COUNTED = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}
 """Kernel -> elements that it reads and writes, for each element of an array (stream.c, `bytes`)."""
 
-_VERSION = Pattern(r"STREAM version \$Revision: ?([0-9][0-9.]{0,15}) ?\$")
+_VERSION = Pattern(r"STREAM version \$Revision: ?([0-9][0-9.]{0,15}) ?\$.{0,80}")
 _WORD = Pattern(r"This system uses ([0-9]{1,4}) bytes per (?:array element|DOUBLE PRECISION word)\.")
-_ARRAY = Pattern(r"(Total Aggregate )?Array size = ([0-9]{1,18})(?: \(elements\))?(?:,.{0,80})?\s*", re.IGNORECASE)
+_ARRAY = Pattern(r"(?:Total Aggregate )?Array size = ([0-9]{1,18})(?: \(elements\))?(?:,.{0,80})?", re.IGNORECASE)
 _PASSES = Pattern(r"Each (?:kernel will be executed|test is run) ([0-9]{1,9}) times[,.].{0,80}")
-_RANKS = Pattern(r"Data is distributed across ([0-9]{1,9}) MPI ranks")
-_THREADS = Pattern(
-    r"Number of Threads (?:requested|counted)(?: for each MPI rank| for rank 0)? = ([0-9]{1,9})\s*\Z",
-)
-_HEADER = Pattern(r"Function\s+(?:Best )?Rate \(?MB/s\)?\s+Avg time\s+Min time\s+Max time\s*")
-_ROW = Pattern(r"(Copy|Scale|Add|Triad):\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)\s*")
-_VALIDATION = Pattern(r"(?:Solution Validates|Failed Validation).{0,200}")
+_RANKS = Pattern(r".{0,80}Data is distributed across ([0-9]{1,9}) MPI ranks.{0,80}")
+_THREADS = Pattern(r".{0,80}Number of Threads (?:requested|counted)(?: for each MPI rank| for rank 0)? = ([0-9]{1,9})")
+_HEADER = Pattern(r"Function\s+(?:Best )?Rate \(?MB/s\)?\s+Avg time\s+Min time\s+Max time")
+_ROW = Pattern(r"(Copy|Scale|Add|Triad):\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)")
+_VALID = Pattern(r"Solution Validates.{0,200}")
+_INVALID = Pattern(r"Failed Validation.{0,200}")
 _RULE = "-" * 20
 
 
@@ -55,128 +44,94 @@ def read(data: bytes) -> ImportedFile:
 
     Raises ParseError if the output is cut off, has two runs, or contradicts itself.
     """
-    lines = read_lines(data, _TOOL)
-    version_line = only_one([line for line in lines if _VERSION.search(line.text)], _TOOL, "line `STREAM version`")
-    version = _matched(_VERSION, version_line)
-    word = _value(lines, _WORD, "line `This system uses N bytes`")
-    array_line = only_one([line for line in lines if _ARRAY.fullmatch(line.text.strip())], _TOOL, "line `Array size`")
-    elements = array_line.whole_of(_matched(_ARRAY, array_line, 2), "the array size")
-    if word not in (4, 8):
-        raise version_line.error(f"an array element of {word} B is neither float nor double")
-    passes = _value(lines, _PASSES, "line `Each kernel will be executed N times`")
-    samples = _table(lines, elements * word)
-    failed = _validation(lines)
-    threads = _threads(lines)
-    ranks = [line for line in lines if _RANKS.search(line.text)]
+    log = Log(_TOOL, data)
+    version = log.only(_VERSION, "line `STREAM version`")
+    element_B = log.only(_WORD, "line `This system uses N bytes`").whole(1, "the size of an element")
+    elements = log.only(_ARRAY, "line `Array size`").whole(1, "the array size")
+    if element_B not in (4, 8):
+        raise version.error(f"an array element of {element_B} B is neither float nor double")
+    array_B = elements * element_B
+    passes = log.only(_PASSES, "line `Each kernel will be executed N times`").whole(1, "the passes")
+    threads, ranks = _threads(log), log.at_most_one(_RANKS, "number of ranks")
     notes: dict[str, object] = {
         "best_of": f"each rate is the best of {passes - 1} passes, as STREAM prints it",
         "passes": passes,
-        "element_B": word,
+        "element_B": element_B,
     }
     if threads is None:  # built without OpenMP
         notes["assumed"] = ["threads"]
-    parameters: dict[str, Value] = {"threads": threads or 1, "array_B": elements * word}
-    if word == 8 and not ranks:
-        parameters["kernel"] = "all"
-    if ranks:
-        parameters["ranks"] = ranks[0].whole_of(_matched(_RANKS, only_one(ranks, _TOOL, "ranks")), "ranks")
+    parameters: dict[str, Value] = {"threads": threads or 1, "array_B": array_B}
+    if ranks is not None:
+        parameters["ranks"] = ranks.whole(1, "ranks")
         notes["threads_are"] = "of each rank"
-    benchmark = "imported.stream" if ranks or word != 8 else "memory.stream"
-    if benchmark == "imported.stream":
-        parameters["precision"] = "fp64" if word == 8 else "fp32"
-    checks = {"array_bytes": float(elements * word)} if benchmark == "memory.stream" else {}
-    experiment = ImportedExperiment(benchmark, tuple(samples), parameters, notes, checks)
-    return ImportedFile(_TOOL, version, (experiment,), failed)
+    samples = tuple(_samples(log, array_B))
+    if ranks is not None or element_B != 8:
+        parameters["precision"] = "fp64" if element_B == 8 else "fp32"
+        experiment = ImportedExperiment("imported.stream", samples, parameters, notes)
+    else:
+        parameters["kernel"] = "all"
+        experiment = ImportedExperiment("memory.stream", samples, parameters, notes, {"array_bytes": float(array_B)})
+    return ImportedFile(_TOOL, version.match[1], (experiment,), _failed(log))
 
 
-def _table(lines: Sequence[Line], array_B: int) -> list[Sample]:
+def _samples(log: Log, array_B: int) -> list[Sample]:
     """The four rows below the header, in order, each checked against its own time."""
-    header = only_one([line for line in lines if _HEADER.fullmatch(line.text)], _TOOL, "table of rates in MB/s")
-    below = [line for line in lines[header.number :] if line.text.strip()][: len(_COUNTED) + 1]
-    stray = [line for line in lines if _ROW.match(line.text) and line not in below]
-    if stray:
-        raise stray[0].error("a row outside any table")
+    header = log.only(_HEADER, "table of rates in MB/s")
+    below = [line for line in log.lines[header.line.number :] if log.text(line)][: len(_COUNTED) + 1]
+    rows = {row.line.number: row for row in log.found(_ROW)}
+    if stray := rows.keys() - {line.number for line in below}:
+        raise rows[min(stray)].error("a row outside any table")
     samples: list[Sample] = []
-    for kernel, line in zip(_COUNTED, below, strict=False):
-        row = _ROW.fullmatch(line.text)
-        if row is None or row[1] != kernel:
+    for (kernel, counted), line in zip(_COUNTED.items(), below, strict=False):
+        row = rows.get(line.number)
+        if row is None or row.match[1] != kernel:
             raise line.error(f"expected the row of {kernel} here")
-        samples.append(_sample(line, kernel, row.group(2, 3, 4, 5), array_B))
-    if len(below) <= len(_COUNTED) or not below[-1].text.startswith(_RULE):
+        cells = row.match.group(2, 4, 3, 5)
+        work = float(counted * array_B)
+        value = best_rate(line, kernel, work, cells, 1e6)
+        samples.append(figures.sample_at_rate(kernel.lower(), "bytes", work, value, resolution=last_digit(cells[0])))
+    if len(below) <= len(_COUNTED) or not log.text(below[-1]).startswith(_RULE):
         raise header.error("the table below this line is cut off")
     return samples
 
 
-def _sample(line: Line, kernel: str, cells: tuple[str, ...], array_B: int) -> Sample:
-    rate = line.number_of(cells[0], "the rate")
-    average, least, most = (line.number_or_zero(cell, "a time") for cell in cells[1:])
-    work = float(_COUNTED[kernel] * array_B)
-    slack = 2 * half_unit(cells[2])
-    if not least <= average + slack <= most + 2 * slack:
-        raise line.error("the minimum, mean and maximum time are not in this order")
-    if not is_product(work / 1e6, (rate, half_unit(cells[0])), (least, half_unit(cells[2]))):
-        raise line.error(f"{cells[0]} MB/s in {cells[2]} s is not the {work:.0f} B that {kernel} moves")
-    return sample_at_rate(kernel.lower(), "bytes", work, in_SI(rate, 1e6), resolution=last_digit(cells[0]))
-
-
-def _validation(lines: Sequence[Line]) -> str:
+def _failed(log: Log) -> str:
     """Why STREAM reports a wrong result; empty if the solution validates."""
-    verdicts = [line for line in lines if _VALIDATION.match(line.text.strip())]
-    failed = [line for line in verdicts if not line.text.strip().startswith("Solution Validates")]
-    if failed:
-        return failed[0].text.strip()
-    if not verdicts:
+    if failed := log.found(_INVALID):
+        return failed[0].match[0]
+    if log.at_most_one(_VALID, "validation") is None:
         return "the file has no line `Solution Validates`: STREAM did not check its results, or its output is cut off"
-    only_one(verdicts, _TOOL, "validation")
     return ""
 
 
-def _threads(lines: Sequence[Line]) -> int | None:
+def _threads(log: Log) -> int | None:
     """The number of threads; None for STREAM without OpenMP, which does not print it."""
-    counts = [
-        (line, line.whole_of(match[1], "the number of threads"))
-        for line in lines
-        if (match := _THREADS.search(line.text))
-    ]
-    if len(counts) > 2 or len({count for _, count in counts}) > 1:
-        raise counts[-1][0].error("the number of threads requested differs from the number counted")
-    return counts[0][1] if counts else None
-
-
-def _value(lines: Sequence[Line], pattern: Pattern, what: str) -> int:
-    line = only_one([line for line in lines if pattern.fullmatch(line.text.strip())], _TOOL, what)
-    return line.whole_of(_matched(pattern, line), what)
-
-
-def _matched(pattern: Pattern, line: Line, group: int = 1) -> str:
-    match = pattern.search(line.text.strip())
-    if match is None:
-        raise ParseError(_TOOL, line.number, line.text)
-    return match[group]
+    counts = log.found(_THREADS)
+    if len(counts) > 2 or len({one.match[1] for one in counts}) > 1:
+        raise counts[-1].error("the number of threads requested differs from the number counted")
+    return counts[0].whole(1, "the number of threads") if counts else None
 
 
 def _figure(name: str) -> Figure:
-    return Figure(
+    return rate(
         name.lower(),
         "B/s",
-        Better.HIGHER,
-        WorkRate("bytes"),
         f"{_COUNTED[name]} elements read or written per array element, as STREAM counts; best pass",
-        limit=memory_limit(ranks="ranks"),
+        limit=figures.memory_limit(ranks="ranks"),
     )
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "stream",
     "STREAM",
     "What total memory bandwidth did STREAM's processes reach?",
     (
-        count_parameter("ranks", "MPI processes"),
-        count_parameter("threads", "threads per process"),
-        choice_parameter("precision", "precision of the elements", "fp64", "fp32"),
-        size_parameter("array_B", "size of each of the three arrays, over all processes"),
+        figures.count("ranks", "MPI processes"),
+        figures.count("threads", "threads per process"),
+        figures.choice("precision", "precision of the elements", "fp64", "fp32"),
+        figures.size("array_B", "size of each of the three arrays, over all processes"),
     ),
     tuple(_figure(name) for name in _COUNTED),
 )
 
-READER = Reader("stream", read)
+READER = figures.Reader("stream", read)

@@ -6,11 +6,9 @@ it. The version is printed on standard output too, which scripts append: only th
 
 from __future__ import annotations
 
-from seatrial.applications.reading.figures import RUN_PARAMETERS, imported, time_figure
-from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.log_reader import Measured, log_reader
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import time_sample
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.parameter import Value
 
@@ -21,14 +19,14 @@ _LOOP = Pattern(r"LOOP(\+?): +cpu time +(\S{1,20}): real time +([0-9]{1,12}\.[0-
 _RUNNING = Pattern(r"running +([0-9]{1,9}) mpi-ranks, with +([0-9]{1,9}) threads/rank(?:, on +([0-9]{1,9}) nodes)?")
 _CORES = Pattern(r"running on +([0-9]{1,9}) total cores")
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "vasp",
     "VASP",
     "How long did VASP take?",
-    RUN_PARAMETERS,
+    figures.RUN_PARAMETERS,
     (
-        time_figure("wall", "elapsed time of the whole run"),
-        time_figure("loop", "elapsed time of all ionic steps (LOOP+)"),
+        figures.time("wall", "elapsed time of the whole run"),
+        figures.time("loop", "elapsed time of all ionic steps (LOOP+)"),
     ),
 )
 
@@ -43,7 +41,7 @@ def _measured(log: Log, begin: Found, end: Found) -> Measured:
     _check_cpu_time(log, elapsed, parameters.get("threads"))
     samples = [elapsed.sample("wall")]
     if loops:
-        samples.append(time_sample("loop", loop_s, resolution=2 * sum(loop.error for loop in loops) / loop_s))
+        samples.append(figures.time_sample("loop", loop_s, resolution=2 * sum(loop.error for loop in loops) / loop_s))
     return Measured(samples, parameters, remarks=remarks)
 
 
@@ -98,10 +96,7 @@ READER = log_reader(
         r"executed on +.{0,60}date +([0-9]{4}\.[0-9]{2}\.[0-9]{2}) +([0-9:]{8})",
         "executed on LinuxIFC date 2023.06.08 14:01:21",
     ),
-    version=(
-        r"vasp\.([0-9]\S{0,40}) .{0,200}",
-        "no line such as `vasp.6.4.1 05Apr23`: its beginning is missing",
-    ),
+    version=(r"vasp\.([0-9]\S{0,40}) .{0,200}", "no line such as `vasp.6.4.1 05Apr23`: its beginning is missing"),
     end=(r"Elapsed time \(sec\): +([0-9]{1,12}\.[0-9]{3})", "there is no `Elapsed time`"),
     states={"atoms": r"number of dos +NEDOS = +[0-9]+ +number of ions +NIONS = +([0-9]{1,12})"},
     remarked=(r"-+ aborting loop EDIFF was not reached.{0,80}", "the electronic steps did not converge"),
@@ -113,9 +108,8 @@ BENCHMARK = application(
     tool="VASP",
     programs=("vasp_std", "vasp_gam", "vasp_ncl"),
     install="VASP needs a licence (https://www.vasp.at): put vasp_std on PATH",
-    arguments=lambda params: [],
     output="OUTCAR",
-    cases=(),  # potentials (POTCAR) may not be published, so there is no complete input to be had
+    # potentials (POTCAR) may not be published, so there is no complete input to be had
     has_start=False,
     evidence=FORMAT_SEEN,
 )

@@ -16,15 +16,12 @@ from datetime import datetime
 from fractions import Fraction
 from statistics import median
 
-from seatrial.applications.reader import Reader
-from seatrial.applications.reading.figures import count_parameter, imported, text_parameter, time_figure
-from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import time_sample
+from seatrial.applications.reading import figures
+from seatrial.applications.reading.log import Found, Log, Measured, plain_reader
+from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
 _TOOL = "WRF"
 _TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\+([0-9]{1,9})/([0-9]{1,9}))?"
@@ -45,19 +42,14 @@ _THREADS = Pattern(r"WRF NUMBER OF TILES FROM OMP_GET_MAX_THREADS += +([0-9]{1,6
 _GRID = Pattern(r"ids,ide,jds,jde +(-?[0-9]{1,6}) +([0-9]{1,6}) +(-?[0-9]{1,6}) +([0-9]{1,6})")
 
 
-def read(data: bytes) -> ImportedFile:
+def _measured(log: Log) -> Measured:
     """One run of WRF. Raises ParseError if it did not end, failed, or steps are missing or damaged."""
-    log = Log(_TOOL, data)
     banner = log.banner(_BANNER, "WRF V4.1.4 MODEL")
     log.refuse(_FATAL, "WRF failed: the run has no figure")
-    steps = log.found(_STEP)
-    like = log.found(_STEP_LIKE)
     if not log.found(_SUCCESS_LIKE):
         raise log.not_ended("there is no `SUCCESS COMPLETE WRF`")
     success = log.only(_SUCCESS, "`wrf: SUCCESS COMPLETE WRF`")
-    if len(steps) < len(like):
-        whole = {step.line.number for step in steps}
-        raise next(one for one in like if one.line.number not in whole).error("a damaged `Timing for main`")
+    steps = log.each_of_form(_STEP_LIKE, _STEP, "a damaged `Timing for main`")
     outer = [step for step in steps if int(step.match[5]) == 1]
     if len(outer) < 2:
         raise log.error(f"{len(outer)} steps of domain 1: too few, the first is left out")
@@ -74,11 +66,10 @@ def read(data: bytes) -> ImportedFile:
     exceeded = log.found(_CFL)
     remarks = (f"line {exceeded[0].line.number}: {exceeded[0].text(0)}: the run may be unstable",) if exceeded else ()
     samples = (
-        time_sample("step", mean, resolution=1e-5 / mean),
-        time_sample("step_median", middle, resolution=1e-5 / middle),
+        figures.time_sample("step", mean, resolution=1e-5 / mean),
+        figures.time_sample("step_median", middle, resolution=1e-5 / middle),
     )
-    experiment = ImportedExperiment("imported.wrf", samples, parameters, notes, remarks=remarks)
-    return ImportedFile(_TOOL, banner.text(1), (experiment,))
+    return Measured(samples, parameters, notes, remarks, banner.text(1))
 
 
 def _check_steps(steps: list[Found], success: Found) -> Fraction | None:
@@ -131,25 +122,25 @@ def _parameters(log: Log) -> dict[str, Value]:
     return parameters
 
 
-IMPORTED = imported(
+IMPORTED = figures.imported(
     "wrf",
     "WRF",
     "How long did WRF take for a step of the outermost domain?",
     (
-        count_parameter("nx", "cells from west to east, outermost domain"),
-        count_parameter("ny", "cells from south to north, outermost domain"),
-        count_parameter("domains", "the outermost domain and its nests"),
-        text_parameter("timestep", "simulated time of a step"),
-        count_parameter("ranks", "processes that compute"),
-        count_parameter("threads", "threads of each process"),
+        figures.count("nx", "cells from west to east, outermost domain"),
+        figures.count("ny", "cells from south to north, outermost domain"),
+        figures.count("domains", "the outermost domain and its nests"),
+        figures.text("timestep", "simulated time of a step"),
+        figures.count("ranks", "processes that compute"),
+        figures.count("threads", "threads of each process"),
     ),
     (
-        time_figure("step", "mean elapsed time of a step, without the first one and without files"),
-        time_figure("step_median", "median elapsed time of a step, without the first one and without files"),
+        figures.time("step", "mean elapsed time of a step, without the first one and without files"),
+        figures.time("step_median", "median elapsed time of a step, without the first one and without files"),
     ),
 )
 
-READER = Reader("wrf", read)
+READER = plain_reader(IMPORTED, _TOOL, _measured)
 
 
 _SITE = "https://www2.mmm.ucar.edu/wrf/users/benchmark/"
@@ -161,7 +152,6 @@ BENCHMARK = application(
     tool="WRF",
     programs=("wrf.exe",),
     install="build WRF (https://github.com/wrf-model/WRF) and put wrf.exe on PATH; its tables belong to the input",
-    arguments=lambda params: [],
     output="rsl.out.0000",
     cases=(
         InputCase("conus12km", "the continental United States at 12 km", _SITE, files=_FILES),

@@ -8,14 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial.benchmarks import know_stored
-from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks import know_stored, layout
 from seatrial.benchmarks.command import command
-from seatrial.benchmarks.figures import wall_time
-from seatrial.benchmarks.layout import cpus_of
-from seatrial.benchmarks.layout import resolved as resolved_ranks
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, on_each_node
+from seatrial.benchmarks.figures import between, exactly, wall_time
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import (
@@ -56,8 +52,7 @@ def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
         program = DeclaredCommand(
             source=command.BENCHMARK.program.source or Path(),
             arguments=lambda params: command.arguments_of(
-                [program_of(declaration, folder, params), *words_of(declaration, params)[1:]],
-                declaration.exit_status,
+                [program_of(declaration, folder, params), *words_of(declaration, params)[1:]], declaration.exit_status
             ),
             commands=lambda params: (program_of(declaration, folder, params),),
             inputs=lambda params: words_of(declaration, params)[1:],
@@ -71,10 +66,8 @@ def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
         parameters=(*declaration.parameters, *((NODES, NODE_PLACEMENT) if declaration.ranks else ())),
         figures=_figures([(f.name, f.unit, f.is_higher_better) for f in declaration.figures]),
         checks=_checks(declaration),
-        placement=_placement_of_ranks
-        if declaration.ranks
-        else lambda machine, params: spread(machine, _threads(machine, params)),
-        prepare=_prepare_ranks if declaration.ranks else _prepare,
+        placement=layout.placement if declaration.ranks else _placement,
+        prepare=layout.resolved if declaration.ranks else _prepare,
         ranks="mpi" if declaration.ranks else "one",
         estimate_s=lambda params: declaration.expected_s,
     )
@@ -140,17 +133,12 @@ def _threads(machine: Machine, params: Params) -> int:
     return thread_count(machine, params[THREADS])
 
 
+def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
+    return spread(machine, _threads(machine, params))
+
+
 def _prepare(machine: Machine, params: Params) -> Params:
     return params if THREADS not in params else {**params, THREADS: _threads(machine, params)}
-
-
-def _placement_of_ranks(machine: Machine, params: Params) -> tuple[int, ...]:
-    return on_each_node(machine, params[NODES.name], cpus_of({THREADS: 1, **params}), spread)
-
-
-def _prepare_ranks(machine: Machine, params: Params) -> Params:
-    made = resolved_ranks(machine, {THREADS: 1, **params})
-    return made if THREADS in params else {n: v for n, v in made.items() if n != THREADS}
 
 
 def timed(samples: Iterable[Sample], wall_s: float) -> tuple[Sample, ...]:

@@ -1,16 +1,40 @@
-"""Figures that many benchmarks have: rates and times."""
+"""Figures that many benchmarks have: rates and times; and bounds of checks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypedDict, Unpack
 
-from seatrial.model.benchmark.benchmark import Attainable, Better, Ceiling, Figure, LimitOf, elapsed
+from seatrial.model.benchmark.benchmark import Attainable, Better, Bound, Ceiling, Figure, LimitOf, elapsed
 from seatrial.model.benchmark.declaration import WALL
-from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.benchmark.quotients import TimePerWork, WorkRate
 from seatrial.model.benchmark.role import HostCopies, Intensity, Role
+from seatrial.model.machine.machine import Machine
 from seatrial.model.units import Unit
+
+
+def zero(machine: Machine, params: Params) -> tuple[float, float]:
+    """Must be zero: errors, lost messages, wrong bytes."""
+    return (0, 0)
+
+
+def between(low: float, high: float) -> Bound:
+    """From `low` to `high`, both included."""
+    return lambda machine, params: (low, high)
+
+
+def exactly(value: str | float | Callable[[Params], float]) -> Bound:
+    """Exactly this number, the parameter of this name, or a function of the parameters."""
+
+    def bound(machine: Machine, params: Params) -> tuple[float, float]:
+        if isinstance(value, str):
+            number: float = whole(params[value])
+        else:
+            number = value(params) if callable(value) else value
+        return (number, number)
+
+    return bound
 
 
 class More(TypedDict, total=False):
@@ -28,9 +52,13 @@ class More(TypedDict, total=False):
     is_secondary: bool
 
 
-def rate(name: str, unit: Unit, counted: str, work: str, **more: Unpack[More]) -> Figure:
-    """The work `counted` in a sample over its time: higher is better."""
-    return Figure(name, unit, Better.HIGHER, WorkRate(counted), work, **more)
+_COUNTED: Mapping[str, str] = {"B/s": "bytes", "flop/s": "flops", "op/s": "ops"}
+"""Unit of a rate -> what samples usually count it as."""
+
+
+def rate(name: str, unit: Unit, work: str, counted: str = "", **more: Unpack[More]) -> Figure:
+    """The work `counted` in a sample ("": as usual for this unit) over its time: higher is better."""
+    return Figure(name, unit, Better.HIGHER, WorkRate(counted or _COUNTED[unit]), work, **more)
 
 
 def duration(name: str, work: str, each: str = "", **more: Unpack[More]) -> Figure:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
+from seatrial.benchmarks.figures import exactly
 from seatrial.benchmarks.nodes import (
+    NODE_PLACEMENT,
     NODES,
     RANKS_PER_NODE,
     cpus_of_nodes,
@@ -44,7 +44,7 @@ def resolved(machine: Machine, params: Params) -> Params:
     """The parameters with the numbers that `ranks` and `nodes` stand for. Raises Skip where there are fewer CPUs or
     nodes."""
     params = with_ranks_per_node(machine, params)
-    threads = whole(params[THREADS_NAME])
+    threads = whole(params.get(THREADS_NAME, 1))
     given = None if params[RANKS_NAME] == "all" else whole(params[RANKS_NAME])
     nodes = node_count(machine, params[NODES_NAME], given)
     ranks = nodes * max(1, thread_count(machine, "all") // threads) if given is None else given
@@ -66,8 +66,8 @@ def placement(machine: Machine, params: Params) -> tuple[int, ...]:
 
 
 def cpus_of(params: Params) -> int:
-    """How many CPUs the ranks and their threads take."""
-    return whole(params[RANKS_NAME]) * whole(params[THREADS_NAME])
+    """How many CPUs the ranks and their threads take; ranks without this parameter have one thread."""
+    return whole(params[RANKS_NAME]) * whole(params.get(THREADS_NAME, 1))
 
 
 def openmp_variables(params: Params) -> Mapping[str, str | None]:
@@ -83,10 +83,10 @@ def counted_by(application: str) -> tuple[Check, ...]:
     )
 
 
-def edge_for(cores: int, smallest: int, atoms_of_a_cube: float, atoms_per_core: float) -> int:
+def edge_for(machine: Machine, smallest: int, atoms_of_a_cube: float, atoms_per_core: float) -> int:
     """The smallest cube, by its edge, that gives each core its share of atoms. It does not depend on the ranks: a
     strong scaling measures one problem."""
-    edge = smallest
+    edge, cores = smallest, thread_count(machine, "all")
     while atoms_of_a_cube * edge**3 < atoms_per_core * cores:
         edge += 1
     return edge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from seatrial.benchmarks.bounds import between
+from seatrial.benchmarks.figures import between
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value, whole
 from seatrial.model.machine.fact import SURELY_USABLE, sizing_memory_B
@@ -24,10 +24,7 @@ MEMORY = Parameter.integer(
 )
 
 HUGE_PAGES = Parameter.switch(
-    "huge_pages",
-    True,
-    "ask the kernel for huge pages; without them, TLB misses add to the time",
-    option="--huge-pages",
+    "huge_pages", True, "ask the kernel for huge pages; without them, TLB misses add to the time", option="--huge-pages"
 )
 
 
@@ -92,7 +89,7 @@ def pages_check(placement: Callable[[Machine, Params], tuple[int, ...]]) -> Chec
         looked_at = max((sample.extra["pages_looked_at"] for sample in samples), default=0)
         return max(sample.extra["pages_astray"] for sample in samples) / looked_at if looked_at else None
 
-    return Check("pages_astray", "share of pages on the wrong NUMA node", between(0.0, _ASTRAY), derive=astray)
+    return Check("pages_astray", "share of pages on the wrong NUMA node", between(0.0, _ASTRAY), astray)
 
 
 def node_of_cpus(params: Params) -> Value:

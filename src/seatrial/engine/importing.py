@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from seatrial.applications.readers import reader_of
 from seatrial.applications.reading.figures import GIVEN_BANDWIDTH, GIVEN_FLOPS
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.node_placement import on_placed_nodes
+from seatrial.benchmarks.nodes import on_placed_nodes
 from seatrial.engine.judge import failed_check, impossible_figure, wrong_sample
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Skip

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.node_placement import (
+from seatrial.benchmarks.nodes import (
     ACROSS_SWITCHES,
     NODE_PLACEMENT,
     PACKED,

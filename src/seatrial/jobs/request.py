@@ -16,8 +16,7 @@ from typing import Any, TypeGuard
 from msgspec.structs import asdict, replace
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT, listed_nodes
-from seatrial.benchmarks.nodes import RANKS_PER_NODE
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, RANKS_PER_NODE, listed_nodes
 from seatrial.engine.planned import ExpectedTimes, expected_times
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError

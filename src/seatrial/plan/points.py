@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named, registry
-from seatrial.benchmarks.node_placement import on_placed_nodes
-from seatrial.benchmarks.nodes import hosts_of
+from seatrial.benchmarks.nodes import hosts_of, on_placed_nodes
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
 from seatrial.model.benchmark.parameter import Params, Value

@@ -1,30 +1,91 @@
-"""What the declarations of results of other tools share: their parameters, figures and limits."""
+"""What results of other tools are declared with: readers, parameters, figures and limits, and samples of printed
+numbers.
+
+A reader is the `READER` of a module of `seatrial.applications`; the registry (readers.py) finds it there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
 
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly
-from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, ParameterKind, Params
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly, LimitOf, elapsed
+from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value
 from seatrial.model.benchmark.quotients import WorkRate
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
+from seatrial.model.results.imported import ImportedFile
 from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
+
+
+class Reader(Frozen):
+    """`kind` is its name on the command line. `read` is pure; it raises ParseError (tool, line, text, why) for a file
+    that is incomplete, from another tool, or has an impossible number."""
+
+    kind: str
+    read: Callable[[bytes], ImportedFile]
+
+
+_NO_POINT: Mapping[str, Value] = {}
+
+
+def in_SI(value: float, unit: float) -> float:
+    """`value` x `unit` (the unit in SI), rounded once: 66.3936 GB/s is 66393600000.0 B/s."""
+    return float(Decimal(repr(value)) * Decimal(repr(unit)))
+
+
+def rate_sample(
+    series: str, rate: float, *, i: int = 0, point: Mapping[str, Value] = _NO_POINT, resolution: float = 0.0
+) -> Sample:
+    """A rate (SI, per second) as the work of one second, so that the figure is exactly this number. `resolution` is the
+    step of the printed digits as a share of it; 0: printed in full, or unknown."""
+    return Sample(series, i, 1.0, {"amount": rate}, point=dict(point), extra=stated(resolution))
+
+
+def time_sample(
+    series: str, seconds: float, *, i: int = 0, point: Mapping[str, Value] = _NO_POINT, resolution: float = 0.0
+) -> Sample:
+    """A time in seconds. `resolution` as for a rate."""
+    return Sample(series, i, seconds, point=dict(point), extra=stated(resolution))
+
+
+def stated(resolution: float) -> dict[str, float]:
+    """The resolution as a sample states it."""
+    return {"resolution": resolution} if resolution else {}
+
+
+def sample_at_rate(series: str, counted: str, work: float, rate: float, *, resolution: float = 0.0) -> Sample:
+    """`work` (counted as `counted`) done at `rate`, with work / time exactly equal to `rate`.
+
+    The time is work / rate, which is more exact than the rounded time that the tool prints. If no double gives the rate
+    exactly, the work changes in its last bits.
+    """
+    time_s = work / rate
+    for amount, elapsed_s in itertools.product(_around(work), _around(time_s)):
+        if amount / elapsed_s == rate:
+            return Sample(series, 0, elapsed_s, {counted: amount}, extra=stated(resolution))
+    return Sample(series, 0, 1.0, {counted: rate}, extra=stated(resolution))
+
+
+def _around(value: float) -> list[float]:
+    """A number and the doubles next to it, the number first."""
+    below, above = math.nextafter(value, 0.0), math.nextafter(value, math.inf)
+    return [value, below, above, math.nextafter(below, 0.0), math.nextafter(above, math.inf)]
+
 
 GIVEN_FLOPS = "given.peak_flops"
 GIVEN_BANDWIDTH = "given.peak_Bps"
 """Names of the limits that the user gave with an import (`--set peak_flops=...`). They apply to any device."""
-
-LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
+_GIVEN: Mapping[str, str] = {"flop/s": GIVEN_FLOPS, "B/s": GIVEN_BANDWIDTH}
 
 
 def imported(
-    kind: str,
-    tool: str,
-    question: str,
-    parameters: tuple[Parameter, ...],
-    figures: tuple[Figure, ...],
+    kind: str, tool: str, question: str, parameters: tuple[Parameter, ...], figures: tuple[Figure, ...]
 ) -> Benchmark:
     """A benchmark whose figures come from result files of `tool` alone."""
     return Benchmark(
@@ -38,34 +99,34 @@ def imported(
     )
 
 
-def count_parameter(name: str, help_text: str) -> Parameter:
+def count(name: str, help_text: str) -> Parameter:
     """A whole number, or unknown."""
-    return Parameter(name, ParameterKind.INTEGER, UNKNOWN, help_text, words=(UNKNOWN,))
+    return Parameter.integer(name, UNKNOWN, help_text)
 
 
-def size_parameter(name: str, help_text: str) -> Parameter:
+def size(name: str, help_text: str) -> Parameter:
     """A size in bytes, or unknown."""
-    return Parameter(name, ParameterKind.BYTES, UNKNOWN, help_text, words=(UNKNOWN,))
+    return Parameter.size(name, UNKNOWN, help_text)
 
 
-def text_parameter(name: str, help_text: str) -> Parameter:
+def text(name: str, help_text: str) -> Parameter:
     """A word or name, or unknown."""
-    return Parameter(name, ParameterKind.TEXT, UNKNOWN, help_text)
+    return Parameter.text(name, UNKNOWN, help_text)
 
 
-def choice_parameter(name: str, help_text: str, *values: str) -> Parameter:
+def choice(name: str, help_text: str, *values: str) -> Parameter:
     """One of a few words, or unknown."""
-    return Parameter(name, ParameterKind.CHOICE, UNKNOWN, help_text, words=(*values, UNKNOWN))
+    return Parameter.choice(name, UNKNOWN, help_text, (*values, UNKNOWN))
 
 
-def rate_figure(name: str, unit: Unit, work: str, limit: LimitOf | None = None, series: str = "") -> Figure:
-    """A rate, of samples that `seatrial.applications.reading.samples.rate_sample` made."""
-    return Figure(name, unit, Better.HIGHER, _rate, work, series, limit)
+def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None) -> Figure:
+    """A rate, of samples that `rate_sample` made."""
+    return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, limit=limit)
 
 
-def time_figure(name: str, work: str, series: str = "") -> Figure:
-    """A time in seconds, of samples that `seatrial.applications.reading.samples.time_sample` made."""
-    return Figure(name, "s", Better.LOWER, _time, work, series)
+def time(name: str, work: str) -> Figure:
+    """A time in seconds, of samples that `time_sample` made."""
+    return Figure(name, "s", Better.LOWER, elapsed, work)
 
 
 def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
@@ -74,20 +135,12 @@ def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
     `ranks` names the parameter with the number of processes. With more processes than this machine has CPUs, the run
     used several machines, and the limit of one does not apply.
     """
-
-    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-        return _limit(machine, params, "flop/s", GIVEN_FLOPS, f"cpu.{precision}", ranks)
-
-    return limit
+    return partial(_limit, "flop/s", f"cpu.{precision}", ranks)
 
 
 def memory_limit(ranks: str | None = None) -> LimitOf:
     """The bandwidth that the user gave, else the machine's DRAM bandwidth; `ranks` as in `flops_limit`."""
-
-    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-        return _limit(machine, params, "B/s", GIVEN_BANDWIDTH, "dram.bandwidth", ranks)
-
-    return limit
+    return partial(_limit, "B/s", "dram.bandwidth", ranks)
 
 
 def device_flops_limit(ranks: str) -> LimitOf:
@@ -115,55 +168,51 @@ def given_limit(unit: Unit) -> LimitOf:
     """The limit that the user gave for this unit, else unknown."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-        name = GIVEN_FLOPS if unit == "flop/s" else GIVEN_BANDWIDTH
         missing = "the peak of the device is unknown; give it with --set peak_flops=... or peak_Bps=..."
-        return machine.named_limit(name) or Limit.unknown(unit, missing)
+        return machine.named_limit(_GIVEN[unit]) or Limit.unknown(unit, missing)
 
     return limit
 
 
-def _limit(machine: Machine, params: Params, unit: Unit, given: str, own: str, ranks: str | None) -> Limit:
-    stated = machine.named_limit(given)
+def _limit(
+    unit: Unit, own: str, ranks: str | None, machine: Machine, params: Params, samples: Sequence[Sample]
+) -> Limit:
+    stated = machine.named_limit(_GIVEN[unit])
     if stated is not None:
         return stated
-    count = params.get(ranks) if ranks is not None else None
+    processes = params.get(ranks) if ranks is not None else None
     cpus = len(machine.pus)
-    if isinstance(count, int) and cpus and count > cpus:
-        return Limit.unknown(unit, f"{count} processes ran on more than this machine, which has {cpus} CPUs")
+    if isinstance(processes, int) and cpus and processes > cpus:
+        return Limit.unknown(unit, f"{processes} processes ran on more than this machine, which has {cpus} CPUs")
     return machine.named_limit(own) or Limit.unknown(unit, f"{own} is unknown")
 
 
 RUN_PARAMETERS = (
-    count_parameter("atoms", "atoms of the system"),
-    count_parameter("nodes", "hosts"),
-    count_parameter("ranks", "processes"),
-    count_parameter("threads", "threads of each process"),
+    count("atoms", "atoms of the system"),
+    count("nodes", "hosts"),
+    count("ranks", "processes"),
+    count("threads", "threads of each process"),
 )
 """What the logs of simulation codes state."""
 
 DYNAMICS_PARAMETERS = (
-    count_parameter("atoms", "atoms of the system"),
-    count_parameter("steps", "time steps of the run"),
-    text_parameter("timestep", "simulated time of a step (2 fs)"),
-    count_parameter("nodes", "hosts"),
-    count_parameter("ranks", "processes"),
-    count_parameter("threads", "threads of each process that compute"),
+    count("atoms", "atoms of the system"),
+    count("steps", "time steps of the run"),
+    text("timestep", "simulated time of a step (2 fs)"),
+    count("nodes", "hosts"),
+    count("ranks", "processes"),
+    count("threads", "threads of each process that compute"),
 )
 """What the logs of molecular dynamics state."""
 
 _A_DAY_S = 86400.0
-_rate = WorkRate("amount")
 
 
-def time_per_ns_figure(name: str, work: str) -> Figure:
+def time_per_ns(name: str, work: str) -> Figure:
     """Elapsed seconds per simulated nanosecond: lower is better. Users know it as ns/day."""
-    return Figure(name, "s", Better.LOWER, _time, work, customary=ns_per_day)
+    return Figure(name, "s", Better.LOWER, elapsed, work, customary=ns_per_day)
 
 
 def ns_per_day(params: Params, ns_s: float) -> str:
     """Seconds per simulated nanosecond in the customary unit."""
     return f"{_A_DAY_S / ns_s:.4g} ns/day"
-
-
-def _time(sample: Sample) -> float:
-    return sample.elapsed_s

@@ -9,12 +9,74 @@ from typing import Any
 
 from seatrial.applications.reading.text import read_text
 from seatrial.errors import ParseError
+from seatrial.model.frozen import Frozen
 
 _MOST = 1e24
 _DEEPEST = 64
 
 
-def read_object(data: bytes, tool: str, *, opening: str = "{") -> dict[str, Any]:
+class JsonObject(Frozen):
+    """An object of a result file of `tool`; `where` says in errors which one ("": the whole file)."""
+
+    tool: str
+    where: str
+    values: Mapping[str, Any]
+
+    def error(self, why: str) -> ParseError:
+        """The error that something in it is wrong."""
+        return ParseError(self.tool, None, "", f"{self.where}: {why}" if self.where else why)
+
+    def named(self, where: str) -> JsonObject:
+        """The same, as errors call it from here on."""
+        return JsonObject(self.tool, where, self.values)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def get(self, key: str) -> Any:
+        """What is under a key, as it is, or None."""
+        return self.values.get(key)
+
+    def object(self, key: str) -> JsonObject:
+        """The object under a key. Raises ParseError if there is none."""
+        value = self.values.get(key)
+        if not isinstance(value, dict):
+            raise ParseError(self.tool, None, "", f"{self.where or 'the file'} has no object {key!r}")
+        return JsonObject(self.tool, f"{self.where}, {key}" if self.where else key, value)
+
+    def objects(self, key: str) -> list[JsonObject]:
+        """The list of objects under a key. Raises ParseError if there is none, or it is empty."""
+        value = self.values.get(key)
+        if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
+            raise ParseError(self.tool, None, "", f"{self.where or 'the file'} has no list of objects {key!r}")
+        return [JsonObject(self.tool, self.where, entry) for entry in value]
+
+    def number(self, key: str) -> float:
+        """The number under a key, zero or more. Raises ParseError if there is none."""
+        value = self.values.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(f"{key} is {_short(value)}, which is not a number")
+        if not 0 <= value < _MOST or not math.isfinite(value):
+            raise self.error(f"{key} is {_short(value)}, which is impossible")
+        return float(value)
+
+    def text(self, key: str) -> str | None:
+        """The text under a key as one printable line, or None."""
+        value = self.values.get(key)
+        if not isinstance(value, str):
+            return None
+        plain = "".join(character if character.isprintable() else "?" for character in value.strip())
+        return plain[:1000] or None
+
+    def whole(self, key: str) -> int | None:
+        """The whole number, zero or more, under a key (fio writes options as text), or None."""
+        value = self.values.get(key)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 15:
+            return int(value)
+        return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**15 else None
+
+
+def read_object(data: bytes, tool: str, *, opening: str = "{") -> JsonObject:
     """The only JSON object of a file. Lines before it (warnings that the tool printed) are skipped. With `opening` "[",
     it is the only element of a list.
 
@@ -43,50 +105,7 @@ def read_object(data: bytes, tool: str, *, opening: str = "{") -> dict[str, Any]
         raise ParseError(tool, None, "", f"a list of {len(found)} runs, expected one; put each run in its own file")
     if not isinstance(found, dict):
         raise ParseError(tool, None, "", "no JSON object in the file")
-    return found
-
-
-def get_object(parent: Mapping[str, Any], key: str, tool: str, where: str) -> dict[str, Any]:
-    """The object under a key. Raises ParseError if there is none."""
-    value = parent.get(key)
-    if not isinstance(value, dict):
-        raise ParseError(tool, None, "", f"{where} has no object {key!r}")
-    return value
-
-
-def get_objects(parent: Mapping[str, Any], key: str, tool: str, where: str) -> list[dict[str, Any]]:
-    """The list of objects under a key. Raises ParseError if there is none, or it is empty."""
-    value = parent.get(key)
-    if not isinstance(value, list) or not value or not all(isinstance(entry, dict) for entry in value):
-        raise ParseError(tool, None, "", f"{where} has no list of objects {key!r}")
-    return value
-
-
-def get_number(parent: Mapping[str, Any], key: str, tool: str, where: str) -> float:
-    """The number under a key, zero or more. Raises ParseError if there is none."""
-    value = parent.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParseError(tool, None, "", f"{where}: {key} is {_short(value)}, which is not a number")
-    if not 0 <= value < _MOST or not math.isfinite(value):
-        raise ParseError(tool, None, "", f"{where}: {key} is {_short(value)}, which is impossible")
-    return float(value)
-
-
-def find_text(parent: Mapping[str, Any], key: str) -> str | None:
-    """The text under a key as one printable line, or None."""
-    value = parent.get(key)
-    if not isinstance(value, str):
-        return None
-    plain = "".join(character if character.isprintable() else "?" for character in value.strip())
-    return plain[:1000] or None
-
-
-def find_whole(parent: Mapping[str, Any], key: str) -> int | None:
-    """The whole number, zero or more, under a key (fio writes options as text), or None."""
-    value = parent.get(key)
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 15:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**15 else None
+    return JsonObject(tool, "", found)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

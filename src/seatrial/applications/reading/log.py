@@ -3,21 +3,27 @@
 A reader recognises its format by what the text is: a line of the program's banner, which is there once. A log gives a
 figure only of a run that ended. `Printed` is a number with its rounding error, so that the numbers of a log can be
 checked against each other. Conversions of units are here, and nowhere else.
+
+The reader of a log with the common shape: a line that names the program, signs of failure, a line that only a run
+that ended has, and what the run states of itself. All this is declared; a function takes the times, and checks them
+against what else the log says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.samples import time_sample
+from seatrial.applications.reading.figures import Reader, in_SI, rate_sample, time_sample
 from seatrial.applications.reading.tables import body
-from seatrial.applications.reading.text import Line, number, read_lines
+from seatrial.applications.reading.text import Line, Pattern, number, read_lines
 from seatrial.errors import ParseError
+from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.printed import half_unit
+from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 HOTTEST_K = 10_000.0
@@ -46,6 +52,11 @@ class Printed(Frozen):
         """The step of the printed digits, as a share of the number (as samples state it)."""
         return 2.0 * self.error / self.value
 
+    @property
+    def share(self) -> float:
+        """The error as a share of the number."""
+        return self.error / self.value
+
     def scaled(self, factor: float) -> Printed:
         """In another unit, or of `factor` as many."""
         return Printed(self.value * factor, self.error * factor)
@@ -54,9 +65,29 @@ class Printed(Frozen):
         """`factor` over this number: a rate as a time, or a time as a rate."""
         return Printed(factor / self.value, factor / self.value * (self.error / self.value))
 
+    def ns_time_from_days(self) -> Printed:
+        """Seconds per simulated nanosecond, from days/ns (lower is better)."""
+        return self.scaled(_A_DAY_S)
+
+    def ns_time_from_rate(self) -> Printed:
+        """Seconds per simulated nanosecond, from ns/day (higher is better)."""
+        return self.inverse(_A_DAY_S)
+
+    def ns_time_from_step(self, timestep_fs: float) -> Printed:
+        """Seconds per simulated nanosecond, from seconds per step and the simulated time of a step."""
+        return self.scaled(_FS_PER_NS / timestep_fs)
+
+    def step_from_ns_time(self, timestep_fs: float) -> Printed:
+        """Seconds per step, from seconds per simulated nanosecond."""
+        return self.scaled(timestep_fs / _FS_PER_NS)
+
     def sample(self, series: str, *, i: int = 0, count: int = 1) -> Sample:
         """A time (s) as a sample, or that of one of `count` equal parts."""
         return time_sample(series, self.value / count, i=i, resolution=self.resolution)
+
+    def rate_sample(self, series: str, unit: float = 1.0, *, i: int = 0) -> Sample:
+        """A rate, in this unit of SI, as a sample."""
+        return rate_sample(series, in_SI(self.value, unit), i=i, resolution=self.resolution)
 
     def agrees(self, other: Printed) -> bool:
         """Whether both can be roundings of one true value."""
@@ -98,12 +129,27 @@ class Found(Frozen):
     def result(self, group: str | int, what: str) -> float | None:
         """The group as a computed number, of any sign; None where the program itself says that it is none (nan, inf).
         Raises ParseError."""
-        return result(self, self.match[group], what)
+        return self.result_of(self.match[group], what)
 
-    def moment(self, group: str | int) -> datetime:
-        """The group as a date and time in the form of ISO 8601. Raises ParseError."""
+    def result_of(self, token: str, what: str) -> float | None:
+        """A token of this line, as `result`."""
+        value = number(token)
+        if value is None and not _NOT_FINITE.fullmatch(token):
+            raise self.error(f"{what} is {token[:40]!r}, which is not a number")
+        return value
+
+    def refuse_exploded(self, token: str) -> None:
+        """Raise ParseError if a temperature (K) is not a number, or that of a simulation that has exploded."""
+        kelvin = number(token)
+        if kelvin is None or not 0 <= kelvin <= HOTTEST_K:
+            why = "the simulation has exploded, so its rate means nothing"
+            raise self.error(f"the temperature is {token[:40]} K: {why}")
+
+    def moment(self, group: str | int, form: str = "") -> datetime:
+        """The group as a date and time of this form ("": that of ISO 8601). Raises ParseError."""
+        text = self.match[group]
         try:
-            return datetime.fromisoformat(self.match[group])
+            return datetime.strptime(text, form) if form else datetime.fromisoformat(text)
         except ValueError as error:
             raise self.error("not a valid date and time") from error
 
@@ -113,14 +159,6 @@ class Found(Frozen):
         if seconds == 0:
             raise self.error(f"{what} is 0 s: it counts whole seconds, and the run was too short for it")
         return Printed(float(seconds), 0.5)
-
-
-def result(found: Found, token: str, what: str) -> float | None:
-    """A token of this line, as `Found.result`."""
-    value = number(token)
-    if value is None and not _NOT_FINITE.fullmatch(token):
-        raise found.error(f"{what} is {token[:40]!r}, which is not a number")
-    return value
 
 
 class Log:
@@ -171,19 +209,26 @@ class Log:
             raise found[1].error(f"{why}: put each in its own file" if self.is_given else why)
         return found[0]
 
-    def at_most_one(self, pattern: Pattern, what: str) -> Found | None:
+    def somewhere(self, pattern: Pattern, looks_like: str) -> Found:
+        """The first line with this pattern in it, which only the program prints. Raises ParseError."""
+        for line, text in self.numbered():
+            if (match := pattern.search(text)) is not None:
+                return Found(line, match)
+        raise self.error(f"nothing such as {looks_like!r}: from another program, or its beginning is missing")
+
+    def at_most_one(self, pattern: Pattern, what: str, lines: Iterable[Line] | None = None) -> Found | None:
         """The line of this pattern, or None. Raises ParseError if there is a second one: two runs."""
-        found = self.found(pattern)
+        found = self.found(pattern, lines)
         if len(found) > 1:
             why = f"a second {what}; the first is on line {found[0].line.number}: two runs"
             raise found[1].error(f"{why} in one file; split it" if self.is_given else why)
         return found[0] if found else None
 
-    def only(self, pattern: Pattern, what: str) -> Found:
+    def only(self, pattern: Pattern, what: str, lines: Iterable[Line] | None = None) -> Found:
         """The one line of this pattern. Raises ParseError if there is none, or a second one."""
-        found = self.at_most_one(pattern, what)
+        found = self.at_most_one(pattern, what, lines)
         if found is None:
-            raise self.error(f"no {what}: the run did not end, or the file is cut off")
+            raise self.error(f"no {what}: the run did not end, or the file is from another tool or cut off")
         return found
 
     def end(self, pattern: Pattern, missing: str) -> Found:
@@ -200,6 +245,14 @@ class Log:
         if match is None or not line.is_ended:
             raise line.error(f"not of the form `{looks_like}`: the line is damaged or cut off")
         return Found(line, match)
+
+    def each_of_form(self, like: Pattern, form: Pattern, why: str, lines: Iterable[Line] | None = None) -> list[Found]:
+        """The lines that are `like` this. Raises ParseError (`why`) at the first that has not the whole form."""
+        whole = {one.line.number: one for one in self.found(form, lines)}
+        for one in self.found(like, lines):
+            if one.line.number not in whole:
+                raise one.error(why)
+        return list(whole.values())
 
     def maybe(self, pattern: Pattern, what: str) -> Found | None:
         """The line of this pattern, or None. Lines that repeat it must say the same; else raises ParseError."""
@@ -234,28 +287,87 @@ class Log:
         return last.error(f"the run has not ended, or the file is cut off: {last_sign}")
 
 
-def refuse_exploded(found: Found, token: str) -> None:
-    """Raise ParseError if a temperature (K) is not a number, or that of a simulation that has exploded."""
-    kelvin = number(token)
-    if kelvin is None or not 0 <= kelvin <= HOTTEST_K:
-        raise found.error(f"the temperature is {token[:40]} K: the simulation has exploded, so its rate means nothing")
+Words = tuple[str, str]
+"""A pattern of lines, and what it is, looks like, or means."""
 
 
-def time_per_ns_from_days(days_per_ns: Printed) -> Printed:
-    """Seconds per simulated nanosecond, from days/ns (lower is better)."""
-    return days_per_ns.scaled(_A_DAY_S)
+class Measured(Frozen):
+    """What the function of a reader takes from a log: samples, and what the declaration of the log does not have."""
+
+    samples: Sequence[Sample]
+    parameters: Mapping[str, Value] = {}
+    notes: Mapping[str, object] = {}
+    remarks: Sequence[str] = ()
+    version: str | None = None
 
 
-def time_per_ns_from_rate(ns_per_day: Printed) -> Printed:
-    """Seconds per simulated nanosecond, from ns/day (higher is better)."""
-    return ns_per_day.inverse(_A_DAY_S)
+def plain_reader(
+    of: Benchmark, tool: str, measured: Callable[[Log], Measured], *, is_spaced_once: bool = False
+) -> Reader:
+    """The reader of logs of `tool`, with the figures that `of` declares, where `measured` does all of it: it raises
+    ParseError for a run without figure."""
+
+    def read(data: bytes) -> ImportedFile:
+        found = measured(Log(tool, data, is_spaced_once=is_spaced_once))
+        samples, remarks = tuple(found.samples), tuple(found.remarks)
+        experiment = ImportedExperiment(of.name, samples, found.parameters, found.notes, remarks=remarks)
+        return ImportedFile(tool, found.version or "", (experiment,))
+
+    return Reader(of.name.removeprefix("imported."), read)
 
 
-def time_per_ns_from_step(step_s: Printed, timestep_fs: float) -> Printed:
-    """Seconds per simulated nanosecond, from seconds per step and the simulated time of a step."""
-    return step_s.scaled(_FS_PER_NS / timestep_fs)
+def log_reader(
+    of: Benchmark,
+    tool: str,
+    measured: Callable[[Log, Found, Found], Measured],
+    *,
+    begin: Words,
+    end: Words,
+    is_begun_anywhere: bool = False,
+    is_spaced_once: bool = False,
+    version: Words | None = None,
+    refused: Sequence[Words] = (),
+    signs: Sequence[Words] = (),
+    temperature: str = "",
+    states: Mapping[str, str] = {},
+    remarked: Words | None = None,
+) -> Reader:
+    """The reader of logs of `tool`, with the figures that `of` declares. It raises ParseError for a run without figure.
 
+    `begin`: the line that every log has once, and what it looks like; with `is_begun_anywhere` what some line must have
+    in it, be it more than one. `is_spaced_once`: as in `Log`. `version`: the line whose first group is the version, and
+    the error if there is none; without it that is the first group of `begin`, if that has one, or what `measured` says.
+    `end`: the line of a run that ended, and the error if there is none. `refused`: a whole line, and why a run that
+    prints it has no figure; `signs`: what may be found in a line, and what it is a sign of; `temperature`: a line with
+    kelvins, of which a simulation that has exploded has too many. `states`: parameter -> the lines with this whole
+    number, which must all agree. `remarked`: a line that is reported to the user, and the words (`{text}` is the line
+    itself).
 
-def step_from_time_per_ns(ns_s: Printed, timestep_fs: float) -> Printed:
-    """Seconds per step, from seconds per simulated nanosecond."""
-    return ns_s.scaled(timestep_fs / _FS_PER_NS)
+    `measured` is given the log and its lines `begin` and `end`.
+    """
+    first, last = Pattern(begin[0]), Pattern(end[0])
+    of_version, no_version = (None, "") if version is None else (Pattern(version[0]), version[1])
+    failures = [(Pattern(pattern), why) for pattern, why in refused]
+    found_in_lines = [(Pattern(pattern), why) for pattern, why in signs]
+    kelvins, numbers = Pattern(temperature), {name: Pattern(pattern) for name, pattern in states.items()}
+    unsound, words = (None, "") if remarked is None else (Pattern(remarked[0]), remarked[1])
+
+    def read(log: Log) -> Measured:
+        begun = log.somewhere(first, begin[1]) if is_begun_anywhere else log.banner(first, begin[1])
+        named = begun if of_version is None else log.maybe(of_version, "version")
+        if named is None:
+            raise log.error(no_version)
+        for pattern, why in failures:
+            log.refuse(pattern, why)
+        log.refuse_signs(*found_in_lines)
+        for row in log.found(kelvins) if temperature else ():
+            row.refuse_exploded(row.match[1])
+        found = measured(log, begun, log.end(last, end[1]))
+        doubts = log.found(unsound)[:1] if unsound is not None else []
+        remarks = (*found.remarks, *(f"line {one.line.number}: {words.format(text=one.text(0))}" for one in doubts))
+        declared = named.text(1) if named.match.re.groups else ""
+        parameters = {**found.parameters, **log.stated(numbers)}
+        version = declared if found.version is None else found.version
+        return Measured(found.samples, parameters, found.notes, remarks, version)
+
+    return plain_reader(of, tool, read, is_spaced_once=is_spaced_once)

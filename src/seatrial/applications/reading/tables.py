@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
-from seatrial.applications.reading.pattern import Pattern
-from seatrial.applications.reading.text import Line
+from seatrial.applications.reading.figures import in_SI
+from seatrial.applications.reading.text import Line, Pattern, is_product
 from seatrial.model.frozen import Frozen
+from seatrial.model.printed import half_unit
 
 MOST_SECONDS = 1e7
 """No single operation of a benchmark takes longer: four months."""
@@ -155,3 +156,23 @@ def check_distinct(keys: Iterable[tuple[object, Line]], what: str) -> None:
         if key in seen:
             raise line.error(f"{what} is in line {seen[key]} already: put each run in its own file")
         seen[key] = line.number
+
+
+def best_rate(
+    line: Line, kernel: str, moved_B: float | None, cells: Sequence[str], unit: float, slack: float = 1.0
+) -> float:
+    """The rate (B/s) in a row of STREAM or a program like it, whose cells are rate, least, mean and longest time.
+
+    Raises ParseError if the times are not in this order, or if rate x least time is not the bytes that the kernel moves
+    (None: unknown). `slack` widens the rounding error of the rate, where the bytes are not exactly known.
+    """
+    rate = line.number_of(cells[0], "the rate")
+    least, mean, most = (line.number_or_zero(cell, "a time") for cell in cells[1:])
+    off = half_unit(cells[1]) + half_unit(cells[2])
+    if not least <= mean + off <= most + 2 * off:
+        raise line.error("the minimum, mean and maximum time are not in this order")
+    if moved_B is not None and not is_product(
+        moved_B / unit, (rate, half_unit(cells[0]) * slack), (least, half_unit(cells[1]))
+    ):
+        raise line.error(f"{cells[0]} in {cells[1]} s is not the {moved_B:.0f} B that {kernel} moves")
+    return in_SI(rate, unit)

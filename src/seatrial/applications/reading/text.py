@@ -7,12 +7,47 @@ in a record is worse than a file that the user must look at.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 
-from seatrial.applications.reading.pattern import Pattern
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
 from seatrial.model.printed import half_unit
+
+
+class Pattern:
+    """The pattern of a line, as `re` has it."""
+
+    def __init__(self, text: str, flags: re.RegexFlag = re.NOFLAG) -> None:
+        self.text = text
+        self._flags = flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """What it is compiled to."""
+        return re.compile(self.text, self._flags)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """The match of the whole text."""
+        return self.compiled.fullmatch(text)
+
+    def match(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """The match at `start`."""
+        return self.compiled.match(text, start)
+
+    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """The first match."""
+        return self.compiled.search(text, start)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """All matches, one after another."""
+        return self.compiled.finditer(text)
+
+    def sub(self, replacement: str, text: str) -> str:
+        """The text with its matches replaced."""
+        return self.compiled.sub(replacement, text)
+
 
 MAX_BYTES = 64 << 20
 """Larger files are refused."""
@@ -125,16 +160,6 @@ def is_product(product: float, a: tuple[float, float], b: tuple[float, float]) -
     (x, dx), (y, dy) = a, b
     slack = 1e-5 * product  # tools compute in double, print in decimal, and some round the work
     return max(0.0, x - dx) * max(0.0, y - dy) - slack <= product <= (x + dx) * (y + dy) + slack
-
-
-def only_one(lines: list[Line], tool: str, what: str) -> Line:
-    """The only line. Raises ParseError if there is none, or a second one: two runs in one file."""
-    if not lines:
-        raise ParseError(tool, None, "", f"no {what}: the file is from another tool, or cut off")
-    if len(lines) > 1:
-        why = f"a second {what}; the first is line {lines[0].number}: two runs in one file; split it"
-        raise lines[1].error(why)
-    return lines[0]
 
 
 def _short(token: str) -> str:

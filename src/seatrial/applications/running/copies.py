@@ -8,11 +8,15 @@ slowest (model/results/reading.py).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 from msgspec.structs import replace
 
+from seatrial.benchmarks import layout
 from seatrial.benchmarks.figures import duration, rate
 from seatrial.benchmarks.nodes import RANKS_PER_NODE
-from seatrial.model.benchmark.benchmark import Benchmark, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Figure, Skip
 from seatrial.model.benchmark.copies import (
     COPIES,
     COPY_DEVICES,
@@ -26,6 +30,7 @@ from seatrial.model.benchmark.copies import (
 )
 from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.benchmark.program import NODES, RANKS, THREADS
+from seatrial.model.benchmark.python_script import PythonScript
 from seatrial.model.machine.machine import Machine
 
 _COPIES = Parameter.integer(
@@ -53,8 +58,8 @@ _FIGURES = (
     rate(
         "throughput",
         "op/s",
-        "jobs",
         "jobs, over the time from their common start to the end of the last one, by our own clock",
+        "jobs",
         series=JOBS,
         customary=_per_day,
         is_secondary=True,
@@ -105,3 +110,35 @@ def _refuse_other_nodes(machine: Machine, params: Params) -> None:
     allocation = machine.allocation
     if allocation is not None and allocation.nodes[0].machine.name != machine.name:
         raise Skip(f"copies run on the node that seatrial runs on, which {allocation.source} does not begin with")
+
+
+def problem(
+    program: External | PythonScript,
+    *,
+    name: str,
+    question: str,
+    parameters: tuple[Parameter, ...],
+    figures: tuple[Figure, ...],
+    checks: tuple[Check, ...],
+    estimate_s: Callable[[Params], float],
+    prepare: Callable[[Machine, Params], Params] = layout.resolved,
+    placement: Callable[[Machine, Params], tuple[int, ...]] = layout.placement,
+    ranks: Literal["mpi", "one"] = "mpi",
+    sweep: tuple[Params, ...] = (),
+) -> Benchmark:
+    """An application on a problem that is made here, of which several copies can run at once."""
+    return with_copies(
+        Benchmark(
+            name=name,
+            question=question,
+            program=program,
+            parameters=parameters,
+            figures=figures,
+            checks=checks,
+            placement=placement,
+            prepare=prepare,
+            ranks=ranks,
+            sweep=sweep,
+            estimate_s=estimate_s,
+        )
+    )

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from seatrial.applications.running.copies import with_copies
-from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.figures import between, exactly
 from seatrial.benchmarks.layout import LAYOUT, RANKS, openmp_variables, placement, resolved
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.errors import UsageError
@@ -100,7 +100,7 @@ def _stated_check(what: str, name: str, tool: str, bound: Bound) -> Check:
         number: float | None = samples[0].extra.get(key)
         return nan if number is None and bound(machine, params)[0] > 1 else number
 
-    return Check(name, f"{what}, as {tool} reports them", bound, derive=value, if_nan=NOT_STATED)
+    return Check(name, f"{what}, as {tool} reports them", bound, value, if_nan=NOT_STATED)
 
 
 def _stated_checks(
@@ -121,8 +121,8 @@ def _needed(name: str, tool: str) -> Check:
     return Check(
         name,
         f"{name}, which {tool} must report",
-        lambda machine, params: (1.0, inf),
-        derive=lambda machine, params, samples: samples[0].extra[key],
+        between(1.0, inf),
+        lambda machine, params, samples: samples[0].extra[key],
     )
 
 
@@ -131,7 +131,7 @@ def _clock(tool: str) -> Check:
         "clock",
         f"elapsed time that {tool} prints minus ours, in s",
         between(-inf, _LATE_S),
-        derive=lambda machine, params, samples: samples[0].elapsed_s - samples[0].extra[CLOCKED_S],
+        lambda machine, params, samples: samples[0].elapsed_s - samples[0].extra[CLOCKED_S],
     )
 
 
@@ -149,8 +149,8 @@ class Made(Frozen):
     """A case that is made here: its files, its parameters (`prepare` may raise Skip), and the checks on what `parse`
     reads in the log. Checks and `parse` must let the other cases pass. `estimate_s` is None for these."""
 
-    inputs: Callable[[Params], Mapping[str, bytes]]
-    parameters: tuple[Parameter, ...]
+    inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
+    parameters: tuple[Parameter, ...] = ()
     parse: Callable[[bytes], ProgramRecord] = nothing_more
     checks: tuple[Check, ...] = ()
     prepare: Callable[[Params], Params] = lambda params: params
@@ -166,9 +166,9 @@ def application(
     install: str,
     name: str = "",
     version: Sequence[str] = (),
-    arguments: Callable[[Params], Sequence[str]],
+    arguments: Callable[[Params], Sequence[str]] = lambda params: (),
     output: str,
-    cases: tuple[InputCase, ...],
+    cases: tuple[InputCase, ...] = (),
     evidence: str = "",
     made: Made | None = None,
     starts: Literal["ranks", "itself"] = "ranks",
@@ -180,7 +180,6 @@ def application(
     ranks: Parameter = RANKS,
     places: Callable[[Params, Path], Sequence[str]] = lambda params, directory: (),
     preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: (),
-    variables: Callable[[Params], Mapping[str, str | None]] | None = None,
 ) -> Benchmark:
     """An application whose log the reader `imported.<kind>` reads, with the figures that `of` declares. `evidence` is
     what its adapter was checked with if it was never run; empty if it was. `made` is its case that is made here.
@@ -208,7 +207,7 @@ def application(
         arguments=lambda params, directory: (*arguments(params), *places(params, directory)),
         parse=nothing_more if made is None else made.parse,
         version=tuple(version),
-        variables=variables or (openmp_variables if is_mpi else lambda params: {}),
+        variables=openmp_variables if is_mpi else lambda params: {},
         inputs=(lambda params: {}) if made is None else made.inputs,
         preparation=preparation,
         is_clocked=is_clocked,

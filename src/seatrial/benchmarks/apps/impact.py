@@ -24,13 +24,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration, time_step
+from seatrial.benchmarks.figures import between, duration, exactly, rate, time_step
 from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, Figure
+from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Intensity, Role
 from seatrial.model.machine.machine import Machine
@@ -175,18 +174,14 @@ _PARAMETERS = (
 BENCHMARK = Benchmark(
     name="apps.impact",
     question="How fast does an explicit crash code compute a bumper beam?",
-    program=native_program(
-        __file__,
-        _PARAMETERS,
-    ),
+    program=native_program(__file__, _PARAMETERS),
     parameters=_PARAMETERS,
     figures=(
-        Figure(
+        rate(
             "element_updates",
             "op/s",
-            Better.HIGHER,
-            lambda sample: sample.work["updates"] / sample.elapsed_s,
             "elements x time steps, without writing",
+            "updates",
             series="steps",
             ceiling=_roofs,
             intensity=_intensity,
@@ -228,9 +223,7 @@ BENCHMARK = Benchmark(
             "change of momentum without the wall's impulse, over the first one",
             lambda machine, params: (0, 1e-9 if params["precision"] == "fp64" else 1e-3),
         ),
-        Check(
-            "flop", "1 if the program counts the flop that the limit is based on", exactly(1), derive=_samples_are_alike
-        ),
+        Check("flop", "1 if the program counts the flop that the limit is based on", exactly(1), _samples_are_alike),
     ),
     placement=placement,
     prepare=_prepare,

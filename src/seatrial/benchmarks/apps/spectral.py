@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt, log2
 
-from seatrial.benchmarks.bounds import between, exactly
+from seatrial.benchmarks.figures import between, duration, exactly
 from seatrial.benchmarks.layout import cpus_of, placement, resolved
 from seatrial.benchmarks.mpi.mpi_benchmark import ALL_RANKS
 from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks
@@ -101,10 +101,6 @@ def _estimate_s(params: Params) -> float:
     return 1.0 + _UNTIMED_STEPS * step_s + max(_SLICE_S, _LEAST_ROUNDS * whole(params["steps"]) * step_s)
 
 
-def _of_a_step(sample: Sample) -> float:
-    return sample.elapsed_s / sample.work["steps"]
-
-
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     extra = samples[0].extra
     moved_B, memory_Bps, alone_s = extra["moved_B"], extra["memory_Bps"], extra["exchange_alone_s"]
@@ -174,21 +170,14 @@ BENCHMARK = Benchmark(
     program=native_program(__file__, _PARAMETERS, ("--slice", str(_SLICE_S)), library="fft", takes_turns=True),
     parameters=_PARAMETERS,
     figures=(
-        Figure("step", "s", Better.LOWER, _of_a_step, "a time step of two stages, on the slowest rank", limit=_limit),
-        Figure(
-            "transforms",
-            "s",
-            Better.LOWER,
-            _of_a_step,
-            "the one-dimensional transforms of a step, mean over the ranks",
-            is_secondary=True,
+        duration("step", "a time step of two stages, on the slowest rank", "steps", limit=_limit),
+        duration(
+            "transforms", "the one-dimensional transforms of a step, mean over the ranks", "steps", is_secondary=True
         ),
-        Figure(
+        duration(
             "alltoall",
-            "s",
-            Better.LOWER,
-            _of_a_step,
             "the all-to-all exchanges of a step, waiting included, mean over the ranks",
+            "steps",
             limit=_limit_of_exchanges,
             is_there=_has_exchanges,
             is_secondary=True,

@@ -24,8 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.figures import between, duration, exactly
 from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Native, Skip
@@ -166,7 +165,7 @@ BENCHMARK = Benchmark(
             "use_of_cpus",
             "CPU time over the time of the program's CPUs; above 1, it ran on other CPUs too",
             between(0.0, IMPOSSIBLE_ABOVE),
-            derive=_use_of_cpus,
+            _use_of_cpus,
         ),
     ),
     placement=_placement,

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.bounds import between, exactly
-from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.figures import between, duration, exactly
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
 from seatrial.model.benchmark.benchmark import Benchmark, Check
@@ -77,7 +76,7 @@ BENCHMARK = Benchmark(
             "image_in_memory",
             "share of the image's pages that are in memory just before a cold start",
             between(0.0, 0.1),
-            derive=_image_in_memory,
+            _image_in_memory,
         ),
     ),
     placement=_placement,

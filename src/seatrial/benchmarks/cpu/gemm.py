@@ -13,14 +13,12 @@ none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import inf, isqrt
 from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import between
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import THREADS, memory_size, spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check
@@ -58,6 +56,13 @@ KERNEL_VARIABLES = (
     "NVPL_BLAS_DEBUG_CPU_TYPE",
 )
 """Environment variables that make a library use the kernels of another processor."""
+KERNELS = Parameter.choice(
+    "kernels",
+    "own",
+    "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
+    " OPENBLAS_CORETYPE)",
+    ("own", "forced"),
+)
 
 
 def _n(threads: int) -> int:
@@ -164,10 +169,6 @@ def _error(of_what: str, meaning: str) -> Check:
     return Check(f"{of_what}_error", f"{meaning}, as a multiple of n x eps x its size", between(0.0, _WORST_ERROR))
 
 
-def _exactly(value: float, machine: Machine, params: Params) -> tuple[float, float]:
-    return (value, value)
-
-
 _PARAMETERS = (
     Parameter.choice("precision", "fp64", "width of the numbers", ("fp64", "fp32"), option="--precision"),
     Parameter.integer(
@@ -193,13 +194,7 @@ _PARAMETERS = (
         ("bound", "none"),
         option="--binding",
     ),
-    Parameter.choice(
-        "kernels",
-        "own",
-        "BLAS kernels; own: the library's choice for this CPU; forced: as set in the environment (such as"
-        " OPENBLAS_CORETYPE)",
-        ("own", "forced"),
-    ),
+    KERNELS,
 )
 
 BENCHMARK = Benchmark(
@@ -211,7 +206,6 @@ BENCHMARK = Benchmark(
         rate(
             "gemm",
             "flop/s",
-            "flops",
             "2 n^3 flop per product",
             limit=_limit,
             ceiling=_ceiling,
@@ -228,26 +222,20 @@ BENCHMARK = Benchmark(
             "share of input elements that are distinct and nonzero; constant data may save power",
             between(0.99, 1.0),
         ),
+        Check("blas_threads", "threads that computed; a BLAS may use fewer or more than requested", exactly("threads")),
         Check(
-            "blas_threads",
-            "threads that computed; a BLAS may use fewer or more than requested",
-            lambda machine, params: _exactly(whole(params["threads"]), machine, params),
-        ),
-        Check(
-            "unbound_threads",
-            "BLAS threads that were not on their CPU after the products, as the kernel reports",
-            partial(_exactly, 0.0),
+            "unbound_threads", "BLAS threads that were not on their CPU after the products, as the kernel reports", zero
         ),
         Check(
             "crowded_threads",
             "BLAS threads without a CPU of their own, for example if all inherit the mask of one",
-            partial(_exactly, 0.0),
+            zero,
         ),
         Check(
             "counted_flop",
             "flop counted by a sample, over 2 n^3; the sample with the largest deviation",
-            partial(_exactly, 1.0),
-            derive=_counted,
+            exactly(1.0),
+            _counted,
         ),
     ),
     placement=_placement,

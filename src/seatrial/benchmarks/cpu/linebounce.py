@@ -14,8 +14,7 @@ from functools import cache
 from math import gcd
 from pathlib import Path
 
-from seatrial.benchmarks.bounds import exactly, zero
-from seatrial.benchmarks.figures import duration
+from seatrial.benchmarks.figures import duration, exactly, zero
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Native, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
@@ -186,7 +185,7 @@ BENCHMARK = Benchmark(
     checks=(
         Check("lost_updates", "lost or out-of-order trips", zero),
         Check("moved_threads", "threads found off their CPU before a sample", zero),
-        Check("pairs_measured", "requested pairs that have samples", exactly("pairs"), derive=_pairs_measured),
+        Check("pairs_measured", "requested pairs that have samples", exactly("pairs"), _pairs_measured),
     ),
     placement=_placement,
     prepare=_prepare,

@@ -13,8 +13,7 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import between, rate, zero
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark.benchmark import Benchmark, Check
@@ -159,7 +158,7 @@ BENCHMARK = Benchmark(
     question="Do the cores reach the arithmetic rate that their clock and FMA units allow?",
     program=native_program(__file__, _PARAMETERS, ("--slice", str(_SLICE_S)), takes_turns=True),
     parameters=_PARAMETERS,
-    figures=(rate("fma", "flop/s", "flops", "2 flop per FMA and vector lane", limit=_limit, role=Role.FMA_RATE),),
+    figures=(rate("fma", "flop/s", "2 flop per FMA and vector lane", limit=_limit, role=Role.FMA_RATE),),
     checks=(
         Check(
             "state_mismatches",
@@ -175,13 +174,13 @@ BENCHMARK = Benchmark(
             "fma_per_cycle",
             "vector FMAs that a core starts per cycle; no core has more than four pipes",
             between(0.0, 4.0 * IMPOSSIBLE_ABOVE),
-            derive=_fma_per_cycle,
+            _fma_per_cycle,
         ),
         Check(
             "fma_latency",
             "FMA latency, in cycles counted by a chain of additions; the limit uses the latency in the table",
             _latency_bound,
-            derive=_measured_latency,
+            _measured_latency,
         ),
     ),
     placement=_placement,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class
-from seatrial.benchmarks.gpu.device_parameters import mode_among
+from seatrial.benchmarks.figures import zero
+from seatrial.benchmarks.gpu import device
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 
@@ -14,23 +13,25 @@ _SIZES = {"1": 1_000, "2": 10_000, "3": 100_000, "4": 1_000_000, "large": 16_000
 
 def _estimate_s(params: Params) -> float:
     """The host makes the graph and searches it once."""
-    return 2.0 + chosen_size(_SIZES, params) * 1e-6
+    return 2.0 + device.chosen_size(_SIZES, params) * 1e-6
 
 
 _EDGES = "edges visited, each from both ends, over the time of whole searches, in which the host checks every 6 levels"
 _BYTES = "8 B per edge visited, 20 B per vertex reached, 4 B per vertex"
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.bfs",
     question="How fast does a device search a graph breadth first?",
     parameters=(
-        mode_among("S", "EP"),
-        size_class(_SIZES, "1 to 4: SHOC's 1, 10, 100 and 1000 thousand vertices; large: 16 million", "--vertices"),
+        device.mode_among("S", "EP"),
+        device.size_class(
+            _SIZES, "1 to 4: SHOC's 1, 10, 100 and 1000 thousand vertices; large: 16 million", "--vertices"
+        ),
     ),
     figures=(
-        *rates("edges", "op/s", "ops", _EDGES, series="search"),
-        *rates("bandwidth", "B/s", "bytes", _BYTES, series="search"),
+        *device.rates("edges", "op/s", _EDGES, series="search"),
+        *device.rates("bandwidth", "B/s", _BYTES, series="search"),
     ),
     checks=(Check("error", "vertices whose level differs from a search on the host", zero),),
     estimate_s=_estimate_s,

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import math
 
-from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.figures import duration, rate
-from seatrial.benchmarks.gpu.device_parameters import COMMON, devices_argument
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES
+from seatrial.benchmarks.figures import between, duration, rate, zero
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
+from seatrial.benchmarks.mpi.mpi_benchmark import WRONG_BYTES
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.nodes import NODES, cpus_of_nodes, on_each_node
@@ -84,7 +83,6 @@ def _three(name: str) -> tuple[Figure, ...]:
         return rate(
             name + suffix,
             "B/s",
-            "bytes",
             _RATES[name] + condition,
             limit=link_limit() if is_copy else None,
             attainable=lambda params: PACKETS if is_copy else ALL_OF_IT,
@@ -127,13 +125,13 @@ _PARAMETERS = (
     Parameter.size("message_B", 8, "size of a ping-pong message", minimum=1, option="--small"),
     Parameter.size("stream_B", 1 << 20, "size of a streamed message", minimum=1, option="--large"),
     Parameter.integer("window", 4, "messages in flight, in each direction", minimum=1, option="--window"),
-    *COMMON,
+    *device.COMMON,
 )
 
 BENCHMARK = Benchmark(
     name="gpu.bus-contention",
     question="How much do device copies and MPI messages slow each other down?",
-    program=native_program(__file__, _PARAMETERS, devices_argument, ("--slice", str(_SLICE_S)), library="gpu"),
+    program=native_program(__file__, _PARAMETERS, device.devices_argument, ("--slice", str(_SLICE_S)), library="gpu"),
     parameters=_PARAMETERS,
     figures=tuple(figure for name in ("download", "readback", "latency", "bandwidth") for figure in _three(name)),
     checks=(

@@ -7,10 +7,9 @@ start and the end of a batch. The device times pinned copies of 64 KiB and more;
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
-from seatrial.benchmarks.gpu.device_parameters import mode_among
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.figures import zero
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Direction, HostCopies
@@ -31,12 +30,12 @@ def _is_of_several(params: Params) -> bool:
     return params.get("devices") != 1
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.bus-speed",
     question="How fast are copies between host and device memory?",
     parameters=(
-        mode_among("S", "EP"),
+        device.mode_among("S", "EP"),
         Parameter.size(
             "largest_B",
             "auto",
@@ -59,10 +58,9 @@ BENCHMARK = device_benchmark(
             ("download", Direction.HOST_TO_DEVICE, "from the host to the device"),
             ("readback", Direction.DEVICE_TO_HOST, "from the device to the host"),
         )
-        for figure in rates(
+        for figure in device.rates(
             name,
             "B/s",
-            "bytes",
             f"bytes {way}",
             series=name,
             limit=link_limit(),

@@ -20,17 +20,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import ARRAY_B, array_bytes, device_benchmark, rates, size_class
-from seatrial.benchmarks.gpu.device_parameters import mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.figures import zero
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check, Figure, LimitOf
 from seatrial.model.benchmark.parameter import Parameter
 from seatrial.model.benchmark.role import Role
 
 
 def _kind(series: str, work: str, limit: LimitOf | None = None, role: Role | None = None) -> tuple[Figure, ...]:
-    return rates(series, "B/s", "bytes", work, limit=limit, role=role)
+    return device.rates(series, "B/s", work, limit=limit, role=role)
 
 
 def _texture(series: str, work: str) -> tuple[Figure, ...]:
@@ -43,44 +42,45 @@ def _texture(series: str, work: str) -> tuple[Figure, ...]:
 _ROLE = Role.DEVICE_MEMORY_BANDWIDTH
 _FROM_CACHE = "16 B per texel read, most of them from a cache"
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.device-memory",
     question="How fast does a device read and write its global, local and texture memory?",
     parameters=(
-        mode_among("S", "EP"),
-        size_class(
-            ARRAY_B,
+        device.mode_among("S", "EP"),
+        device.size_class(
+            device.ARRAY_B,
             "size of each array and of the image; 1 to 4: 1, 8, 32 and 64 MiB (4: as SHOC); large: 1 GiB",
             "--bytes",
         ),
         Parameter.switch(
-            "textures",
-            True,
-            "also read images; set false for devices without image support",
-            option="--textures",
+            "textures", True, "also read images; set false for devices without image support", option="--textures"
         ),
     ),
     figures=(
         *_kind(
             "read",
             "each word is read once, neighbouring words by neighbouring work items",
-            memory_limit(array_bytes),
+            memory_limit(device.array_bytes),
             _ROLE,
         ),
         *_kind(
             "write",
             "each word is written once, neighbouring words by neighbouring work items",
-            memory_limit(array_bytes),
+            memory_limit(device.array_bytes),
             _ROLE,
         ),
         *_kind("read_strided", "each word is read once, neighbouring work items 2 KiB apart"),
         *_kind("write_strided", "each word is written once, neighbouring work items 2 KiB apart"),
         *_kind(
-            "copy", "each of 2 arrays is read or written once", memory_limit(lambda params: 2 * array_bytes(params))
+            "copy",
+            "each of 2 arrays is read or written once",
+            memory_limit(lambda params: 2 * device.array_bytes(params)),
         ),
         *_kind(
-            "triad", "each of 3 arrays is read or written once", memory_limit(lambda params: 3 * array_bytes(params))
+            "triad",
+            "each of 3 arrays is read or written once",
+            memory_limit(lambda params: 3 * device.array_bytes(params)),
         ),
         *_kind("local_read", "4 B per word read from local memory"),
         *_kind("local_write", "4 B per word written to local memory"),
@@ -89,6 +89,6 @@ BENCHMARK = device_benchmark(
         *_texture("texture_random", "16 B per texel read"),
     ),
     checks=(Check("error", "sums and words that differ from the host's, compared exactly", zero),),
-    estimate_s=lambda params: 4.0 + array_bytes(params) * 4e-8,
+    estimate_s=lambda params: 4.0 + device.array_bytes(params) * 4e-8,
     trial=({"mode": "EP"},),
 )

@@ -5,16 +5,8 @@ The kernel is portable and tests the compiler as much as the device; vendor libr
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import (
-    chosen_size,
-    device_benchmark,
-    element_bytes,
-    rates,
-    size_class,
-    up_to,
-)
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 
@@ -27,33 +19,34 @@ _TOLERANCE = {"fp32": 2e-6, "fp64": 4e-15}
 
 
 def _bytes(params: Params) -> int:
-    return chosen_size(_SIZES, params)
+    return device.chosen_size(_SIZES, params)
 
 
 _FLOPS = "5 N log2 N flop per transform, the usual count for any algorithm"
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.fft",
     question="How fast does a device compute many FFTs of 512 points?",
-    words=(lambda params: ["--batches", str(_bytes(params) // (2 * element_bytes(params) * _POINTS))],),
+    words=(lambda params: ["--batches", str(_bytes(params) // (2 * device.element_bytes(params) * _POINTS))],),
     parameters=(
-        mode_among("S", "EP"),
-        PRECISION,
-        size_class(_SIZES, "size of all signals together; 1 to 4: SHOC's 1, 8, 96 and 256 MiB; large: 1 GiB"),
+        device.mode_among("S", "EP"),
+        device.PRECISION,
+        device.size_class(_SIZES, "size of all signals together; 1 to 4: SHOC's 1, 8, 96 and 256 MiB; large: 1 GiB"),
     ),
     figures=(
-        *rates("forward", "flop/s", "flops", _FLOPS),
-        *rates("inverse", "flop/s", "flops", _FLOPS),
-        *rates(
+        *device.rates("forward", "flop/s", _FLOPS),
+        *device.rates("inverse", "flop/s", _FLOPS),
+        *device.rates(
             "bandwidth",
             "B/s",
-            "bytes",
             "every number read once and written once, forward transform",
             series="forward",
             limit=memory_limit(lambda params: 2.0 * _bytes(params)),
         ),
     ),
-    checks=(Check("error", "error of a result, relative to the norm of the transform's input", up_to(_TOLERANCE)),),
+    checks=(
+        Check("error", "error of a result, relative to the norm of the transform's input", device.up_to(_TOLERANCE)),
+    ),
     estimate_s=lambda params: 4.0 + _bytes(params) * 1e-7,
 )

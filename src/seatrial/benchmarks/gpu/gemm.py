@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import mode_among, one_or_more
-from seatrial.benchmarks.gpu.flop_limit import matrix_limit
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import matrix_limit
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.machine.limit import Limit
@@ -43,13 +42,13 @@ _ORDERS = {"1": 256, "2": 1024, "3": 2048, "4": 4096, "large": 8192}
 
 
 def _order(params: Params) -> int:
-    return chosen_size(_ORDERS, params)
+    return device.chosen_size(_ORDERS, params)
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if params["library"] == "portable" and params["precision"] not in _PORTABLE:
         raise Skip(f"{params['precision']} needs tensor cores, used by library=vendor; portable has fp32 and fp64")
-    return one_or_more(machine, params)
+    return device.one_or_more(machine, params)
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -59,18 +58,18 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     return matrix_limit(machine, params, samples)
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.gemm",
     question="How fast does a device multiply matrices, with a plain tiled kernel or its tuned library?",
     parameters=(
-        mode_among("S", "EP"),
+        device.mode_among("S", "EP"),
         _PRECISION,
         _LIBRARY,
-        size_class(_ORDERS, "order of the matrices; 1 to 4: 256, 1024, 2048, 4096; large: 8192", "--order"),
+        device.size_class(_ORDERS, "order of the matrices; 1 to 4: 256, 1024, 2048, 4096; large: 8192", "--order"),
     ),
-    figures=rates("gemm", "flop/s", "ops", "2 n^3 flop per product", series="product", limit=_limit),
-    checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", up_to(_TOLERANCE)),),
+    figures=device.rates("gemm", "flop/s", "2 n^3 flop per product", "ops", series="product", limit=_limit),
+    checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", device.up_to(_TOLERANCE)),),
     estimate_s=lambda params: 5.0 + _order(params) ** 2 * 3e-7 + 80 * _order(params) ** 3 * 1e-12,
     prepare=_prepare,
     trial=tuple({"library": "vendor", "precision": name} for name in ("fp64", "fp32", "tf32", "bf16")),

@@ -3,24 +3,18 @@ the drivers' caches off and different numbers in the source each time."""
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import duration
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
-from seatrial.model.benchmark.benchmark import Check, Figure
+from seatrial.benchmarks.figures import duration, zero
+from seatrial.benchmarks.gpu import device
+from seatrial.model.benchmark.benchmark import Check
 
-
-def _time(name: str, work: str) -> Figure:
-    return duration(name, work)
-
-
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.kernel-compile",
     question="How long does it take to build kernels from source?",
     parameters=(),
     figures=(
-        _time("build", "from source with two kernels until both can be launched"),
-        _time("first_run", "first launch of both, to their end, with work that the driver deferred until then"),
+        duration("build", "from source with two kernels until both can be launched"),
+        duration("first_run", "first launch of both, to their end, with work that the driver deferred until then"),
     ),
     checks=(Check("error", "wrong results of the freshly built kernels", zero),),
     estimate_s=lambda params: 5.0,

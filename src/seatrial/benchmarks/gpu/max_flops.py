@@ -9,10 +9,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, rates
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.flop_limit import flop_limit
+from seatrial.benchmarks.figures import zero
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import flop_limit
 from seatrial.model.benchmark.benchmark import Check, LimitOf
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.benchmark.role import Role
@@ -39,21 +38,17 @@ def _limit_of(flops: int, instructions: int) -> LimitOf:
     return limit
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.max-flops",
     question="What arithmetic rate do a device's vector units reach?",
-    parameters=(
-        mode_among("S", "EP"),
-        PRECISION,
-    ),
+    parameters=(device.mode_among("S", "EP"), device.PRECISION),
     figures=[
         figure
         for name, (flops, instructions) in _KINDS.items()
-        for figure in rates(
+        for figure in device.rates(
             name,
             "flop/s",
-            "flops",
             f"{flops} flop per operation of a chain",
             series=name,
             limit=_limit_of(flops, instructions),

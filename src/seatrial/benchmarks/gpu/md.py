@@ -7,8 +7,7 @@ in a box that is not periodic. (SHOC places them anywhere; two very close atoms 
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
+from seatrial.benchmarks.gpu import device
 from seatrial.model.benchmark.benchmark import Check
 
 _TOLERANCE = {"fp32": 2e-5, "fp64": 4e-14}
@@ -20,17 +19,19 @@ _NEIGHBOURS = 128
 
 _OPS = "8 flop per distance to a neighbour, 13 per force from a neighbour within the cutoff"
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.md",
     question="How fast does a device compute the forces between atoms?",
     parameters=(
-        mode_among("S", "EP"),
-        PRECISION,
-        size_class(_ATOMS, "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000", "--atoms"),
+        device.mode_among("S", "EP"),
+        device.PRECISION,
+        device.size_class(_ATOMS, "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000", "--atoms"),
     ),
-    figures=rates("rate", "flop/s", "ops", _OPS, series="forces"),
-    checks=(Check("error", "error of the worst atom's force, relative to its pairs' forces", up_to(_TOLERANCE)),),
+    figures=device.rates("rate", "flop/s", _OPS, "ops", series="forces"),
+    checks=(
+        Check("error", "error of the worst atom's force, relative to its pairs' forces", device.up_to(_TOLERANCE)),
+    ),
     words=(("--neighbours", str(_NEIGHBOURS)),),
-    estimate_s=lambda params: 2.0 + chosen_size(_ATOMS, params) * 2e-5,
+    estimate_s=lambda params: 2.0 + device.chosen_size(_ATOMS, params) * 2e-5,
 )

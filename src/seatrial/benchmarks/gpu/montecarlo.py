@@ -11,8 +11,7 @@ import math
 from statistics import NormalDist
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, up_to
-from seatrial.benchmarks.gpu.device_parameters import AUTO, PRECISION, mode_among, one_or_more, size_of
+from seatrial.benchmarks.gpu import device
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.machine.machine import Machine
@@ -27,7 +26,7 @@ _LARGEST = 1 << 33
 
 
 def _paths(params: Params) -> int:
-    return _PATHS[0] if params["paths"] == AUTO else whole(params["paths"])
+    return _PATHS[0] if params["paths"] == device.AUTO else whole(params["paths"])
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
@@ -35,7 +34,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
         raise Skip(f"{params['paths']} paths: not a multiple of 4")
     if _paths(params) * whole(params["options"]) > _LARGEST:
         raise Skip(f"more than {_LARGEST} paths in total")
-    return one_or_more(machine, params)
+    return device.one_or_more(machine, params)
 
 
 def _chi_square(machine: Machine, params: Params) -> tuple[float, float]:
@@ -51,13 +50,13 @@ def _chi_square(machine: Machine, params: Params) -> tuple[float, float]:
     )
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.montecarlo",
     question="How many options per second do devices price by simulation?",
     parameters=(
-        mode_among("S", "TP"),
-        PRECISION,
+        device.mode_among("S", "TP"),
+        device.PRECISION,
         Parameter.choice(
             "drive",
             "threaded",
@@ -66,14 +65,14 @@ BENCHMARK = device_benchmark(
             option="--drive",
         ),
         Parameter.integer("options", 1024, "number of options to price", minimum=32, option="--options"),
-        size_of("paths", *_PATHS, "paths per option, a multiple of 4", minimum=4096),
+        device.size_of("paths", *_PATHS, "paths per option, a multiple of 4", minimum=4096),
     ),
     figures=(
-        rate("options", "op/s", "options", "options, with `paths` paths each", series="pricing"),
-        rate("paths", "op/s", "ops", "paths of all options", series="pricing"),
+        rate("options", "op/s", "options, with `paths` paths each", "options", series="pricing"),
+        rate("paths", "op/s", "paths of all options", series="pricing"),
     ),
     checks=(
-        Check("error", "error of the sum of an option's payoffs, relative to it", up_to(_TOLERANCE)),
+        Check("error", "error of the sum of an option's payoffs, relative to it", device.up_to(_TOLERANCE)),
         Check("chi_square", "sum of the squared errors of all prices, in standard errors", _chi_square),
     ),
     prepare=_prepare,

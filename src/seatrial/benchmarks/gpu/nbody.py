@@ -7,9 +7,8 @@ CUDA); it takes fewer instructions.
 from __future__ import annotations
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, up_to
-from seatrial.benchmarks.gpu.device_parameters import AUTO, PRECISION, mode_among, one_or_more, size_of
-from seatrial.benchmarks.gpu.flop_limit import flop_limit
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import flop_limit
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.machine.machine import Machine
@@ -23,38 +22,39 @@ _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-11}
 
 
 def _bodies(params: Params) -> int:
-    return _BODIES[0] if params["bodies"] == AUTO else whole(params["bodies"])
+    return _BODIES[0] if params["bodies"] == device.AUTO else whole(params["bodies"])
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if _bodies(params) % _BLOCK:
         raise Skip(f"{params['bodies']} bodies: not a multiple of {_BLOCK}")
-    return one_or_more(machine, params)
+    return device.one_or_more(machine, params)
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.nbody",
     question="How fast do devices compute the forces between all pairs of n bodies?",
     parameters=(
-        mode_among("S", "TP"),
-        PRECISION,
-        size_of("bodies", *_BODIES, "number of bodies, a multiple of 256", minimum=_BLOCK),
+        device.mode_among("S", "TP"),
+        device.PRECISION,
+        device.size_of("bodies", *_BODIES, "number of bodies, a multiple of 256", minimum=_BLOCK),
     ),
     figures=(
         rate(
             "nbody",
             "flop/s",
-            "flops",
             "20 flop in fp32, 30 in fp64, per pair of bodies and direction",
             series="forces",
             limit=flop_limit,
         ),
-        rate("interactions", "op/s", "ops", "forces of one body on another, each direction counted", series="forces"),
+        rate("interactions", "op/s", "forces of one body on another, each direction counted", series="forces"),
     ),
     checks=(
         Check(
-            "error", "error of an acceleration, relative to the sum of the magnitudes of its terms", up_to(_TOLERANCE)
+            "error",
+            "error of an acceleration, relative to the sum of the magnitudes of its terms",
+            device.up_to(_TOLERANCE),
         ),
     ),
     prepare=_prepare,

@@ -14,10 +14,9 @@ or own.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import duration, rate
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
-from seatrial.benchmarks.gpu.link_limit import PACKETS, peer_limit
+from seatrial.benchmarks.figures import duration, rate, zero
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import PACKETS, peer_limit
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
@@ -41,7 +40,7 @@ def _estimate_s(params: Params) -> float:
     return 3.0 + count**2 * (0.2 + size * 5e-9)
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.p2p",
     question="How fast are copies between each pair of devices?",
@@ -68,7 +67,6 @@ BENCHMARK = device_benchmark(
         rate(
             "bandwidth",
             "B/s",
-            "bytes",
             "bytes from source to target; within one device, bytes read and written",
             series="bandwidth",
             limit=peer_limit(),
@@ -79,7 +77,6 @@ BENCHMARK = device_benchmark(
         rate(
             "both",
             "B/s",
-            "bytes",
             "bytes in both directions at once",
             series="both",
             limit=peer_limit(directions=2),

@@ -3,32 +3,21 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import duration
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, of_several
-from seatrial.benchmarks.gpu.device_parameters import mode_among
-from seatrial.model.benchmark.benchmark import Check, Figure
+from seatrial.benchmarks.figures import duration, zero
+from seatrial.benchmarks.gpu import device
+from seatrial.model.benchmark.benchmark import Check
 
-
-def _time(name: str, counted: str, work: str) -> Figure:
-    return duration(name, work, counted)
-
-
-def _time_all(name: str, work: str) -> Figure:
-    """A sample of all devices is of one run on each, by the time of the slowest."""
-    return duration(f"{name}_all", work, is_there=of_several)
-
-
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.queue-delay",
     question="How long does a kernel take on an idle device, from launch to completion?",
-    parameters=(mode_among("S", "EP"),),
+    parameters=(device.mode_among("S", "EP"),),
     figures=(
-        _time("delay", "trials", "from enqueueing the kernels on an idle queue to the end of the last"),
-        _time("launch", "launches", "one launch in a long series: 2k kernels less k kernels"),
-        _time_all("delay", "delay on all devices at once, of the slowest"),
-        _time_all("launch", "launch on all devices at once, of the slowest"),
+        duration("delay", "from enqueueing the kernels on an idle queue to the end of the last", "trials"),
+        duration("launch", "one launch in a long series: 2k kernels less k kernels", "launches"),
+        # A sample of all devices is of one run on each, by the time of the slowest.
+        duration("delay_all", "delay on all devices at once, of the slowest", is_there=device.of_several),
+        duration("launch_all", "launch on all devices at once, of the slowest", is_there=device.of_several),
     ),
     checks=(Check("error", "difference between the launches counted by the kernels and those made", zero),),
     estimate_s=lambda params: 2.0,

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import (
-    ARRAY_B,
-    array_bytes,
-    device_benchmark,
-    element_bytes,
-    rates,
-    size_class,
-    up_to,
-)
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.role import Role
 
@@ -21,26 +12,25 @@ _TOLERANCE = {"fp32": 1e-6, "fp64": 1e-12}
 accuracy of floating point summation", 1993), far below what one number more or less does to the smallest class."""
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.reduction",
     question="How fast does a device sum an array in its memory?",
-    words=(lambda params: ["--count", str(array_bytes(params) // element_bytes(params))],),
+    words=(lambda params: ["--count", str(device.array_bytes(params) // device.element_bytes(params))],),
     parameters=(
-        mode_among("S", "EP", "TP", together="--together"),
-        PRECISION,
-        size_class(ARRAY_B, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
+        device.mode_among("S", "EP", "TP", together="--together"),
+        device.PRECISION,
+        device.size_class(device.ARRAY_B, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
-    figures=rates(
+    figures=device.rates(
         "bandwidth",
         "B/s",
-        "bytes",
         "each number is read once",
         series="sum",
-        limit=memory_limit(array_bytes),
+        limit=memory_limit(device.array_bytes),
         role=Role.DEVICE_MEMORY_BANDWIDTH,
     ),
-    checks=(Check("error", "error of the sum, relative to the sum of magnitudes", up_to(_TOLERANCE)),),
-    estimate_s=lambda params: 2.0 + array_bytes(params) * 2e-8,
+    checks=(Check("error", "error of the sum, relative to the sum of magnitudes", device.up_to(_TOLERANCE)),),
+    estimate_s=lambda params: 2.0 + device.array_bytes(params) * 2e-8,
 )
 """`size` is that of one device; for TP that of all together."""

@@ -16,8 +16,7 @@ per point. There is no limit, because these weights are not those of a device.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, rates, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
+from seatrial.benchmarks.gpu import device
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 
@@ -31,31 +30,31 @@ _EDGES = {
 
 
 def _edge(params: Params) -> int:
-    return chosen_size(_EDGES[str(params["precision"])], params)
+    return device.chosen_size(_EDGES[str(params["precision"])], params)
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.s3d",
     question="How fast does a device compute chemical reaction rates?",
     words=(lambda params: ["--edge", str(_edge(params))],),
     parameters=(
-        mode_among("S", "EP"),
-        PRECISION,
-        size_class(
+        device.mode_among("S", "EP"),
+        device.PRECISION,
+        device.size_class(
             _EDGES["fp32"],
             "grid; 1 to 4: SHOC's 24, 32, 40 and 48 cubed in fp32, 16, 24, 32 and 40 cubed in fp64; large: 128 cubed",
         ),
     ),
     figures=(
-        *rates("rate", "flop/s", "flops", "973 flop per point: a division counts 4, an exp or log 8", series="rates"),
-        *rates("points", "op/s", "ops", "points whose rates are evaluated", series="rates"),
+        *device.rates("rate", "flop/s", "973 flop per point: a division counts 4, an exp or log 8", series="rates"),
+        *device.rates("points", "op/s", "points whose rates are evaluated", series="rates"),
     ),
     checks=(
         Check(
             "error",
             "error of the worst rate of a species, relative to the sum of magnitudes of its reactions",
-            up_to(_TOLERANCE),
+            device.up_to(_TOLERANCE),
         ),
     ),
     estimate_s=lambda params: 4.0 + _edge(params) ** 3 * 1e-6,

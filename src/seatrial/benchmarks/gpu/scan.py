@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.gpu.device_benchmark import (
-    ARRAY_B,
-    array_bytes,
-    device_benchmark,
-    element_bytes,
-    rates,
-    size_class,
-    up_to,
-)
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.machine.limit import Limit
@@ -38,27 +29,26 @@ _ALGORITHM = Parameter.choice(
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """Half of the memory's rate: whatever the algorithm, a number is read and its sum written, and it counts once."""
-    memory = memory_limit(lambda p: 2 * array_bytes(p))(machine, params, samples)
+    memory = memory_limit(lambda p: 2 * device.array_bytes(p))(machine, params, samples)
     if memory.value is None:
         return memory
     return Limit(memory.value / 2, memory.unit, f"{memory.derivation} / 2 (read and written)", memory.basis)
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.scan",
     question="How fast does a device compute the prefix sums of an array in its memory?",
-    words=(lambda params: ["--count", str(array_bytes(params) // element_bytes(params))],),
+    words=(lambda params: ["--count", str(device.array_bytes(params) // device.element_bytes(params))],),
     parameters=(
-        mode_among("S", "EP", "TP", together="--together"),
-        PRECISION,
+        device.mode_among("S", "EP", "TP", together="--together"),
+        device.PRECISION,
         _ALGORITHM,
-        size_class(ARRAY_B, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
+        device.size_class(device.ARRAY_B, "1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
-    figures=rates(
+    figures=device.rates(
         "bandwidth",
         "B/s",
-        "bytes",
         "each number counts once; single-pass reads it once and writes its sum, three-kernels reads it twice",
         series="scan",
         limit=_limit,
@@ -67,10 +57,10 @@ BENCHMARK = device_benchmark(
         Check(
             "error",
             "error of the worst prefix sum, relative to the root of the sum of squares before it",
-            up_to(_TOLERANCE),
+            device.up_to(_TOLERANCE),
         ),
     ),
-    estimate_s=lambda params: 2.0 + array_bytes(params) * 3e-8,
+    estimate_s=lambda params: 2.0 + device.array_bytes(params) * 3e-8,
 )
 """`size` is that of one device; for TP that of all together, where a single pass follows a look at the sums: no device
 can begin before it knows what the others' numbers come to."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import ARRAY_B, array_bytes, device_benchmark, rates, size_class
-from seatrial.benchmarks.gpu.device_parameters import mode_among
+from seatrial.benchmarks.figures import zero
+from seatrial.benchmarks.gpu import device
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params
 
@@ -17,44 +16,34 @@ _ALGORITHM = Parameter.choice(
     option="--algorithm",
 )
 _PAYLOAD = Parameter.choice(
-    "payload",
-    "pairs",
-    "pairs: keys with values; keys: keys alone",
-    ("pairs", "keys"),
-    option="--payload",
+    "payload", "pairs", "pairs: keys with values; keys: keys alone", ("pairs", "keys"), option="--payload"
 )
 
 
 def _count(params: Params) -> list[str]:
     key_B = 8 if params["payload"] == "pairs" else 4  # with its value
-    return ["--count", str(array_bytes(params) // key_B)]
+    return ["--count", str(device.array_bytes(params) // key_B)]
 
 
 def _estimate_s(params: Params) -> float:
     """The host's own sort takes most of it."""
-    return 2.0 + array_bytes(params) * 3e-8
+    return 2.0 + device.array_bytes(params) * 3e-8
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.sort",
     question="How fast does a device sort keys, with or without values?",
     words=(_count,),
     parameters=(
-        mode_among("S", "EP"),
+        device.mode_among("S", "EP"),
         _ALGORITHM,
         _PAYLOAD,
-        size_class(ARRAY_B, "size of keys and values; 1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
+        device.size_class(device.ARRAY_B, "size of keys and values; 1 to 4: SHOC's 1, 8, 32 and 64 MiB; large: 1 GiB"),
     ),
     figures=(
-        *rates("keys", "op/s", "ops", "keys sorted, with their values if any; no copies beforehand", series="sort"),
-        *rates(
-            "bandwidth",
-            "B/s",
-            "bytes",
-            "sorted data counts once: 8 B per pair, 4 B per key alone",
-            series="sort",
-        ),
+        *device.rates("keys", "op/s", "keys sorted, with their values if any; no copies beforehand", series="sort"),
+        *device.rates("bandwidth", "B/s", "sorted data counts once: 8 B per pair, 4 B per key alone", series="sort"),
     ),
     checks=(Check("error", "keys and values whose place differs from a stable sort on the host", zero),),
     estimate_s=_estimate_s,

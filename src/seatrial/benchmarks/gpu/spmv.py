@@ -6,16 +6,8 @@ with GPUs", 2010).
 
 from __future__ import annotations
 
-from seatrial.benchmarks.gpu.device_benchmark import (
-    chosen_size,
-    device_benchmark,
-    element_bytes,
-    rates,
-    size_class,
-    up_to,
-)
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 
@@ -27,35 +19,35 @@ _FILL = 0.01
 
 
 def _bytes(params: Params) -> float:
-    return _FILL * chosen_size(_ROWS, params) ** 2 * (element_bytes(params) + 4)
+    return _FILL * device.chosen_size(_ROWS, params) ** 2 * (device.element_bytes(params) + 4)
 
 
 _OPS = "2 flop per nonzero"
 _BYTES = "value and column of each nonzero, row pointers or lengths, x and y once"
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.spmv",
     question="How fast does a device multiply a sparse matrix by a vector?",
     parameters=(
-        mode_among("S", "EP"),
-        PRECISION,
-        size_class(_ROWS, "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; 1 % nonzeros", "--rows"),
+        device.mode_among("S", "EP"),
+        device.PRECISION,
+        device.size_class(
+            _ROWS, "1 to 4: SHOC's 1024, 8192, 12288 and 16384 rows; large: 65536; 1 % nonzeros", "--rows"
+        ),
     ),
     figures=(
-        *rates("rate", "flop/s", "ops", _OPS, series="product", one_limit_over=("format",)),
-        *rates(
-            "bandwidth",
-            "B/s",
-            "bytes",
-            _BYTES,
-            series="product",
-            limit=memory_limit(_bytes),
-            one_limit_over=("format",),
+        *device.rates("rate", "flop/s", _OPS, "ops", series="product", one_limit_over=("format",)),
+        *device.rates(
+            "bandwidth", "B/s", _BYTES, series="product", limit=memory_limit(_bytes), one_limit_over=("format",)
         ),
     ),
     checks=(
-        Check("error", "error of the worst element, relative to the sum of magnitudes of its row", up_to(_TOLERANCE)),
+        Check(
+            "error",
+            "error of the worst element, relative to the sum of magnitudes of its row",
+            device.up_to(_TOLERANCE),
+        ),
     ),
     words=(("--fill", str(_FILL)),),
     estimate_s=lambda params: 4.0 + _bytes(params) * 2e-8,

@@ -8,9 +8,8 @@ however long it runs.
 from __future__ import annotations
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.gpu.device_benchmark import chosen_size, device_benchmark, element_bytes, size_class, up_to
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.memory_limit import memory_limit
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 
@@ -21,7 +20,7 @@ _SIDES = {"1": 512, "2": 1024, "3": 2048, "4": 4096, "large": 16384}
 
 
 def _side(params: Params) -> int:
-    return chosen_size(_SIDES, params)
+    return device.chosen_size(_SIDES, params)
 
 
 def _estimate_s(params: Params) -> float:
@@ -29,14 +28,14 @@ def _estimate_s(params: Params) -> float:
     return 3.0 + _side(params) ** 2 * (2e-7 + 2.5e-10 * iterations)
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.stencil",
     question="How fast does a device apply a 9-point stencil to a grid?",
     parameters=(
-        mode_among("S", "TP", together="--together"),
-        PRECISION,
-        size_class(_SIDES, "1 to 4: SHOC's 512, 1024, 2048 and 4096 points across; large: 16384", "--side"),
+        device.mode_among("S", "TP", together="--together"),
+        device.PRECISION,
+        device.size_class(_SIDES, "1 to 4: SHOC's 512, 1024, 2048 and 4096 points across; large: 16384", "--side"),
         Parameter.integer(
             "iterations",
             "auto",
@@ -47,23 +46,22 @@ BENCHMARK = device_benchmark(
         ),
     ),
     figures=(
-        rate("points", "op/s", "points", "points of all steps", series="steps"),
+        rate("points", "op/s", "points of all steps", "points", series="steps"),
         rate(
             "rate",
             "flop/s",
-            "ops",
             "11 flop per point, as SHOC counts: 3 multiplications and 8 additions",
+            "ops",
             series="steps",
         ),
         rate(
             "bandwidth",
             "B/s",
-            "bytes",
             "each point is read and written once per step",
             series="steps",
-            limit=memory_limit(lambda params: 2 * element_bytes(params) * _side(params) ** 2),
+            limit=memory_limit(lambda params: 2 * device.element_bytes(params) * _side(params) ** 2),
         ),
     ),
-    checks=(Check("error", "error of the worst point, for values of magnitude 1", up_to(_TOLERANCE)),),
+    checks=(Check("error", "error of the worst point, for values of magnitude 1", device.up_to(_TOLERANCE)),),
     estimate_s=_estimate_s,
 )

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import math
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.figures import rate, zero
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.benchmarks.placement import pages_check, require_memory, spread
 from seatrial.model.benchmark.benchmark import Check, Figure, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
@@ -69,7 +68,6 @@ def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
         return rate(
             way + suffix,
             "B/s",
-            "bytes",
             work,
             series=way + suffix,
             limit=limit,
@@ -86,7 +84,7 @@ def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
     )
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.transfer",
     question="How fast are copies between the host and each device, alone and with all devices at once?",

@@ -6,10 +6,9 @@ Counted as in SHOC: 3 elements copied and 2 operations per element of a.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.gpu.device_benchmark import device_benchmark, element_bytes, rates
-from seatrial.benchmarks.gpu.device_parameters import PRECISION, mode_among
-from seatrial.benchmarks.gpu.link_limit import PACKETS, link_limit
+from seatrial.benchmarks.figures import zero
+from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.model.benchmark.benchmark import Attainable, Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Role
@@ -30,13 +29,13 @@ def _estimate_s(params: Params) -> float:
     return 3.0 + ((0 if params["largest_B"] == "auto" else whole(params["largest_B"])) or _AUTO_B) * 1e-7
 
 
-BENCHMARK = device_benchmark(
+BENCHMARK = device.benchmark(
     __file__,
     name="gpu.triad",
     question="How fast does a device process data streamed from and to the host?",
     parameters=(
-        mode_among("S", "EP"),
-        PRECISION,
+        device.mode_among("S", "EP"),
+        device.PRECISION,
         Parameter.size(
             "largest_B",
             "auto",
@@ -47,10 +46,9 @@ BENCHMARK = device_benchmark(
         ),
     ),
     figures=(
-        *rates(
+        *device.rates(
             "bandwidth",
             "B/s",
-            "bytes",
             "b and c copied to the device and a from it",
             series="triad",
             limit=link_limit(lambda params: (_DOWN + _UP) / _DOWN, how="3 elements are copied for 2 to the device"),
@@ -59,14 +57,15 @@ BENCHMARK = device_benchmark(
             role=Role.LINK_TRAFFIC,
             role_of_all=Role.LINK_TRAFFIC,
         ),
-        *rates(
+        *device.rates(
             "rate",
             "flop/s",
-            "flops",
             "an addition and a multiplication per element",
             series="triad",
             limit=link_limit(
-                lambda params: _FLOPS / (_DOWN * element_bytes(params)), "flop/s", "flop per byte copied to the device"
+                lambda params: _FLOPS / (_DOWN * device.element_bytes(params)),
+                "flop/s",
+                "flop per byte copied to the device",
             ),
             one_limit_over=_ONE_LINK,
             attainable=lambda params: _IN_TURN,

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.bounds import between, exactly, zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import HUGE_PAGES, NODE, THREADS, node_of_cpus, spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
@@ -90,15 +89,9 @@ _PARAMETERS = (
 BENCHMARK = Benchmark(
     name="memory.gups",
     question="How many random memory updates per second are possible?",
-    program=native_program(
-        __file__,
-        _PARAMETERS,
-        _arguments,
-    ),
+    program=native_program(__file__, _PARAMETERS, _arguments),
     parameters=_PARAMETERS,
-    figures=(
-        rate("updates", "op/s", "ops", "one update: read, modify and write a word", series="update", limit=_no_limit),
-    ),
+    figures=(rate("updates", "op/s", "one update: read, modify and write a word", series="update", limit=_no_limit),),
     checks=(
         Check(
             "lost_updates",
@@ -111,7 +104,7 @@ BENCHMARK = Benchmark(
             "counted_updates",
             "updates counted by a sample, over those of its threads",
             exactly(lambda params: 1.0),
-            derive=_counted,
+            _counted,
         ),
     ),
     placement=lambda machine, params: spread(machine, whole(params["threads"]), node_of_cpus(params)),

@@ -14,19 +14,9 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from seatrial.benchmarks.bounds import between, exactly, zero
+from seatrial.benchmarks import placement
+from seatrial.benchmarks.figures import between, exactly, zero
 from seatrial.benchmarks.native_program import native_program
-from seatrial.benchmarks.placement import (
-    HUGE_PAGES,
-    MEMORY,
-    NODE,
-    node_of_cpus,
-    node_of_memory,
-    numa_node,
-    pages_check,
-    require_memory,
-    spread,
-)
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
 from seatrial.model.benchmark.parameter import CACHES_TIMES, Parameter, Params, beyond_caches_B, whole
 from seatrial.model.benchmark.quotients import TimePerWork
@@ -76,7 +66,7 @@ def _whole_lines(size: int, line: int) -> int:
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    require_memory(machine, node_of_memory(params))
+    placement.require_memory(machine, placement.node_of_memory(params))
     (cpu,) = _placement(machine, params)
     longest = _line_size(machine, cpu)
     line = longest if params["line_B"] == "auto" else whole(params["line_B"])
@@ -106,22 +96,19 @@ def _line_size(machine: Machine, cpu: int) -> int:
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    cpu, node = params["cpu"], node_of_cpus(params)
+    cpu, node = params["cpu"], placement.node_of_cpus(params)
     if cpu == "auto":
-        return spread(machine, 1, node)
+        return placement.spread(machine, 1, node)
     number = whole(cpu)
     if number not in machine.allowed_cpus:
         raise Skip(f"this process may not use CPU {number}")
-    if node != "auto" and numa_node(machine, number) != whole(node):
+    if node != "auto" and placement.numa_node(machine, number) != whole(node):
         raise Skip(f"CPU {number} is not on NUMA node {node}")
     return (number,)
 
 
 def _arguments(params: Params) -> list[str]:
-    return [
-        *("--sizes", ",".join(map(str, working_sets(params)))),
-        *("--slice", str(_SLICE_S)),
-    ]
+    return [*("--sizes", ",".join(map(str, working_sets(params)))), *("--slice", str(_SLICE_S))]
 
 
 def _estimate_s(params: Params) -> float:
@@ -160,9 +147,9 @@ def _no_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Li
 
 _PARAMETERS = (
     Parameter.integer("cpu", "auto", "CPU that runs the loads; auto: the first one"),
-    NODE,
-    MEMORY,
-    HUGE_PAGES,
+    placement.NODE,
+    placement.MEMORY,
+    placement.HUGE_PAGES,
     Parameter.size(
         "largest_B",
         "auto",
@@ -178,11 +165,7 @@ _PARAMETERS = (
 BENCHMARK = Benchmark(
     name="memory.latency",
     question="What is the load latency of each cache level and of memory?",
-    program=native_program(
-        __file__,
-        _PARAMETERS,
-        _arguments,
-    ),
+    program=native_program(__file__, _PARAMETERS, _arguments),
     parameters=_PARAMETERS,
     figures=(
         Figure(
@@ -208,15 +191,15 @@ BENCHMARK = Benchmark(
             "sets_measured",
             "requested working sets that have samples",
             exactly(lambda params: len(working_sets(params))),
-            derive=_sets_measured,
+            _sets_measured,
         ),
         Check(
             "fewest_cycles",
             "cycles of the fastest load; with fewer, it did not wait for the load before",
             between(_LEAST_CYCLES / IMPOSSIBLE_ABOVE, math.inf),
-            derive=_fewest_cycles,
+            _fewest_cycles,
         ),
-        pages_check(_placement),
+        placement.pages_check(_placement),
     ),
     placement=_placement,
     prepare=_prepare,

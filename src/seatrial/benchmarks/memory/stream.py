@@ -15,22 +15,9 @@ from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import between, exactly, zero
-from seatrial.benchmarks.figures import rate
+from seatrial.benchmarks import placement
+from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.native_program import native_program
-from seatrial.benchmarks.placement import (
-    MEMORY,
-    NODE,
-    THREADS,
-    is_local,
-    node_of_cpus,
-    node_of_memory,
-    numa_node,
-    pages_check,
-    require_memory,
-    spread,
-    thread_count,
-)
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Benchmark, Ceiling, Check, Figure
 from seatrial.model.benchmark.parameter import CACHES_TIMES, UNKNOWN, Parameter, Params, beyond_caches_B, whole
 from seatrial.model.benchmark.role import Intensity, Role
@@ -48,18 +35,18 @@ _SLICE_S = 0.25
 
 
 def _prepare(machine: Machine, params: Params) -> Params:
-    require_memory(machine, node_of_memory(params))
-    threads = thread_count(machine, params["threads"], node_of_cpus(params))
+    placement.require_memory(machine, placement.node_of_memory(params))
+    threads = placement.thread_count(machine, params["threads"], placement.node_of_cpus(params))
     array = params["array_B"]
     if array == "auto":
-        size, unit = _cache_bound(machine, spread(machine, threads, node_of_cpus(params))), _MiB
+        size, unit = _cache_bound(machine, placement.spread(machine, threads, placement.node_of_cpus(params))), _MiB
     else:
         size, unit = whole(array), _LINE
     return {**params, "threads": threads, "array_B": math.ceil(size / unit) * unit}
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    return spread(machine, whole(params["threads"]), node_of_cpus(params))
+    return placement.spread(machine, whole(params["threads"]), placement.node_of_cpus(params))
 
 
 def _cache_bound(machine: Machine, cpus: Sequence[int]) -> int:
@@ -82,14 +69,15 @@ def _counted(machine: Machine, params: Params, samples: Sequence[Sample]) -> flo
 def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """The DRAM bandwidth of the sockets that the threads run on: first touch makes each part local to its thread."""
     cpus = _placement(machine, params)
-    if not is_local(machine, cpus, node_of_memory(params)):
-        missing = f"threads reach NUMA node {node_of_memory(params)} over links between nodes, whose rate is unknown"
+    node = placement.node_of_memory(params)
+    if not placement.is_local(machine, cpus, node):
+        missing = f"threads reach NUMA node {node} over links between nodes, whose rate is unknown"
         return Limit.unknown("B/s", missing)
     limit = machine.named_limit("dram.bandwidth")
     if limit is None or limit.value is None:
         return limit or Limit.unknown("B/s", "the memory modules are unknown")
     packages = _packages(machine, params, cpus)
-    one_node = node_of_cpus(params) != "auto" or node_of_memory(params) != "local"
+    one_node = placement.node_of_cpus(params) != "auto" or node != "local"
     if one_node and (nodes := _nodes_of(machine, packages)) > 1:
         missing = f"one of {nodes} NUMA nodes of a socket; which memory channels serve it is unknown"
         return Limit.unknown("B/s", missing)
@@ -103,7 +91,7 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
 
 def _packages(machine: Machine, params: Params, cpus: Sequence[int]) -> Set[str]:
     """The sockets that the threads may have run on: if their places are unknown, as many sockets as threads reach."""
-    if params.get(NODE.name) == UNKNOWN:
+    if params.get(placement.NODE.name) == UNKNOWN:
         sockets = sorted({package.id for cpu in machine.pus if (package := machine.package_of(cpu))})
         return frozenset(sockets[: whole(params["threads"])])
     return {package.id for cpu in cpus if (package := machine.package_of(cpu))}
@@ -113,7 +101,7 @@ def _nodes_of(machine: Machine, packages: Set[str]) -> int:
     """How many NUMA nodes the CPUs of these packages belong to."""
     return len(
         {
-            numa_node(machine, cpu)
+            placement.numa_node(machine, cpu)
             for cpu in machine.pus
             if (package := machine.package_of(cpu)) is not None and package.id in packages
         }
@@ -156,7 +144,6 @@ def _figure(name: str) -> Figure:
     return rate(
         name,
         "B/s",
-        "bytes",
         f"{_BYTES_PER_ELEMENT[name]} B per element, as STREAM counts",
         limit=_dram,
         ceiling=lambda params: _ceiling(name, params),
@@ -173,9 +160,9 @@ def _mismatches(name: str) -> Check:
 
 
 _PARAMETERS = (
-    THREADS,
-    NODE,
-    MEMORY,
+    placement.THREADS,
+    placement.NODE,
+    placement.MEMORY,
     Parameter.switch(
         "nontemporal",
         False,
@@ -184,11 +171,7 @@ _PARAMETERS = (
     ),
     Parameter.switch("huge_pages", True, "ask the kernel for huge pages", option="--huge-pages"),
     Parameter.choice(
-        "kernel",
-        "all",
-        "the kernel to measure; all: each in turn",
-        ("all", *_BYTES_PER_ELEMENT),
-        option="--kernel",
+        "kernel", "all", "the kernel to measure; all: each in turn", ("all", *_BYTES_PER_ELEMENT), option="--kernel"
     ),
     Parameter.size(
         "array_B",
@@ -221,9 +204,9 @@ BENCHMARK = Benchmark(
             "counted_bytes",
             "bytes counted by a sample, over those of the arrays; the sample with the largest deviation",
             exactly(1.0),
-            derive=_counted,
+            _counted,
         ),
-        pages_check(_placement),
+        placement.pages_check(_placement),
     ),
     placement=_placement,
     prepare=_prepare,

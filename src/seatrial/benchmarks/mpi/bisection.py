@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.mpi.messages import links_of_node
-from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, mpi_benchmark
+from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, links_of_node, mpi_benchmark
 from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Figure, Skip
@@ -65,7 +64,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 
 
 def _figure(name: str, work: str) -> Figure:
-    return rate(name, "B/s", "bytes", work, limit=_limit)
+    return rate(name, "B/s", work, limit=_limit)
 
 
 BENCHMARK = mpi_benchmark(

@@ -23,13 +23,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from seatrial.benchmarks.bounds import between, zero
-from seatrial.benchmarks.mpi.mpi_benchmark import SLICE_S
-from seatrial.benchmarks.mpi.ranks import resolved_ranks
+from seatrial.benchmarks.figures import between, zero
+from seatrial.benchmarks.mpi.mpi_benchmark import SLICE_S, mpi_benchmark
+from seatrial.benchmarks.mpi.ranks import BUFFERS, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
-from seatrial.benchmarks.native_program import Words
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Better, Check, Figure, LimitOf, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, LimitOf, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.fact import sizing_memory_B
@@ -47,20 +46,20 @@ _PASSES = 40
 _SLOW_BPS = 2e9
 
 Sizes = Callable[[Params], tuple[int, ...]]
-CALL = Parameter.choice(
+_CALL = Parameter.choice(
     "call",
     "blocking",
     "form of the call; nonblocking: MPI_I..., with its overlap with computation; persistent: MPI_..._init (MPI 4)",
     ("blocking", "nonblocking", "persistent"),
     option="--call",
 )
-TESTS = Parameter.integer(
+_TESTS = Parameter.integer(
     "tests",
     0,
     "MPI_Test calls during the computation that overlaps a non-blocking operation (osu_iallreduce -t)",
     option="--tests",
 )
-START = Parameter.choice(
+_START = Parameter.choice(
     "start",
     "auto",
     "how ranks start an iteration: by a common clock, after a barrier (as OSU and IMB do), or back-to-back;"
@@ -68,7 +67,7 @@ START = Parameter.choice(
     ("auto", "clock", "barrier", "back-to-back"),
     option="--start",
 )
-LARGEST = Parameter.size(
+_LARGEST = Parameter.size(
     "largest_B",
     "auto",
     "largest size of a sweep; auto: 4 MiB, or less if the buffers of all ranks would fill half of the memory",
@@ -76,7 +75,7 @@ LARGEST = Parameter.size(
 )
 
 
-def size_parameter(counted: str) -> Parameter:
+def _size_parameter(counted: str) -> Parameter:
     """`counted` says what has so many bytes."""
     return Parameter.size(
         "size_B",
@@ -102,7 +101,7 @@ def resolved_call(machine: Machine, params: Params) -> Params:
     return {**params, "start": start}
 
 
-def why_samples_missing(params: Params, notes: Mapping[str, object]) -> str:
+def _why_samples_missing(params: Params, notes: Mapping[str, object]) -> str:
     """By what the program counted of the agreed starts (bursts), of which those that a rank missed are repeated."""
     missed, bursts = notes.get("missed_bursts"), notes.get("bursts")
     if params.get("start") != "clock" or not isinstance(missed, int) or missed <= 0:
@@ -130,21 +129,6 @@ def fitting(params: Params, fits: Callable[[int], bool], why: str) -> tuple[int,
     return sizes
 
 
-def sizes_argument(sizes: Sizes) -> Words:
-    """The argument with the sizes; none for an operation that has no size."""
-
-    def argument(params: Params) -> list[str]:
-        return ["--sizes", ",".join(map(str, found))] if (found := sizes(params)) else []
-
-    return argument
-
-
-def estimate_s(params: Params, sizes: Sequence[int], buffers: int) -> float:
-    """The time of one repeat, where all ranks of a node reach its memory together."""
-    forms = 3.0 if params["call"] == "nonblocking" else 1.0
-    return 0.7 + SLICE_S * forms + _PASSES * sum(sizes) * buffers / _SLOW_BPS
-
-
 def _time(sample: Sample) -> float:
     """The time of one operation: imported samples count none, and are of one."""
     return sample.elapsed_s / sample.work.get("ops", 1.0)
@@ -160,7 +144,7 @@ def _overlap(sample: Sample) -> float:
     return min(1.0, max(0.0, 1.0 - exposed_s / sample.work["alone_s"]))
 
 
-def figures(work: str, limit: LimitOf) -> tuple[Figure, ...]:
+def _figures(work: str, limit: LimitOf) -> tuple[Figure, ...]:
     """The figures of one operation; `work` says what one of it is."""
     return (
         Figure(
@@ -200,7 +184,7 @@ def _computed(machine: Machine, params: Params, samples: Sequence[Sample]) -> fl
     return max(medians, key=lambda share: abs(math.log(share)), default=0.0)
 
 
-def checks(sizes: Sizes) -> tuple[Check, ...]:
+def _checks(sizes: Sizes) -> tuple[Check, ...]:
     """The checks of one operation; none of `sizes` where it has no size."""
 
     def missing(machine: Machine, params: Params, samples: Sequence[Sample]) -> float:
@@ -225,19 +209,19 @@ def checks(sizes: Sizes) -> tuple[Check, ...]:
             "slowest_over_mean",
             "time of the slowest rank over the mean of all ranks",
             lambda machine, params: (1 - 1e-9, whole(params["ranks"]) + 1e-9),
-            derive=_slowest_over_mean,
+            _slowest_over_mean,
         ),
         Check(
             "computed_share",
             "time of the computation over that of the operation it overlaps; they must be about equal",
             lambda machine, params: _COMPUTE_SHARE,
-            derive=_computed,
+            _computed,
         ),
         Check(
             "sizes_not_measured",
             "sizes and figures without samples, or with samples but not requested",
             zero,
-            derive=missing,
+            missing,
             counts_missing_samples=True,
         ),
     )
@@ -249,3 +233,48 @@ def refuse_datatype(params: Params, known: Sequence[str]) -> None:
         raise UsageError(
             f"datatype={params['datatype']} is not supported for reductions", f"use one of {', '.join(known)}"
         )
+
+
+def collective(
+    file: str,
+    operation: str,
+    question: str,
+    work: str,
+    counted: str,
+    *,
+    limit: LimitOf,
+    sizes: Sizes,
+    buffers: Callable[[Params], int],
+    prepare: Callable[[Machine, Params], Params],
+    first: Sequence[Parameter] = (),
+    parameters: Sequence[Parameter] = (),
+    trial: tuple[Params, ...] = (),
+    between_nodes: Callable[[Params, Sequence[Sample]], Sequence[float]] | None = None,
+) -> Benchmark:
+    """The benchmark of one operation, whose program is beside the declaration `file`. `work` says what one of it is,
+    `counted` what size_B counts the bytes of ("": there is no size); `buffers` are the bytes that all ranks of a node
+    take for each byte of a size. `first` and `parameters` come before and after those of the sizes."""
+    sized = (_size_parameter(counted), _LARGEST, BUFFERS) if counted else ()
+
+    def sizes_argument(params: Params) -> list[str]:
+        return ["--sizes", ",".join(map(str, found))] if (found := sizes(params)) else []
+
+    def estimate_s(params: Params) -> float:
+        """Where all ranks of a node reach its memory together."""
+        forms = 3.0 if params["call"] == "nonblocking" else 1.0
+        return 0.7 + SLICE_S * forms + _PASSES * sum(sizes(params)) * buffers(params) / _SLOW_BPS
+
+    return mpi_benchmark(
+        file,
+        name=f"mpi.{operation}",
+        question=question,
+        parameters=(*first, *sized, *parameters, _CALL, _TESTS, _START),
+        figures=_figures(work, limit),
+        checks=_checks(sizes),
+        prepare=prepare,
+        words=(("--operation", operation), sizes_argument),
+        why_samples_missing=_why_samples_missing,
+        trial=trial,
+        estimate_s=estimate_s,
+        between_nodes=between_nodes,
+    )

@@ -6,29 +6,19 @@ differs from other programs, says `collective_family`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypedDict, Unpack
 
-from seatrial.benchmarks.mpi.between_nodes import exchanged_together
 from seatrial.benchmarks.mpi.collective_family import (
-    CALL,
-    LARGEST,
-    START,
-    TESTS,
-    checks,
-    estimate_s,
-    figures,
+    collective,
     fitting,
     refuse_datatype,
     resolved_call,
     resolved_largest,
-    size_parameter,
-    sizes_argument,
-    why_samples_missing,
 )
-from seatrial.benchmarks.mpi.messages import links_of_node
-from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE
+from seatrial.benchmarks.mpi.mpi_benchmark import exchanged_together, links_of_node
+from seatrial.benchmarks.mpi.ranks import DATATYPE
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
 from seatrial.model.benchmark.benchmark import Benchmark, LimitOf, Skip
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, whole
@@ -58,15 +48,9 @@ class _Operation(Frozen):
     name: str
     question: str
     counted: str
-    buffers: Callable[[int], int] = lambda n: 2 * n
+    buffers: Callable[[int], int] = lambda n: 2 * n  # with a root: a block on every rank, and of all at the root
     moved: Callable[[int, int], float] | None = None
     reduces: bool = False
-    trial: bool = False
-
-
-def _moved_by_allreduce(n: int, nodes: int) -> float:
-    """2 (N - 1) / N of the vector: a reduce-scatter and an all-gather."""
-    return 2 * (nodes - 1) / nodes
 
 
 def _moved_by_reduce_scatter(n: int, nodes: int) -> float:
@@ -84,100 +68,93 @@ def _moved_by_alltoall(n: int, nodes: int) -> float:
     return own * (n - own)
 
 
-def _with_root(n: int) -> int:
-    """A block on every rank; of all at the root."""
-    return 2 * n
+class _More(TypedDict, total=False):
+    """What operations of one kind share, as in `_Operation`."""
+
+    buffers: Callable[[int], int]
+    moved: Callable[[int, int], float]
+    reduces: bool
 
 
-_MESSAGE = "the message that the root sends"
+def _alike(questions: Mapping[str, str], counted: str, **more: Unpack[_More]) -> list[_Operation]:
+    return [_Operation(name, question, counted, **more) for name, question in questions.items()]
+
+
 _BLOCK = "the block that each rank contributes"
 _VECTOR = "the vector that each rank contributes"
-_PAIR = "the block that each rank sends to each other"
 _OPERATIONS = (
     _Operation("barrier", "How long does a barrier take?", ""),
-    _Operation(
-        "bcast",
-        "How long does a broadcast from one rank to all take?",
-        _MESSAGE,
+    *_alike(
+        {"bcast": "How long does a broadcast from one rank to all take?"},
+        "the message that the root sends",
         moved=lambda n, nodes: 1.0,
-        trial=True,
     ),
-    _Operation("gather", "How long does it take to gather a block from every rank at one rank?", _BLOCK, _with_root),
-    _Operation("gatherv", "How long does a gather with a separate count for each rank take?", _BLOCK, _with_root),
-    _Operation(
-        "scatter",
-        "How long does it take to scatter blocks from one rank to all?",
-        "the block that each rank receives",
-        _with_root,
-    ),
-    _Operation(
-        "scatterv",
-        "How long does a scatter with a separate count for each rank take?",
-        "the block that each rank receives",
-        _with_root,
-    ),
-    _Operation(
-        "allgather",
-        "How long does it take to gather a block from every rank at all ranks?",
+    *_alike(
+        {
+            "gather": "How long does it take to gather a block from every rank at one rank?",
+            "gatherv": "How long does a gather with a separate count for each rank take?",
+        },
         _BLOCK,
-        lambda n: n + n * n,
-        _moved_by_allgather,
     ),
-    _Operation(
-        "allgatherv",
-        "How long does an all-gather with a separate count for each rank take?",
+    *_alike(
+        {
+            "scatter": "How long does it take to scatter blocks from one rank to all?",
+            "scatterv": "How long does a scatter with a separate count for each rank take?",
+        },
+        "the block that each rank receives",
+    ),
+    *_alike(
+        {
+            "allgather": "How long does it take to gather a block from every rank at all ranks?",
+            "allgatherv": "How long does an all-gather with a separate count for each rank take?",
+        },
         _BLOCK,
-        lambda n: n + n * n,
-        _moved_by_allgather,
+        buffers=lambda n: n + n * n,
+        moved=_moved_by_allgather,
     ),
-    _Operation(
-        "alltoall",
-        "How long does an exchange of blocks between all pairs of ranks take?",
-        _PAIR,
-        lambda n: 2 * n * n,
-        _moved_by_alltoall,
-        trial=True,
+    *_alike(
+        {
+            "alltoall": "How long does an exchange of blocks between all pairs of ranks take?",
+            "alltoallv": "How long does an all-to-all with a separate count for each rank take?",
+            "alltoallw": "How long does an all-to-all with a separate datatype for each rank take?",
+        },
+        "the block that each rank sends to each other",
+        buffers=lambda n: 2 * n * n,
+        moved=_moved_by_alltoall,
     ),
-    _Operation(
-        "alltoallv",
-        "How long does an all-to-all with a separate count for each rank take?",
-        _PAIR,
-        lambda n: 2 * n * n,
-        _moved_by_alltoall,
-    ),
-    _Operation(
-        "alltoallw",
-        "How long does an all-to-all with a separate datatype for each rank take?",
-        _PAIR,
-        lambda n: 2 * n * n,
-        _moved_by_alltoall,
-    ),
-    _Operation("reduce", "How long does a reduction to one rank take?", _VECTOR, reduces=True),
-    _Operation(
-        "allreduce",
-        "How long does a reduction to all ranks take?",
+    *_alike({"reduce": "How long does a reduction to one rank take?"}, _VECTOR, reduces=True),
+    *_alike(
+        {"allreduce": "How long does a reduction to all ranks take?"},
         _VECTOR,
-        moved=_moved_by_allreduce,
+        moved=lambda n, nodes: 2 * (nodes - 1) / nodes,  # a reduce-scatter and an all-gather
         reduces=True,
-        trial=True,
     ),
-    _Operation(
-        "reduce-scatter",
-        "How long does a reduction take that scatters its result, with a separate count for each rank?",
+    *_alike(
+        {
+            "reduce-scatter": "How long does a reduction take that scatters its result, with a separate count for each "
+            "rank?"
+        },
         _VECTOR,
         moved=_moved_by_reduce_scatter,
         reduces=True,
     ),
-    _Operation(
-        "reduce-scatter-block",
-        "How long does a reduction take that scatters its result in equal blocks?",
+    *_alike(
+        {"reduce-scatter-block": "How long does a reduction take that scatters its result in equal blocks?"},
         f"{_VECTOR}, in a sweep rounded down to a multiple of the ranks",
         moved=_moved_by_reduce_scatter,
         reduces=True,
     ),
-    _Operation("scan", "How long does an inclusive prefix reduction over the ranks take?", _VECTOR, reduces=True),
-    _Operation("exscan", "How long does an exclusive prefix reduction over the ranks take?", _VECTOR, reduces=True),
+    *_alike(
+        {
+            "scan": "How long does an inclusive prefix reduction over the ranks take?",
+            "exscan": "How long does an exclusive prefix reduction over the ranks take?",
+        },
+        _VECTOR,
+        reduces=True,
+    ),
 )
+_TRIAL = ("barrier", "bcast", "alltoall", "allreduce")
+"""Those of the standard trial."""
 
 
 def _sizes(operation: _Operation, params: Params) -> tuple[int, ...]:
@@ -219,10 +196,6 @@ def _prepare(operation: _Operation, machine: Machine, params: Params) -> Params:
     return params
 
 
-def _estimate_s(operation: _Operation, params: Params) -> float:
-    return estimate_s(params, _sizes(operation, params), operation.buffers(whole(params["ranks"])))
-
-
 def limit_of(moved: Callable[[int, int], float] | None) -> LimitOf:
     """The least time by the bytes that must pass a node's links. A network that reduces by itself needs less, so that
     a time below it is no fault."""
@@ -249,24 +222,18 @@ def limit_of(moved: Callable[[int, int], float] | None) -> LimitOf:
 
 
 def _benchmark(operation: _Operation) -> Benchmark:
-    work = f"one {operation.name}" + (f"; size_B counts {operation.counted}" if operation.counted else "")
-    sized = (size_parameter(operation.counted), LARGEST, BUFFERS) if operation.counted else ()
-    return mpi_benchmark(
+    return collective(
         __file__,
-        name=f"mpi.{operation.name}",
-        question=operation.question,
-        parameters=(
-            *sized,
-            *((DATATYPE, REDUCTION) if operation.reduces else ()),
-            *(CALL, TESTS, START),
-        ),
-        figures=figures(work, limit_of(operation.moved)),
-        checks=checks(partial(_sizes, operation)),
+        operation.name,
+        operation.question,
+        f"one {operation.name}" + (f"; size_B counts {operation.counted}" if operation.counted else ""),
+        operation.counted,
+        limit=limit_of(operation.moved),
+        sizes=partial(_sizes, operation),
+        buffers=lambda params: operation.buffers(whole(params["ranks"])),
         prepare=partial(_prepare, operation),
-        words=(("--operation", operation.name), sizes_argument(partial(_sizes, operation))),
-        why_samples_missing=why_samples_missing,
-        trial=({},) if operation.trial or operation.name == "barrier" else (),
-        estimate_s=partial(_estimate_s, operation),
+        parameters=(DATATYPE, REDUCTION) if operation.reduces else (),
+        trial=({},) if operation.name in _TRIAL else (),
         between_nodes=None if operation.moved is None else exchanged_together(operation.moved),
     )
 

@@ -13,10 +13,8 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.bounds import zero
-from seatrial.benchmarks.mpi.between_nodes import exchanged_in_turns
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES
-from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark, pair
+from seatrial.benchmarks.figures import zero
+from seatrial.benchmarks.mpi.mpi_benchmark import WRONG_BYTES, exchanged_in_turns, mpi_benchmark, pair
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
@@ -94,10 +92,7 @@ BENCHMARK = mpi_benchmark(
             is_there=_has_bounces,
         ),
     ),
-    checks=(
-        WRONG_BYTES,
-        Check("lost_bounces", "lost trips of the cache line", zero),
-    ),
+    checks=(WRONG_BYTES, Check("lost_bounces", "lost trips of the cache line", zero)),
     placement=pair_cpus,
     prepare=_prepare,
     trial=({},),

@@ -1,4 +1,9 @@
-"""The parts of a declaration that all benchmarks of message passing share."""
+"""The parts of a declaration that all benchmarks of message passing share.
+
+The least bytes that each node sends and receives together, in what a program with ranks on several nodes measured.
+
+Warm-up and verification come on top. Ranks fill the nodes one after another.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,85 @@ from typing import TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES
+from seatrial.benchmarks.figures import rate, zero
 from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, RANKS, rank_cpus
 from seatrial.benchmarks.native_program import Words, native_program
-from seatrial.benchmarks.node_placement import NODE_PLACEMENT
-from seatrial.benchmarks.nodes import NODES, RANKS_PER_NODE
-from seatrial.model.benchmark.benchmark import Benchmark, Check, Figure
-from seatrial.model.benchmark.parameter import Parameter, Params
-from seatrial.model.machine.machine import Machine
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, RANKS_PER_NODE
+from seatrial.model.benchmark.benchmark import Benchmark, Check, Figure, LimitOf
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.limit import Basis, Limit
+from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.sample import Sample
+
+WRONG_BYTES = Check("wrong_bytes", "bytes that arrived wrong", zero)
+
+
+def bandwidth(work: str, limit: LimitOf | None = None) -> Figure:
+    """The figure `bandwidth`, of samples of that series; `work` says which bytes are counted."""
+    return rate("bandwidth", "B/s", work, limit=limit)
+
+
+def links_of_node(machine: Machine, params: Params, links: float = 1.0, times: str = "") -> Limit:
+    """The rate of all adapters of a node together, per direction, times `links` (the nodes that send at once, described
+    by `times`); unknown on one host, or if the rate of any adapter is unknown."""
+    if whole(params["nodes"]) == 1:
+        return Limit.unknown("B/s", "ranks of one host exchange messages through memory, not over a link")
+    adapters = machine.of_kind(DeviceKind.NIC)
+    rates = [adapter.facts.number("rate") for adapter in adapters]
+    known = [rate for rate in rates if rate is not None]
+    if not known or len(known) < len(rates):
+        return Limit.unknown("B/s", "the rates of this node's adapters are not all known")
+    names = " + ".join(f"{adapter.name} {rate / 1e9:.4g} GB/s" for adapter, rate in zip(adapters, known, strict=True))
+    return Limit(sum(known) * links, "B/s", f"{names}{times}", Basis.PHYSICAL)
+
+
+def exchanged_in_pairs(params: Params, samples: Sequence[Sample]) -> list[float]:
+    """Rank p and rank p + n of 2n exchange the bytes of the samples, equally in all pairs."""
+    ranks, nodes = whole(params["ranks"]), whole(params["nodes"])
+    each, pairs = ranks // nodes, ranks // 2
+    total = sum(sample.work["bytes"] for sample in samples if sample.series == "bandwidth")
+    found = [0.0] * nodes
+    for pair in range(pairs):
+        for rank in (pair, pair + pairs):
+            found[rank // each] += total / pairs
+    return found
+
+
+def exchanged_in_turns(series: Sequence[str]) -> Callable[[Params, Sequence[Sample]], list[float]]:
+    """Two ranks on two nodes exchange `ops` messages of size_B in each sample of these series."""
+
+    def exchanged(params: Params, samples: Sequence[Sample]) -> list[float]:
+        own = [sample for sample in samples if sample.series in series]
+        return [sum(sample.work["ops"] * whole(sample.point.get("size_B", 0)) for sample in own)] * 2
+
+    return exchanged
+
+
+def exchanged_in_tournament(params: Params, samples: Sequence[Sample]) -> list[float]:
+    """Ranks a and b of each sample exchange its bytes."""
+    nodes = whole(params["nodes"])
+    each = whole(params["ranks"]) // nodes
+    found = [0.0] * nodes
+    for sample in samples:
+        a, b = whole(sample.point["a"]) // each, whole(sample.point["b"]) // each
+        if a != b:
+            found[a] += sample.work["bytes"]
+            found[b] += sample.work["bytes"]
+    return found
+
+
+def exchanged_together(moved: Callable[[int, int], float]) -> Callable[[Params, Sequence[Sample]], list[float]]:
+    """In each of the `ops` calls of a sample, `moved(ranks, nodes)` times size_B pass the links of each node. Both
+    directions together are at least what one carries without a network that reduces."""
+
+    def exchanged(params: Params, samples: Sequence[Sample]) -> list[float]:
+        ranks, nodes = whole(params["ranks"]), whole(params["nodes"])
+        own = [sample for sample in samples if sample.series == "time_max"]
+        calls_B = sum(sample.work["ops"] * whole(sample.point.get("size_B", 0)) for sample in own)
+        return [calls_B * moved(ranks, nodes)] * nodes
+
+    return exchanged
+
 
 SLICE_S = 0.25
 """The time for which most of the programs sample."""

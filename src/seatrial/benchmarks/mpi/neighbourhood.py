@@ -9,22 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.mpi.collective_family import (
-    CALL,
-    LARGEST,
-    START,
-    TESTS,
-    checks,
-    estimate_s,
-    figures,
-    resolved_call,
-    resolved_largest,
-    size_parameter,
-    sizes_argument,
-    why_samples_missing,
-)
-from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
-from seatrial.benchmarks.mpi.ranks import BUFFERS
+from seatrial.benchmarks.mpi.collective_family import collective, resolved_call, resolved_largest
 from seatrial.benchmarks.mpi.sizes import sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark
@@ -65,22 +50,18 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
 
 
 def _benchmark(operation: str, question: str) -> Benchmark:
-    work = f"one {operation.replace('-', ' ')}; size_B counts one block to one neighbour"
-    return mpi_benchmark(
+    counted = "one block to one neighbour"
+    return collective(
         __file__,
-        name=f"mpi.{operation}",
-        question=question,
-        parameters=(
-            DIMENSIONS,
-            size_parameter("one block to one neighbour"),
-            *(LARGEST, BUFFERS, CALL, TESTS, START),
-        ),
-        figures=figures(work, _limit),
-        checks=checks(sizes_of),
+        operation,
+        question,
+        f"one {operation.replace('-', ' ')}; size_B counts {counted}",
+        counted,
+        limit=_limit,
+        sizes=sizes_of,
+        buffers=_buffers,
         prepare=_prepare,
-        words=(("--operation", operation), sizes_argument(sizes_of)),
-        why_samples_missing=why_samples_missing,
-        estimate_s=lambda params: estimate_s(params, sizes_of(params), _buffers(params)),
+        first=(DIMENSIONS,),
     )
 
 

@@ -14,11 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.bounds import exactly
-from seatrial.benchmarks.figures import duration
-from seatrial.benchmarks.mpi.between_nodes import exchanged_in_tournament
-from seatrial.benchmarks.mpi.messages import WRONG_BYTES, bandwidth, links_of_node
-from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, mpi_benchmark
+from seatrial.benchmarks.figures import duration, exactly
+from seatrial.benchmarks.mpi.mpi_benchmark import (
+    AWARE_RANKS,
+    SLICE_S,
+    WRONG_BYTES,
+    bandwidth,
+    exchanged_in_tournament,
+    links_of_node,
+    mpi_benchmark,
+)
 from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
 from seatrial.model.benchmark.benchmark import Check, Skip
@@ -158,7 +163,7 @@ BENCHMARK = mpi_benchmark(
             "pairs_measured",
             "requested pairs with enough samples",
             exactly(lambda params: len(chosen_pairs(params))),
-            derive=_pairs_measured,
+            _pairs_measured,
         ),
     ),
     prepare=_prepare,

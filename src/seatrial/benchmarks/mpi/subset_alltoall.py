@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.mpi.messages import bandwidth, links_of_node
-from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, mpi_benchmark
+from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, bandwidth, links_of_node, mpi_benchmark
 from seatrial.benchmarks.mpi.ranks import resolved_ranks
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
@@ -81,7 +80,6 @@ BENCHMARK = mpi_benchmark(
         rate(
             "slowest",
             "B/s",
-            "bytes",
             "bandwidth of the slowest subset of each round",
             limit=_limit,
             is_there=lambda params: not isinstance(params["subset"], int) or _subsets(params) > 1,

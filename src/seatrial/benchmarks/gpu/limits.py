@@ -1,11 +1,13 @@
-"""The limit of copies between a host and its devices, and between devices: the rates of the links on the way."""
+"""The limits of devices: the rate of vector units and tensor cores (compute-bound kernels); of the memory, as reported
+by the driver; of the links on the way of copies between a host and its devices, and between devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from seatrial.model.benchmark.benchmark import Attainable
-from seatrial.model.benchmark.parameter import Params
+from seatrial.model.benchmark.benchmark import Attainable, LimitOf
+from seatrial.model.benchmark.parameter import CACHES_TIMES, Params
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.links import (
     carried_together,
@@ -20,10 +22,94 @@ from seatrial.model.machine.machine import Device, Link, Machine
 from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
 
+_FMAS_PER_CYCLE = {
+    60: {"fp32": 64, "fp64": 32},
+    61: {"fp32": 128, "fp64": 4},
+    70: {"fp32": 64, "fp64": 32},
+    75: {"fp32": 64, "fp64": 2},
+    80: {"fp32": 64, "fp64": 32},
+    86: {"fp32": 128, "fp64": 2},
+    89: {"fp32": 128, "fp64": 2},
+    90: {"fp32": 128, "fp64": 64},
+    100: {"fp32": 128, "fp64": 64},
+    120: {"fp32": 128, "fp64": 2},
+}
+"""CUDA capability -> multiply-adds that a multiprocessor issues in a cycle (CUDA C++ Programming Guide, "Throughput of
+Native Arithmetic Instructions")."""
+
+
+_TENSOR_FMAS_PER_CYCLE = {
+    70: {"fp16": 512},
+    75: {"fp16": 512},
+    80: {"fp16": 1024, "bf16": 1024, "tf32": 512, "fp64": 64},
+    90: {"fp16": 2048, "bf16": 2048, "tf32": 1024, "fp64": 128},
+    100: {"fp16": 4096, "bf16": 4096, "tf32": 2048, "fp64": 64},
+}
+"""CUDA capability -> multiply-adds of dense matrices that a multiprocessor's tensor cores do in a cycle: 8 cores of 64
+("NVIDIA Tesla V100 GPU Architecture", 2017; "NVIDIA Turing GPU Architecture", 2018); 4 of 256 ("NVIDIA A100 Tensor Core
+GPU Architecture", 2020); 4 of 512 ("NVIDIA H100 Tensor Core GPU Architecture", 2022); 100: from the B200's dense rates
+of 2.25, 1.12 and 0.037 PFLOP/s, 148 multiprocessors and 1.85 to 1.97 GHz ("NVIDIA Blackwell Architecture Technical
+Brief", 2024)."""
+
+
+def _facts(samples: Sequence[Sample]) -> Mapping[str, Any]:
+    """What the driver reports of the device or devices of a sample."""
+    facts = samples[0].extra.get("device")
+    return facts if isinstance(facts, dict) else {}
+
+
+def flop_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """Multiprocessors x multiply-adds per cycle x 2 flop x the highest clock reported by the driver, of all devices."""
+    return _limit(_FMAS_PER_CYCLE, "vector units", params, samples)
+
+
+def matrix_limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """The rate of the tensor cores if they support the precision, else of the vector units.
+
+    Datasheets give tensor cores at a lower clock: 989 TFLOP/s of an H100 in fp16 are at 1.83 GHz, not its highest 1.98.
+    """
+    if params["precision"] in _TENSOR_FMAS_PER_CYCLE.get(_facts(samples).get("capability") or 0, {}):
+        return _limit(_TENSOR_FMAS_PER_CYCLE, "tensor cores", params, samples)
+    return _limit(_FMAS_PER_CYCLE, "vector units", params, samples)
+
+
+def _limit(rates: Mapping[int, Mapping[str, int]], what: str, params: Params, samples: Sequence[Sample]) -> Limit:
+    facts = _facts(samples)
+    rate = rates.get(facts.get("capability", 0), {}).get(str(params["precision"]))
+    if rate is None or not facts.get("clock_Hz"):
+        return Limit.unknown("flop/s", f"the rate of the device's {what} is unknown")
+    units, clock_Hz, count = facts["compute_units"], facts["clock_Hz"], facts.get("devices", 1)
+    derivation = f"{what}: {units} multiprocessors x {rate} multiply-adds per cycle x 2 flop x {clock_Hz / 1e9:.3f} GHz"
+    derivation += ", the highest clock" + (f", x {count} devices" if count > 1 else "")
+    return Limit(units * rate * 2 * clock_Hz * count, "flop/s", derivation, Basis.PHYSICAL)
+
+
+def memory_limit(touched_B: Callable[[Params], float]) -> LimitOf:
+    """2 transfers in each cycle of the memory's clock x width of its bus, for each device; `touched_B` is how much one
+    run reads and writes again and again, on each device or, where they share one problem (TP), on all together.
+
+    The driver reports the clock and the width (CUDA: attributes MEMORY_CLOCK_RATE and GLOBAL_MEMORY_BUS_WIDTH); OpenCL
+    reports neither.
+    """
+
+    def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+        facts = _facts(samples)
+        if not facts.get("memory_clock_Hz") or not facts.get("memory_bus_bits"):
+            return Limit.unknown("B/s", "the driver reports no clock or bus width of the device's memory")
+        clock_Hz, bits, count = facts["memory_clock_Hz"], facts["memory_bus_bits"], facts.get("devices", 1)
+        cache_B = facts.get("cache_bytes", 0)
+        on_each_B = touched_B(params) / (count if params.get("mode") == "TP" else 1)
+        if on_each_B < CACHES_TIMES * cache_B:
+            return Limit.unknown("B/s", f"the data may come from the device's cache of {cache_B / 2**20:g} MiB")
+        derivation = f"2 x {clock_Hz / 1e9:g} GHz x {bits} bit / 8" + (f" x {count} devices" if count > 1 else "")
+        return Limit(2 * clock_Hz * bits / 8 * count, "B/s", derivation, Basis.PHYSICAL)
+
+    return limit
+
+
 _PAYLOAD_B, _HEADERS_B = 256, 24
 PACKETS = Attainable(
-    _PAYLOAD_B / (_PAYLOAD_B + _HEADERS_B),
-    f"packets carry {_PAYLOAD_B} B of data and {_HEADERS_B} B of headers",
+    _PAYLOAD_B / (_PAYLOAD_B + _HEADERS_B), f"packets carry {_PAYLOAD_B} B of data and {_HEADERS_B} B of headers"
 )
 """R. Neugebauer et al., "Understanding PCIe performance for end host networking", SIGCOMM 2018: 24 B around the data of
 a packet; servers usually set its size to 256 B."""
@@ -32,14 +118,8 @@ _NVLINK_Bps = {60: 20e9, 70: 25e9, 80: 25e9, 90: 25e9, 100: 50e9}
 """CUDA capability -> B/s per direction of an NVLink (NVIDIA's whitepapers on the Tesla P100, V100, A100, H100 and the
 Blackwell architecture: 160, 300, 600, 900 and 1800 GB/s in both directions over 4, 6, 12, 18 and 18 links)."""
 
-LinkLimit = Callable[[Machine, Params, Sequence[Sample]], Limit]
 
-
-def _one(params: Params) -> float:
-    return 1.0
-
-
-def link_limit(counted: Callable[[Params], float] = _one, unit: Unit = "B/s", how: str = "") -> LinkLimit:
+def link_limit(counted: Callable[[Params], float] = lambda params: 1.0, unit: Unit = "B/s", how: str = "") -> LimitOf:
     """What the links between the host and the devices of a sample carry per direction, x `counted`: how much of `unit`
     a program counts for each byte that its busier direction carries, which `how` says in words.
 
@@ -63,7 +143,7 @@ def link_limit(counted: Callable[[Params], float] = _one, unit: Unit = "B/s", ho
     return limit
 
 
-def peer_limit(directions: int = 1) -> LinkLimit:
+def peer_limit(directions: int = 1) -> LimitOf:
     """The rate of the links between the two devices of a sample: direct links if there are any, else PCIe, per
     direction x `directions`. A sample's facts name the addresses of source and target, in this order."""
 
@@ -73,7 +153,7 @@ def peer_limit(directions: int = 1) -> LinkLimit:
             return Limit.unknown("B/s", found)
         if len(found) != 2 or found[0].id == found[1].id:
             return Limit.unknown("B/s", "copies within one device use no link")
-        value, derivation = _between(machine, found[0], found[1], _capability(samples))
+        value, derivation = _between(machine, found[0], found[1], _facts(samples).get("capability"))
         if value is None:
             return Limit.unknown("B/s", derivation)
         derivation += f" x {directions} directions" if directions > 1 else ""
@@ -89,8 +169,7 @@ def _is_beside_others(params: Params, samples: Sequence[Sample]) -> bool:
 
 def _devices(machine: Machine, samples: Sequence[Sample]) -> list[Device] | str:
     """The devices of a sample in the machine's graph, or why they are not found there."""
-    facts = samples[0].extra.get("device")
-    addresses = facts.get("pci") if isinstance(facts, dict) else None
+    addresses = _facts(samples).get("pci")
     if isinstance(addresses, str):
         addresses = [addresses]
     if not isinstance(addresses, list) or not addresses or not all(addresses):
@@ -124,7 +203,7 @@ def _to_host(machine: Machine, devices: Sequence[Device]) -> tuple[float | None,
     return link.capable_Bps, f"{_rate_text(link.capable_Bps)}: capable rate of the link from {link.a} to {link.b}"
 
 
-def _between(machine: Machine, a: Device, b: Device, capability: int) -> tuple[float | None, str]:
+def _between(machine: Machine, a: Device, b: Device, capability: int | None) -> tuple[float | None, str]:
     own = [link for link in machine.links if {link.a, link.b} == {a.id, b.id}]
     switched = [_to_switches(machine, device) for device in (a, b)]
     if own or all(switched):
@@ -135,7 +214,7 @@ def _between(machine: Machine, a: Device, b: Device, capability: int) -> tuple[f
         return min(known), f"{_rate_text(min(known))}: the direct links between {a.id} and {b.id}"
     path = next((path for path in machine.paths if {path.a, path.b} == {a.id, b.id}), None)
     if path is not None and path.path_class == "NV":
-        each = _NVLINK_Bps.get(capability)
+        each = _NVLINK_Bps.get(capability or 0)
         if each is None or path.links is None:
             return None, f"the rate of the NVLinks between {a.id} and {b.id} is unknown"
         return path.links * each, f"{path.links} NVLinks x {each / 1e9:g} GB/s per direction"
@@ -162,9 +241,3 @@ def _sum(links: Sequence[Link]) -> float | None:
 
 def _rate_text(value: float | None) -> str:
     return f"{(value or 0.0) / 1e9:.4g} GB/s per direction"
-
-
-def _capability(samples: Sequence[Sample]) -> int:
-    facts = samples[0].extra.get("device")
-    capability = facts.get("capability") if isinstance(facts, dict) else None
-    return capability if isinstance(capability, int) else 0

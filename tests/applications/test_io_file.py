@@ -12,8 +12,8 @@ import pytest
 from engine.harness import run_one
 from made_up import made_up_machine
 
-from seatrial.benchmarks.io.file import BENCHMARK as IO_FILE
-from seatrial.benchmarks.io.file import read_fio, surface
+from seatrial.applications.fio import BENCHMARK as IO_FILE
+from seatrial.applications.fio import read_fio, surface
 from seatrial.engine.prepare import lacking
 from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.trial import prepare_point

@@ -1,1 +1,0 @@
-"""Benchmarks of files and disks."""
