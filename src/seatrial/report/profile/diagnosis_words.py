@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from seatrial.machine.copied import cpu_words
+from seatrial.diagnosis import cpu as cpu_words
 from seatrial.model.spelling import count, show, show_percent, show_range
 from seatrial.model.units import Unit
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
