@@ -81,7 +81,7 @@ def test_less_and_more_at_once_are_refused_before_anything_else() -> None:
 
 
 def test_a_command_loads_no_other_command() -> None:
-    code = "import sys, seatrial.cli.main as m; m.command_named('history'); print(*(n for n in sys.modules if n))"
+    code = "import sys, seatrial.cli.command as m; m.command_named('history'); print(*(n for n in sys.modules if n))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     own = {name.removeprefix("seatrial.cli.") for name in done.stdout.split() if name.startswith("seatrial.cli.")}
     assert "history" in own and not own & (set(PURPOSES) - {"history"})

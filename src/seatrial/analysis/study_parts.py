@@ -7,8 +7,7 @@ from collections.abc import Hashable, Sequence
 from msgspec.structs import replace
 
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.study.document import KeptStudy
-from seatrial.model.study.study import SYSTEM, Axis, RepeatPolicy, Study
+from seatrial.model.study.study import SYSTEM, Axis, KeptStudy, RepeatPolicy, Study
 
 
 def asked_by(kept: KeptStudy) -> Hashable:

@@ -22,9 +22,8 @@ from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import UNSET, side_label
 from seatrial.model.study.comparison import Comparison
-from seatrial.model.study.document import KeptStudy, StudyPoint
 from seatrial.model.study.result import Compared, StudyResult
-from seatrial.model.study.study import DEFAULT_MARGIN, SYSTEM, Study, is_of_environment
+from seatrial.model.study.study import DEFAULT_MARGIN, SYSTEM, KeptStudy, Study, StudyPoint, is_of_environment
 from seatrial.stats.sequential import LOOKS, least_blocks
 from seatrial.store.contents import Contents
 

@@ -54,10 +54,7 @@ def _export(
     *,
     amount: Annotated[
         Amount,
-        {
-            "quiet": "no warnings of damaged records",
-            "verbose": "the number of experiments and figures, on stderr",
-        },
+        {"quiet": "no warnings of damaged records", "verbose": "the number of experiments and figures, on stderr"},
     ],
 ) -> None:
     if amount.quiet:

@@ -27,7 +27,7 @@ def main() -> None:
 def _measured(folder: Path) -> int:
     from seatrial.cli.output import message, show_messages
     from seatrial.cli.progress import TerminalProgress
-    from seatrial.cli.run import exit_status, nothing_measured
+    from seatrial.cli.run_results import exit_status, nothing_measured
     from seatrial.errors import SeatrialError
     from seatrial.interface.run import run
     from seatrial.jobs.job import run_job

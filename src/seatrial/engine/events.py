@@ -10,7 +10,7 @@ from seatrial.engine.lock_file import Holder
 from seatrial.engine.ready import Ready, Refused
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.outcome import Outcome
-from seatrial.model.study.document import KeptStudy
+from seatrial.model.study.study import KeptStudy
 from seatrial.plan.points import Point
 
 

@@ -9,7 +9,7 @@ from seatrial.engine.fit import Fit, Item
 from seatrial.engine.study_work import family_of, least_alone
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.study import Study
-from seatrial.plan.importance import by_importance
+from seatrial.plan.planned import by_importance
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import compared_points
 from seatrial.stats.interval import MINIMUM_REPEATS

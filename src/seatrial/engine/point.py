@@ -24,13 +24,11 @@ from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
-from seatrial.plan.points import plan_points
-from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.points import Settings, plan_points, values_of
 from seatrial.store.claim import claim_next
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
-from seatrial.store.record_watch import RecordWatch
-from seatrial.store.writers import RecordWriter
+from seatrial.store.writers import RecordWatch, RecordWriter
 
 
 def prepare_point(

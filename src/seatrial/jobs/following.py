@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from seatrial.errors import StoreError
-from seatrial.jobs.batch.job import JobState, JobStatus
+from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.folder import JobFolder, Phase
 from seatrial.jobs.queue import Queue, QueueError
 from seatrial.jobs.unshared import Fetching
@@ -51,10 +51,6 @@ class Following(Struct):
     _told_s: float = field(default_factory=time.monotonic)
     held: dict[str, JobStatus] = {}
     """Jobs that somebody must release, by the id of their folder."""
-
-    def wait(self) -> None:
-        """Until every job is over, or those that are not are held. Raises KeyboardInterrupt, SystemExit: jobs go on."""
-        wait_for([self])
 
     def look(self) -> bool:
         """See what became of the jobs, and whether any must be waited for."""
@@ -159,7 +155,7 @@ class Following(Struct):
 
 
 def wait_for(followings: Sequence[Following]) -> None:
-    """As `Following.wait`, of several systems at once."""
+    """Until every job is over, or those that are not are held. Raises KeyboardInterrupt, SystemExit: jobs go on."""
     open_ones = list(followings)
     while open_ones := [following for following in open_ones if following.look()]:
         time.sleep(_LOOK_S)

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,9 @@ from seatrial.jobs.node_plan import (
     name_in_job,
     needs_python,
     node_plan,
+    record_node_repeats,
     repeats_in,
 )
-from seatrial.jobs.node_records import record_node_repeats
 from seatrial.jobs.request import Command, Portion, batch_request, part_of_job, points_of
 from seatrial.jobs.unshared import bringing, folder_on_node
 from seatrial.jobs.where import Where
@@ -254,7 +255,7 @@ def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
     job.write("planned.json", document)
     if job.exit_status() == 0:
         job.write("result.json", document)
-    job.remove_programs()
+    shutil.rmtree(job.path / PROGRAMS, ignore_errors=True)
     return True
 
 

@@ -21,23 +21,20 @@ from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.engine.planned import ExpectedTimes, expected_times
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
-from seatrial.jobs.batch.job import JobRequest
 from seatrial.jobs.batch.portable import node_script
+from seatrial.jobs.batch.system import JobRequest
 from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.job import VERSION
-from seatrial.jobs.study_systems import part_here
-from seatrial.jobs.where import Where
+from seatrial.jobs.where import Where, part_here
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.benchmark.program import NODES, RANKS
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import content_key
-from seatrial.model.study.document import study_without_secrets
-from seatrial.model.study.study import Study
+from seatrial.model.study.study import Study, study_without_secrets
 from seatrial.plan.axis_values import concerns
-from seatrial.plan.points import Point, plan_points
-from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.points import Point, Settings, plan_points, values_of
 from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import study_points

@@ -20,16 +20,7 @@ from seatrial.engine.building import build_helpers, build_points
 from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
 from seatrial.jobs.folder import JobFolder, Phase
-from seatrial.jobs.following import (
-    GIVEN_UP,
-    REFUSED,
-    Following,
-    cancel_jobs,
-    is_over,
-    wait_for,
-    wait_for_cancelled,
-)
-from seatrial.jobs.measured_before import Measured, measured_before, without, without_jobs
+from seatrial.jobs.following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over, wait_for, wait_for_cancelled
 from seatrial.jobs.node_jobs import (
     OTHER_MACHINE,
     cpu_of,
@@ -54,7 +45,16 @@ from seatrial.jobs.request import (
     request_document,
     script_for_node,
 )
-from seatrial.jobs.results import ending_of, found_by, is_complete, results_of_jobs
+from seatrial.jobs.results import (
+    Measured,
+    ending_of,
+    found_by,
+    is_complete,
+    measured_before,
+    results_of_jobs,
+    without,
+    without_jobs,
+)
 from seatrial.jobs.unshared import Fetching
 from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
@@ -65,7 +65,7 @@ from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.record import Experiment
 from seatrial.model.spelling import count
 from seatrial.model.units import duration
-from seatrial.plan.planned_jobs import PlannedJob
+from seatrial.plan.planned import PlannedJob
 from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import refuse_unfit

@@ -38,11 +38,10 @@ from seatrial.plan.file_model import (
     prose,
     required,
     scalar,
-    schema_of,
     text,
     whole,
 )
-from seatrial.plan.study_yaml import Document, Path, read_yaml
+from seatrial.plan.study_yaml import Document, Path
 
 KEY = "benchmark"
 """The key of a declaration file, which a study file does not have."""
@@ -212,10 +211,7 @@ class FigureModel(OutputModel):
     unit = required(f"one of {', '.join(UNITS)} (1: a plain number)", one_of(*UNITS, suggests=False))
     better = required("higher or lower", one_of("higher", "lower"))
     scale = default(
-        "a number above 0: turns the printed number into the unit, such as 1e9 for GB/s",
-        _SCALE.then(_positive),
-        1.0,
-        1,
+        "a number above 0: turns the printed number into the unit, such as 1e9 for GB/s", _SCALE.then(_positive), 1.0, 1
     )
 
     def figure(self) -> DeclaredFigure:
@@ -268,8 +264,7 @@ class DeclarationModel(Model):
         _COMMAND,
     )
     ranks = optional(
-        "an integer or all: an MPI program, started on that many ranks by default (parameter `ranks`)",
-        _RANKS,
+        "an integer or all: an MPI program, started on that many ranks by default (parameter `ranks`)", _RANKS
     )
     parameters = optional(
         "a mapping of names to defaults, such as {size: 100, mode: {default: a, values: [a, b]}}",
@@ -390,19 +385,7 @@ def is_declaration(document: Document) -> bool:
     return KEY in document.root.entries and "study" not in document.root.entries
 
 
-def read_declaration(data: bytes, file: str) -> Declaration:
-    """The benchmark that a file declares; `file` is its name for messages.
-
-    Raises UsageError if the text is not valid YAML 1.2, does not match the published schema, or contradicts itself.
-    """
-    return declaration_in(read_yaml(data, file))
-
-
 def declaration_in(document: Document) -> Declaration:
-    """The benchmark of a parsed file. Raises UsageError."""
+    """The benchmark of a parsed file. Raises UsageError if it does not match the published schema, or contradicts
+    itself."""
     return FileModel.of(document).benchmark.declaration()
-
-
-def declaration_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a declaration file."""
-    return schema_of(FileModel, "seatrial benchmark, version 1")

@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UnknownNameError
@@ -35,7 +34,6 @@ from seatrial.plan.file_model import (
     optional,
     required,
     scalar,
-    schema_of,
     text,
 )
 from seatrial.plan.files import read_file
@@ -141,8 +139,7 @@ class BaseModelOfImage(Model):
     """What the image begins with: a release of Debian, or an image that exists."""
 
     debian = optional(
-        "the name of a release of Debian, such as bookworm",
-        _matching(_SUITE, "write the name of a release: bookworm"),
+        "the name of a release of Debian, such as bookworm", _matching(_SUITE, "write the name of a release: bookworm")
     )
     mirror = optional(
         "the URL of a mirror of Debian: begins with http://, https:// or file:/// "
@@ -302,8 +299,3 @@ def read_image_path(path: Path) -> ImageDefinition:
     """The definition in a file. Raises UsageError."""
     data = read_file(path, MAX_BYTES, "give the YAML file of an image", "the definition ")
     return read_image_file(data, str(path), path.absolute().parent)
-
-
-def image_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a definition of an image."""
-    return schema_of(ImageModel, "seatrial image, version 1")

@@ -36,6 +36,7 @@ from seatrial.model.environment.site import (
 from seatrial.model.machine.guest import NO_GUEST, RUNNING
 from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import (
+    AXES,
     COMPILER,
     CONTAINER,
     CONTAINER_MPI,
@@ -55,7 +56,6 @@ from seatrial.plan.file_model import (
     optional,
     required,
     scalar,
-    schema_of,
     text,
     whole,
 )
@@ -188,7 +188,7 @@ class EnvironmentModel(Model):
     launcher = optional(
         "the MPI launcher: a command on PATH, such as srun, or a path that begins with / or ~/", text().then(_launcher)
     )
-    compiler = optional("the command of a compiler, such as g++ or clang++-16", _of_axis(COMPILER))
+    compiler = optional(AXES[COMPILER].accepts, _of_axis(COMPILER))
     flags = optional("flags in one string, such as '-O2 -march=x86-64-v3'", _of_axis(FLAGS), "")
     variables = optional(
         "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}", variables("site file"), ()
@@ -339,10 +339,7 @@ class GuestModel(Model):
 
     accepts = "a mapping with ssh, or with topology and any of kernel"
 
-    ssh = optional(
-        "the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST",
-        text(pattern=_SSH),
-    )
+    ssh = optional("the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST", text(pattern=_SSH))
     topology = optional("the file that `seatrial vm up --topology` takes: begins with / or ~/", PATH)
     kernel = optional("the kernel of the guest: begins with / or ~/ (default: as `seatrial vm up` finds one)", PATH)
 
@@ -428,8 +425,3 @@ def read_site(data: bytes, file: str) -> Site:
     A file with nothing but comments is an empty site.
     """
     return SiteModel.of(read_yaml(data, file, KIND)).site(file)
-
-
-def site_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a site file."""
-    return schema_of(SiteModel, "seatrial site, version 1")

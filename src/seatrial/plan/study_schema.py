@@ -8,28 +8,22 @@ from seatrial.benchmarks import registry
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.declaration import PREFIX
 from seatrial.model.benchmark.parameter import Parameter, ParameterKind
-from seatrial.model.environment.container import PLACEMENTS, RUNTIMES
-from seatrial.model.environment.mpi import BINDINGS, TRANSPORTS
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM
 from seatrial.plan.axis_values import ACCEPTED_SYSTEM, can_be_studied
-from seatrial.plan.environment_axes import ACCEPTED as ACCEPTED_OF_RANKS
 from seatrial.plan.environment_axes import (
-    ACCEPTED_COMPILER,
-    ACCEPTED_FLAGS,
     ACCEPTED_VARIABLE,
-    BINDING,
+    AXES,
     COMPILER,
-    CONTAINER_MPI,
-    CONTAINER_RUNTIME,
+    CONTAINER_BUILD,
     FLAGS,
     OF_CONTAINERS,
     OF_RANKS,
-    TRANSPORT,
     VARIABLE,
 )
 from seatrial.plan.file_model import schema_of
 from seatrial.plan.study_model import StudyModel
 
+_OF_ENVIRONMENT = dict.fromkeys((COMPILER, FLAGS, *OF_RANKS, *OF_CONTAINERS))
 _DECLARED = f"^{PREFIX.replace('.', '[.]')}"
 
 
@@ -108,32 +102,18 @@ def _value(parameter: Parameter) -> dict[str, Any]:
     return {"anyOf": words + kinds} if len(words + kinds) > 1 else (words + kinds)[0]
 
 
-_OF_WORDS: dict[str, dict[str, Any]] = {
-    TRANSPORT: {"enum": list(TRANSPORTS)},
-    BINDING: {"enum": list(BINDINGS)},
-    CONTAINER_RUNTIME: {"enum": list(RUNTIMES)},
-    CONTAINER_MPI: {"enum": list(PLACEMENTS)},
-}
-
-
 def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
     """All axes: parameters, the label, parts of the environment."""
     parameters: dict[str, list[Parameter]] = {}
     for benchmark in benchmarks:
         for parameter in benchmark.parameters:
             parameters.setdefault(parameter.name, []).append(parameter)
-    text = {"type": "string"}
     scalar = {"type": ["string", "number", "boolean"]}
     return {
         "properties": {
             LABEL: _axis("changes nothing: the same program under several names", scalar),
-            SYSTEM: _axis(f"where the points are measured: {ACCEPTED_SYSTEM}", text),
-            COMPILER: _axis(ACCEPTED_COMPILER, text),
-            FLAGS: _axis(ACCEPTED_FLAGS, text),
-            **{
-                name: _axis(ACCEPTED_OF_RANKS[name], _OF_WORDS.get(name, text))
-                for name in dict.fromkeys((*OF_RANKS, *OF_CONTAINERS))
-            },
+            SYSTEM: _axis(f"where the points are measured: {ACCEPTED_SYSTEM}", {"type": "string"}),
+            **{name: _axis(AXES[name].accepts, _of_environment(name)) for name in _OF_ENVIRONMENT},
             **{
                 name: _axis("; or ".join(dict.fromkeys(p.help for p in alike)), *map(_value, alike))
                 for name, alike in sorted(parameters.items())
@@ -145,6 +125,12 @@ def _axes(benchmarks: list[Benchmark]) -> dict[str, Any]:
             )
         },
     }
+
+
+def _of_environment(name: str) -> dict[str, Any]:
+    """The schema of one value of an axis of the environment."""
+    words = AXES[name].words if name != CONTAINER_BUILD else ()  # which version 1 of the schema leaves open
+    return {"enum": list(words)} if words else {"type": "string"}
 
 
 def _axis(description: str, *values: dict[str, Any]) -> dict[str, Any]:

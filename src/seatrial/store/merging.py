@@ -25,8 +25,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import decode, encode
 from seatrial.store.claim import process_start
 from seatrial.store.files import is_remote, make_folder, opened_file, opened_folder, reason, write_once
-from seatrial.store.folder import FactFolder, ResultsFolder
-from seatrial.store.labels import FOLDER as LABELS
+from seatrial.store.folder import LABELS, FactFolder, ResultsFolder
 from seatrial.store.writers import alone
 
 _FACTS: tuple[FactFolder, ...] = ("machines", "environments", "experiments", "studies")
@@ -150,11 +149,7 @@ class Merge:
         self._next[experiment] = max(self._next.get(experiment, 0), number + 1)
 
     def _lines(
-        self,
-        source: ResultsFolder,
-        name: str,
-        numbers: Mapping[tuple[str, int], int],
-        done: set[tuple[str, int]],
+        self, source: ResultsFolder, name: str, numbers: Mapping[tuple[str, int], int], done: set[tuple[str, int]]
     ) -> Iterator[bytes]:
         """The lines of a file to write; `done` are the repeats of this source that are written."""
         for _, line in source.record_lines(name):

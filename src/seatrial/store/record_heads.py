@@ -18,7 +18,7 @@ from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record import RepeatRecord, crc_tail, decode
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.shared import SharedOutcomes
+from seatrial.store.record_lines import SharedOutcomes
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 _TAIL = len(crc_tail(b""))

@@ -30,7 +30,7 @@ from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
 from seatrial.store.reading import Span, parts_of, spans_of
 from seatrial.store.record_lines import LineDecoder
-from seatrial.store.stored_samples import PartReader, RecordFile, SampleGroup, layout_text
+from seatrial.store.stored_samples import PartReader, RecordFile, layout_text
 
 TASK_B = 16 << 20
 """Bytes of records that are read at a time."""
@@ -150,11 +150,13 @@ class ColumnReader:
         """A file of records."""
         return RecordFile(name, self._parts)
 
-    def decoded(self, line: bytes, file: RecordFile, offset: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
+    def decoded(
+        self, line: bytes, file: RecordFile, offset: int
+    ) -> tuple[RepeatRecord, Sequence[SampleColumns] | None]:
         """The record in a line, and its samples by column if the line is as usual. Raises ProtocolError."""
         return self._decoder.decode_with_columns(line, file, offset)
 
-    def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
+    def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleColumns] | None]:
         """The record in the line there. Raises ProtocolError, StoreError."""
         file = self.file(name)
         return self.decoded(self._parts.part(file, offset, length), file, offset)
@@ -169,7 +171,7 @@ class ColumnReader:
         return self._experiments[key]
 
     def values(
-        self, benchmark: str, record: RepeatRecord, groups: Sequence[SampleGroup] | None
+        self, benchmark: str, record: RepeatRecord, groups: Sequence[SampleColumns] | None
     ) -> tuple[Layout, list[float]]:
         """The figures of a repeat, as `model.results.reading` defines them, without their limits, which would need the
         machine of each node. Raises `UNREADABLE`."""
@@ -251,7 +253,7 @@ class _Filler:
         self,
         number: int,
         record: RepeatRecord,
-        groups: Sequence[SampleGroup] | None,
+        groups: Sequence[SampleColumns] | None,
         hosts: Hosts,
         place: tuple[int, int],
     ) -> bool:

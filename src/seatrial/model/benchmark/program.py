@@ -1,11 +1,9 @@
 """Programs: the interface of all kinds, what they write, and where their ranks are.
 
-`seatrial.engine.kinds` defines how programs of each kind are found, prepared, started and read.
-
-What a measuring program writes: JSON lines, version 1 of the protocol.
-
-`parse_record` is a pure function from bytes to `ProgramRecord`. A record without `end` is valid (the run died); a line
-that violates the protocol is a ProtocolError. docs/methodology.md describes every event.
+`seatrial.engine.kinds` defines how programs of each kind are found, prepared, started and read. What a measuring
+program writes is JSON lines, version 1 of the protocol. `parse_record` is a pure function from bytes to
+`ProgramRecord`. A record without `end` is valid (the run died); a line that violates the protocol is a ProtocolError.
+docs/methodology.md describes every event.
 """
 
 from __future__ import annotations
@@ -141,7 +139,8 @@ def parse_record(data: bytes) -> ProgramRecord:
             elif kind == "sample":
                 samples.append(_sample(event))
             elif kind == "check":
-                checks[str(event["name"])] = _number_or_none(event["value"])
+                value = event["value"]
+                checks[str(event["name"])] = None if value is None else float(value)
             elif kind == "note":
                 notes[str(event["key"])] = event["value"]
             elif kind == "skip":
@@ -187,11 +186,10 @@ _SAMPLE_KEYS = frozenset({"ev", "series", "rank", "i", "elapsed_s", "work", "poi
 
 
 def _sample(event: Mapping[str, Any]) -> Sample:
-    elapsed = _number_or_none(event["elapsed_s"])
     return Sample(
         series=str(event["series"]),
         i=int(event["i"]),
-        elapsed_s=float("nan") if elapsed is None else elapsed,
+        elapsed_s=_nan_if_none(event["elapsed_s"]),
         work={str(name): _nan_if_none(amount) for name, amount in event.get("work", {}).items()},
         rank=int(event.get("rank", 0)),
         point={str(name): _point_value(value) for name, value in event.get("point", {}).items()},
@@ -210,12 +208,8 @@ def _point_value(value: Any) -> Value:
     return value
 
 
-def _number_or_none(value: Any) -> float | None:
-    """A number, or None for null, which programs write for a value that is not finite."""
-    return None if value is None else float(value)
-
-
 def _nan_if_none(value: Any) -> float:
+    """A number; programs write null for a value that is not finite."""
     return float("nan") if value is None else float(value)
 
 

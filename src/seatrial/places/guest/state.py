@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_object import plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import plain, record_of
 from seatrial.model.machine.guest import GuestTopology
 
 STATE = "state.json"

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.results.figure_result import FleetSpread, MeasureAgain, Outlier, Screening, ScreenResult
-from seatrial.model.results.pair_sampling import PairSampling
+from seatrial.model.results.figure_result import (
+    FleetSpread,
+    MeasureAgain,
+    Outlier,
+    PairSampling,
+    Screening,
+    ScreenResult,
+)
 from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.units import budget_for, duration
