@@ -12,8 +12,8 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark.declaration import DeclaredCheck, Pick, Which, filled_in
 from seatrial.model.benchmark.parameter import ParameterKind
 from seatrial.plan.declaration_file import declaration_in, is_declaration
+from seatrial.plan.files import read_yaml
 from seatrial.plan.schemas import SCHEMAS
-from seatrial.plan.study_yaml import read_yaml
 
 WHOLE = r"""
 benchmark:

@@ -15,9 +15,9 @@ from seatrial.errors import UsageError
 from seatrial.model.environment.container import ContainerMount, Device
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.environment.site import JobOptions, Partition, Site, SiteContainer, SiteEnvironment, System
+from seatrial.plan.files import read_yaml
 from seatrial.plan.schemas import SCHEMAS
 from seatrial.plan.site_file import read_site, site_of
-from seatrial.plan.study_yaml import read_yaml
 
 WHOLE = """
 environments:

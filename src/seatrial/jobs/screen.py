@@ -114,16 +114,16 @@ class JobRow(Frozen):
     @property
     def wait_s(self) -> float | None:
         """How long it waited; clocks of hosts may differ, so never below 0."""
-        if self.submitted_s is None or self.started_s is None:
-            return None
-        return max(0.0, self.started_s - self.submitted_s)
+        return _between(self.submitted_s, self.started_s)
 
     @property
     def ran_s(self) -> float | None:
         """How long it ran."""
-        if self.started_s is None or self.ended_s is None:
-            return None
-        return max(0.0, self.ended_s - self.started_s)
+        return _between(self.started_s, self.ended_s)
+
+
+def _between(first_s: float | None, then_s: float | None) -> float | None:
+    return None if first_s is None or then_s is None else max(0.0, then_s - first_s)
 
 
 def jobs_of(folders: Sequence[str | Path]) -> tuple[JobRow, ...]:

@@ -41,7 +41,7 @@ from seatrial.plan.file_model import (
     text,
     whole,
 )
-from seatrial.plan.study_yaml import Document, Path
+from seatrial.plan.files import Document, KeyPath
 
 KEY = "benchmark"
 """The key of a declaration file, which a study file does not have."""
@@ -357,7 +357,7 @@ class DeclarationModel(Model):
     def _check_braces(self, declared: Declaration) -> None:
         """Raises PlaceError for `{name}` without a parameter of that name."""
         values: Mapping[str, Any] = {parameter.name: parameter.default for parameter in declared.parameters}
-        places: list[tuple[Path, str]] = [(("argv", k), word) for k, word in enumerate(declared.argv)]
+        places: list[tuple[KeyPath, str]] = [(("argv", k), word) for k, word in enumerate(declared.argv)]
         places += [(("variables", name), value) for name, value in declared.variables]
         for path, word in places:
             try:

@@ -28,7 +28,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine import guest as guests
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, is_of_environment
-from seatrial.plan.study_yaml import Node
+from seatrial.plan.files import Node
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
 FLAGS = ENVIRONMENT_PREFIX + "flags"

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from seatrial.errors import PlaceError, UsageError, did_you_mean, nearest_names
 from seatrial.model.frozen import Frozen
-from seatrial.plan.study_yaml import Document, Node, Path
+from seatrial.plan.files import Document, KeyPath, Node
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -38,7 +38,7 @@ class Spot(Frozen):
     """A value in a file, and what is accepted there."""
 
     document: Document
-    path: Path
+    path: KeyPath
     node: Node
     accepts: str
 
@@ -331,7 +331,7 @@ class Model:
         """The value of a key that is there."""
         return self.spot.inner(name, self.keys[name].accepts)
 
-    def refuse(self, path: Path, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
+    def refuse(self, path: KeyPath, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
         """An error about a place in the mapping."""
         return self.spot.document.refuse((*self.spot.path, *path), seen, todo, line)
 

@@ -36,8 +36,7 @@ from seatrial.plan.file_model import (
     scalar,
     text,
 )
-from seatrial.plan.files import read_file
-from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
+from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
 from seatrial.plan.variables import variables
 
 KIND = FileKind(

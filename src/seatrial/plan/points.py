@@ -31,7 +31,7 @@ from seatrial.plan.environment_axes import (
     guest_of,
     refuse_for,
 )
-from seatrial.plan.study_yaml import Node
+from seatrial.plan.files import Node
 
 
 class Point(Frozen):

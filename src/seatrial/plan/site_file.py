@@ -59,8 +59,7 @@ from seatrial.plan.file_model import (
     text,
     whole,
 )
-from seatrial.plan.files import read_file
-from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
+from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
 from seatrial.plan.variables import variables
 
 KIND = FileKind("site file", "give the site's YAML file", needs=None)

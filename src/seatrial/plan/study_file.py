@@ -32,8 +32,8 @@ from seatrial.plan.axis_values import (
     unknown_name,
 )
 from seatrial.plan.combinations import BENCHMARK, MOST_COMBINATIONS, combinations, combinations_at_most
+from seatrial.plan.files import MAX_BYTES, Document, KeyPath, Node, read_yaml
 from seatrial.plan.study_model import CompareModel, StudyModel
-from seatrial.plan.study_yaml import MAX_BYTES, Document, Node, Path, read_yaml
 
 __all__ = ["MAX_BYTES", "read_study"]
 
@@ -96,7 +96,7 @@ def _fixed_and_axes(
     for benchmark in benchmarks:
         own = fixed.setdefault(benchmark.name, {})
         for name, node in document.root.entries["benchmarks"].entries[benchmark.name].entries.items():
-            path: Path = ("benchmarks", benchmark.name, name)
+            path: KeyPath = ("benchmarks", benchmark.name, name)
             known = {parameter.name: parameter for parameter in benchmark.parameters}
             if name not in known:
                 raise unknown_name(document, path, f"parameter of {benchmark.name}", name, known)
@@ -130,7 +130,7 @@ def _items(document: Document, key: str) -> list[Node]:
 
 
 def _refuse_ambiguous(
-    document: Document, path: Path, axis: Axis, before: Axis | None, benchmarks: Sequence[Benchmark]
+    document: Document, path: KeyPath, axis: Axis, before: Axis | None, benchmarks: Sequence[Benchmark]
 ) -> None:
     """Raise UsageError if a list under one benchmark leaves open whether the parameter varies for another one."""
     if before is not None:
@@ -148,7 +148,7 @@ def _refuse_ambiguous(
             )
 
 
-def _axis(document: Document, path: Path, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Axis:
+def _axis(document: Document, path: KeyPath, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Axis:
     """An axis with its values checked; duplicates are refused."""
     if not node.items:
         raise document.refuse(path, "it has no values", "write them as a list, such as [1, 2]")
@@ -174,13 +174,13 @@ class _Context(Frozen):
     benchmarks: Sequence[Benchmark]
     axes: Mapping[str, Axis]
 
-    def axis(self, path: Path, name: str) -> Axis:
+    def axis(self, path: KeyPath, name: str) -> Axis:
         """The axis of that name. Raises UsageError with the nearest names."""
         if name not in self.axes:
             raise unknown_name(self.document, path, "axis", name, self.axes)
         return self.axes[name]
 
-    def varied_axis(self, path: Path, name: str) -> Axis:
+    def varied_axis(self, path: KeyPath, name: str) -> Axis:
         """The same; it has two values or more."""
         axis = self.axis(path, name)
         if len(axis.values) < 2:
@@ -191,14 +191,14 @@ class _Context(Frozen):
         """The benchmarks that all these axes apply to."""
         return [benchmark for benchmark in self.benchmarks if all(concerns(name, benchmark) for name in names)]
 
-    def benchmark(self, path: Path, node: Node) -> str:
+    def benchmark(self, path: KeyPath, node: Node) -> str:
         """A benchmark of the study, by its name."""
         names = [benchmark.name for benchmark in self.benchmarks]
         if not isinstance(node.value, str) or node.value not in names:
             raise unknown_name(self.document, path, "benchmark in this study", node.written, names)
         return node.value
 
-    def figure(self, path: Path, name: str, benchmarks: Sequence[Benchmark]) -> str:
+    def figure(self, path: KeyPath, name: str, benchmarks: Sequence[Benchmark]) -> str:
         """A figure of one of these benchmarks. Raises UsageError with the nearest names."""
         known = [figure.name for benchmark in benchmarks for figure in benchmark.figures]
         if name not in known:
@@ -210,7 +210,7 @@ class _Context(Frozen):
         """The axes that advance together."""
         taken: set[str] = set()
         for position, names in enumerate(self.model.zip):
-            path: Path = ("zip", position)
+            path: KeyPath = ("zip", position)
             for within, name in enumerate(names):
                 self.axis((*path, within), name)
                 if name in taken:
@@ -230,7 +230,7 @@ class _Context(Frozen):
         for position, node in enumerate(_items(self.document, "exclude")):
             point: _Partial = {}
             for name, value_node in node.entries.items():
-                path: Path = ("exclude", position, name)
+                path: KeyPath = ("exclude", position, name)
                 if name == BENCHMARK:
                     point[name] = self.benchmark(path, value_node)
                     continue
@@ -257,7 +257,7 @@ class _Context(Frozen):
                 named = self.benchmark(("include", position, BENCHMARK), node.entries[BENCHMARK])
                 chosen = [benchmark for benchmark in self.benchmarks if benchmark.name == named]
             for name, value_node in node.entries.items():
-                path: Path = ("include", position, name)
+                path: KeyPath = ("include", position, name)
                 if name == BENCHMARK:
                     point[name] = chosen[0].name
                     continue
@@ -277,7 +277,7 @@ class _Context(Frozen):
         systems = self.axes[SYSTEM].values if SYSTEM in self.axes else ()
         if point.get(SYSTEM) in systems or (not systems and SYSTEM not in point):
             return
-        path: Path = ("include", position)
+        path: KeyPath = ("include", position)
         if not systems:
             raise self.document.refuse((*path, SYSTEM), "system is not an axis of this study", "make it one")
         todo = f"add system: one of {', '.join(map(str, systems))}"
@@ -293,7 +293,7 @@ class _Context(Frozen):
             return Compare(axis.name, axis.values[0])
         axis = self.varied_axis(("compare", "along"), model.along)
         concerned = self.concerned([axis.name])
-        path: Path = ("compare", "baseline")
+        path: KeyPath = ("compare", "baseline")
         node = self.document.node(path)
         baseline = axis.values[0] if node is None else axis_value(self.document, path, axis.name, node, concerned)
         if node is not None and not any(alike(baseline, value) for value in axis.values):
@@ -310,7 +310,7 @@ class _Context(Frozen):
         """Scaling along a numeric axis."""
         if self.model.scaling is None:
             return None
-        path: Path = ("scaling", "along")
+        path: KeyPath = ("scaling", "along")
         axis = self.varied_axis(path, self.model.scaling.along)
         for value in axis.values:
             if not self._is_number(axis.name, value):
@@ -332,7 +332,7 @@ class _Context(Frozen):
             return None
         over = self.model.best_of.over
         for position, name in enumerate(over):
-            path: Path = ("best_of", "over", position)
+            path: KeyPath = ("best_of", "over", position)
             self.axis(path, name)
             if name in over[:position]:
                 raise self.document.refuse(path, f"{name} is listed twice", "keep one of them")

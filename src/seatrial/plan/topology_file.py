@@ -8,8 +8,7 @@ from pathlib import Path
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
 from seatrial.model.units import parse_bytes
 from seatrial.plan.file_model import Kind, Model, Spot, listed, member, model, optional, required, scalar, text, whole
-from seatrial.plan.files import read_file
-from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
+from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
 
 KIND = FileKind("topology file", "give the YAML file of a guest", needs="a topology needs at least nodes")
 

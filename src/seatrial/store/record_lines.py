@@ -14,7 +14,7 @@ from __future__ import annotations
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -65,16 +65,6 @@ _MOST = 20_000
 """Outcomes that are kept. Reasons that differ in every repeat would otherwise fill the table."""
 
 
-class OutcomeFields(Protocol):
-    """The fields of a record's line that make its outcome."""
-
-    outcome: State
-    reason: str
-    evidence: str
-    stage: Stage | None
-    check: str
-
-
 class SharedOutcomes:
     """Makes outcomes, each once."""
 
@@ -103,7 +93,17 @@ _Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
-class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class OutcomeFields(msgspec.Struct, gc=False):
+    """The fields of a record's line that make its outcome."""
+
+    outcome: State
+    reason: str
+    evidence: str
+    stage: Stage | None
+    check: str
+
+
+class _Line(OutcomeFields, gc=False, forbid_unknown_fields=True):
     """A record as `seatrial.model.results.record.encode` writes it."""
 
     v: Literal[1]
@@ -112,11 +112,6 @@ class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     order: _Count
     t0: Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
     wall_s: Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
-    outcome: State
-    reason: str
-    evidence: str
-    stage: Stage | None
-    check: str
     seen: msgspec.Raw
     samples: list[SampleColumns]
     checks: dict[str, _Number | None]

@@ -23,9 +23,9 @@ from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.study.study import Study
 from seatrial.places.guest.channel import PORT, Channel
 from seatrial.plan.environment_axes import VM, environment_value
+from seatrial.plan.files import Node
 from seatrial.plan.points import Settings, values_of
 from seatrial.plan.site_in_force import site_in_force
-from seatrial.plan.study_yaml import Node
 
 if TYPE_CHECKING:
     from seatrial.places.guest.state import GuestState
