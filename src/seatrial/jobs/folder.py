@@ -157,6 +157,10 @@ class JobFolder(JobMarks):
         found = self.request.get("time_s")
         return float(found) if isinstance(found, int | float) else 0.0
 
+    def write_over(self, state: str, reason: str) -> None:
+        """Record how it ended, if not by itself. Raises StoreError."""
+        self.write("over.json", {"state": state, "reason": reason, "time_s": time.time()})
+
     def over(self) -> Over | None:
         """How it ended, if not by itself."""
         found = self.read("over.json")

@@ -214,7 +214,10 @@ def _portion(
     limit_s = _limit_s(command, points, times)
     return Portion(
         tuple(targets),
-        _as_json(_concerning(command.settings, [point.benchmark for point in points])),
+        {
+            name: [list(value) if isinstance(value, tuple) else value for value in values]
+            for name, values in _concerning(command.settings, [point.benchmark for point in points]).items()
+        },
         points,
         min(_least_s(command, points, times) + times.build_s, limit_s),
         limit_s if longest_s is None else min(limit_s, longest_s),
@@ -251,13 +254,6 @@ def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str
         name: list(values)
         for name, values in values_of(settings).items()
         if any(concerns(name, benchmark) for benchmark in benchmarks)
-    }
-
-
-def _as_json(settings: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    return {
-        name: [list(value) if isinstance(value, tuple) else value for value in values]
-        for name, values in settings.items()
     }
 
 

@@ -230,8 +230,7 @@ class _Part(Struct):
         for job in jobs:
             is_new = is_over(job) and job.has("started") and not job.has("planned.json")
             if is_new and not is_of_other_machine(job) and not record_job(folder, job, self.command):
-                reason = "the node is another machine than its plan was made for"
-                job.write("over.json", {"state": OTHER_MACHINE, "reason": reason, "time_s": time.time()})
+                job.write_over(OTHER_MACHINE, "the node is another machine than its plan was made for")
             if not is_of_other_machine(job):
                 settle(folder, job, self.command)
 
@@ -268,7 +267,7 @@ class _Part(Struct):
         except QueueError as error:
             tell(str(error))
             if job.give_up():  # a command that did not end may have submitted it
-                job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
+                job.write_over(REFUSED, error.message)
             return job
         job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
         names = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))
@@ -342,8 +341,7 @@ def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
 def _is_open(job: JobFolder) -> bool:
     """Whether a job may still measure. One that has no id and has not started is given up: nobody could find it."""
     if job.phase() is Phase.SUBMITTING and job.give_up():
-        reason = "its submitter ended before it knew whether the job was accepted"
-        job.write("over.json", {"state": GIVEN_UP, "reason": reason, "time_s": time.time()})
+        job.write_over(GIVEN_UP, "its submitter ended before it knew whether the job was accepted")
     return not is_over(job)
 
 

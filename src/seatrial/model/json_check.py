@@ -146,45 +146,31 @@ def _either(kinds: list[Any], *, may_be_null: bool) -> Check:
     if len(checks) == 1 and may_be_null:
         only = checks[0]
         return lambda value: None if value is None else only(value)
-    fitting: dict[type, list[Check]] = {}
+    by_type: dict[type, list[Check]] = {}
+    others: list[Check] = []
     for kind, check_kind in zip(kinds, checks, strict=True):
-        for json_type in _json_types(kind):
-            fitting.setdefault(json_type, []).append(check_kind)
+        if kind not in _NAMES:
+            others.append(check_kind)
+            continue
+        for json_type in (int, float) if kind is float else (kind,):
+            by_type.setdefault(json_type, []).append(check_kind)
 
     def check(value: Any) -> None:
         if value is None and may_be_null:
             return
         failed = None
-        for one in fitting.get(type(value), ()):
+        for one in (*by_type.get(type(value), ()), *others):
             try:
-                return one(value)
+                one(value)
             except ShapeError as error:
-                failed = error
-        if failed is not None and failed.place:
+                failed = error if error.place else failed
+            else:
+                return
+        if failed is not None:
             raise failed
         raise _wrong(value, " or ".join(_NAMES.get(get_origin(kind) or kind, "an allowed value") for kind in kinds))
 
     return check
-
-
-def _json_types(hint: Any) -> tuple[type, ...]:
-    """The types of parsed JSON that a hint may accept."""
-    kind, of = get_origin(hint) or hint, get_args(hint)
-    if kind is Annotated:
-        return _json_types(of[0])
-    if kind in (Union, UnionType):
-        return tuple(one for part in of for one in _json_types(part))
-    if kind is Literal:
-        return tuple({type(value.value if isinstance(value, Enum) else value) for value in of})
-    if kind in _ANY:
-        return (dict, list, str, bool, int, float, NoneType)
-    if kind is tuple:
-        return (list,)
-    if is_shape(kind):
-        return (dict,)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return tuple({type(one.value) for one in kind})
-    return (int, float) if kind is float else (kind,)
 
 
 def _items(item: Check, length: int | None) -> Check:

@@ -176,11 +176,6 @@ class Native(Program):
     starts_containers: bool = False
 
     @property
-    def uses_devices(self) -> bool:
-        """Whether its library is one of devices."""
-        return self.library == "gpu"
-
-    @property
     def may_start_mpi(self) -> bool:
         """Only if it starts programs that the user names."""
         return self.commands is not None

@@ -38,8 +38,8 @@ class Program(Frozen):
 
     @property
     def uses_devices(self) -> bool:
-        """Whether it runs on GPUs, or on processors that OpenCL presents as devices."""
-        return False
+        """Whether it runs on GPUs, or on processors that OpenCL presents as devices: its library is one of these."""
+        return self.library == "gpu"
 
     @property
     def takes_turns(self) -> bool:
