@@ -85,3 +85,10 @@ def test_a_command_loads_no_other_command() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     own = {name.removeprefix("seatrial.cli.") for name in done.stdout.split() if name.startswith("seatrial.cli.")}
     assert "history" in own and not own & (set(PURPOSES) - {"history"})
+
+
+def test_the_help_of_run_loads_nothing_that_measures() -> None:
+    code = "import sys, seatrial.cli.command as m; m.command_named('run'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = {name.split(".")[1] for name in done.stdout.split() if name.startswith("seatrial.")}
+    assert "cli" in rooms and not rooms & {"analysis", "benchmarks", "engine", "interface", "jobs", "plan"}
