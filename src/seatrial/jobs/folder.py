@@ -182,16 +182,12 @@ class JobFolder(JobMarks):
         try:
             (self.path / "taken").symlink_to(VOID)
         except FileExistsError:
-            return self._taken_by() == VOID
+            with suppress(OSError):
+                return str((self.path / "taken").readlink()) == VOID
+            return False
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
         return True
-
-    def _taken_by(self) -> str:
-        try:
-            return str((self.path / "taken").readlink())
-        except OSError:
-            return ""
 
     def last_line(self) -> str:
         """The last line that it printed, "" if none."""

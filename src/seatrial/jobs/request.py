@@ -225,11 +225,6 @@ def _portion(
     )
 
 
-def _is_of_several_nodes(point: Point) -> bool:
-    """Whether a point needs an allocation to be resolved: its time is not known here."""
-    return nodes_of(point) > 1
-
-
 def nodes_of(point: Point) -> int:
     """The nodes that a point needs: as given, by its list of nodes, or by its ranks and those on each; else 1."""
     nodes, ranks, each = (point.parameters.get(name) for name in (NODES, RANKS, RANKS_PER_NODE.name))
@@ -261,9 +256,9 @@ def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) ->
     """The time of the fewest repeats, in seconds."""
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
     repeats_s = sum(
-        rule.budget_s if _is_of_several_nodes(point) else rule.minimum * times.repeat_s[id(point)]
+        rule.budget_s if nodes_of(point) > 1 else rule.minimum * times.repeat_s[id(point)]
         for point in points
-        if point.refusal is None or _is_of_several_nodes(point)
+        if point.refusal is None or nodes_of(point) > 1
     )
     return min(repeats_s, _most_s(command, points, times))
 
@@ -277,7 +272,7 @@ def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> 
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
     most_s = 0.0
     for point in points:
-        if _is_of_several_nodes(point):
+        if nodes_of(point) > 1:  # it needs an allocation to be resolved: its time is not known here
             most_s += rule.budget_s
         elif point.refusal is None:
             one_s = times.repeat_s[id(point)]

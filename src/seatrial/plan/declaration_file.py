@@ -93,30 +93,12 @@ def _output(spot: Spot, file: str) -> str:
     return file if file in (STDOUT, STDERR) else _inside(spot, file)
 
 
-def _positive(spot: Spot, value: float) -> float:
-    if value <= 0:
-        raise spot.cannot_be()
-    return float(value)
-
-
 def _words(spot: Spot, _: object) -> tuple[str, ...]:
     """The words of a command, as written."""
     for position, item in enumerate(spot.node.items):
         if "\0" in item.written or (position == 0 and not item.written):
             raise spot.inner(position).refuse("it is not a valid argument", "write a program and its arguments")
     return tuple(item.written for item in spot.node.items)
-
-
-def _not_empty(spot: Spot, value: bool | int | str) -> bool | int | str:
-    if isinstance(value, str) and not 1 <= len(value) <= 4096:
-        raise spot.cannot_be()
-    return value
-
-
-def _ranks(spot: Spot, value: int | str) -> int | str:
-    if value != "all" and (isinstance(value, str) or value < 1):
-        raise spot.cannot_be()
-    return value
 
 
 def _expected_s(spot: Spot, value: str) -> float:
@@ -144,9 +126,13 @@ def _check_variable(spot: Spot, name: str) -> None:
 _WORD: Kind[bool | int | float | str] = scalar(str, bool, int, float)
 _NUMBER: Kind[float] = scalar(float, int)
 _DEFAULT: Kind[bool | int | str] = scalar(bool, int, str)
+_SHORT_DEFAULT = _DEFAULT.only(lambda value: not isinstance(value, str) or 1 <= len(value) <= 4096)
 _COUNT_OR_ALL: Kind[int | str] = scalar(int, str)
-_RANKS = Kind(_COUNT_OR_ALL.then(_ranks).read, any_of(whole(1).schema, one_of("all").schema))
-_SCALE: Kind[float] = scalar(float, int, exclusiveMinimum=0)
+_RANKS = Kind(
+    _COUNT_OR_ALL.only(lambda value: value == "all" or (isinstance(value, int) and value >= 1)).read,
+    any_of(whole(1).schema, one_of("all").schema),
+)
+_SCALE: Kind[float] = scalar(float, int, exclusiveMinimum=0).only(lambda value: value > 0).parsed(float)
 _WORD_OF_COMMAND = _WORD.accepting("a word: text, a number, true or false")
 _COMMAND = listed(_WORD_OF_COMMAND, 1, 10_000).then(_words)
 _NAME = text(pattern="[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", least=0, most=None)
@@ -210,9 +196,7 @@ class FigureModel(OutputModel):
 
     unit = required(f"one of {', '.join(UNITS)} (1: a plain number)", one_of(*UNITS, suggests=False))
     better = required("higher or lower", one_of("higher", "lower"))
-    scale = default(
-        "a number above 0: turns the printed number into the unit, such as 1e9 for GB/s", _SCALE.then(_positive), 1.0, 1
-    )
+    scale = default("a number above 0: turns the printed number into the unit, such as 1e9 for GB/s", _SCALE, 1.0, 1)
 
     def figure(self) -> DeclaredFigure:
         """The figure."""
@@ -269,7 +253,7 @@ class DeclarationModel(Model):
     parameters = optional(
         "a mapping of names to defaults, such as {size: 100, mode: {default: a, values: [a, b]}}",
         named(
-            either(_DEFAULT.then(_not_empty), model(ParameterModel)),
+            either(_SHORT_DEFAULT, model(ParameterModel)),
             _check_parameter,
             most=100,
             propertyNames={"pattern": f"^{_PARAMETER.pattern}$"},

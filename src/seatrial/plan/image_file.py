@@ -98,12 +98,6 @@ def _built(spot: Spot, name: str) -> str:
     return name
 
 
-def _link(spot: Spot, value: str) -> str:
-    if not value.isprintable():
-        raise spot.refuse("it has control characters", "write a path")
-    return value
-
-
 def _mode(spot: Spot, _: object) -> int:
     written = spot.node.written
     if not _MODE.fullmatch(written):
@@ -172,7 +166,9 @@ class FileModel(Model):
         "the path of a file or folder: absolute, from ~/, or in the folder of this file", text().then(_path)
     )
     text_ = optional("the content of the file", text(least=0, most=1 << 20))
-    link = optional("what the symbolic link points to", text().then(_link))
+    link = optional(
+        "what the symbolic link points to", text().only(str.isprintable, "it has control characters", "write a path")
+    )
     mode = optional("permissions, such as 0755; without setuid, setgid and sticky bits", _SCALAR.then(_mode))
 
     def added(self, to: str, folder: Path) -> AddedFile:

@@ -99,23 +99,9 @@ def _launcher(spot: Spot, value: str) -> str:
     return str(_path(spot, value)) if is_path else value
 
 
-def _host(spot: Spot, value: str) -> str:
-    if not _HOST.fullmatch(value):
-        raise spot.refuse("not a valid host name", "write it as n001")
-    return value
-
-
-def _script_word(spot: Spot, value: str) -> str:
-    """A value that cannot change the meaning of a script's line."""
-    if not value.isprintable() or value.startswith("-") or _IN_NO_SCRIPT.search(value):
-        raise spot.cannot_be("it is written into job scripts: use a word without spaces and quotes")
-    return value
-
-
-def _script_line(spot: Spot, value: str) -> str:
-    if not value.isprintable():
-        raise spot.refuse("an extra line of the job script contains a line break", "make it several lines")
-    return value
+def _is_script_word(value: str) -> bool:
+    """Whether a value cannot change the meaning of a script's line."""
+    return value.isprintable() and not value.startswith("-") and not _IN_NO_SCRIPT.search(value)
 
 
 def _program(spot: Spot, value: str) -> Path | tuple[str, ...]:
@@ -129,12 +115,8 @@ def _program(spot: Spot, value: str) -> Path | tuple[str, ...]:
 
 
 def _seconds(least_s: float) -> Kind[float]:
-    def checked(spot: Spot, value: float) -> float:
-        if not least_s <= value < float("inf"):
-            raise spot.cannot_be(f"at least {least_s:g}s")
-        return value
-
-    return text().parsed(parse_seconds).then(checked)
+    kind = text().parsed(parse_seconds)
+    return kind.only(lambda value: least_s <= value < float("inf"), todo=f"at least {least_s:g}s")
 
 
 def _of_axis(axis: str, *words: str) -> Kind[str]:
@@ -174,7 +156,11 @@ def _by_name(value: Kind[_Read], least: int = 0) -> Kind[dict[str, _Read]]:
 
 
 PATH = text(pattern=r"[~/].*").then(_path)
-_WORD = text().then(_script_word)
+_WORD = text().only(_is_script_word, todo="it is written into job scripts: use a word without spaces and quotes")
+_HOST_NAME = text().only(_HOST.fullmatch, "not a valid host name", "write it as n001")
+_SCRIPT_LINE = text().only(
+    str.isprintable, "an extra line of the job script contains a line break", "make it several lines"
+)
 
 
 class EnvironmentModel(Model):
@@ -237,7 +223,14 @@ class PartitionModel(Model):
     launcher = optional("mpirun or srun", one_of("mpirun", "srun", suggests=False))
     hosts = optional(
         "a list of host names",
-        listed(text().then(_host).accepting("the name of a host, such as n001"), 1, MOST_HOSTS, unique=True),
+        listed(
+            text()
+            .only(_HOST.fullmatch, "not a valid host name", "write it as n001")
+            .accepting("the name of a host, such as n001"),
+            1,
+            MOST_HOSTS,
+            unique=True,
+        ),
         (),
     )
     nodes = optional("the number of nodes, an integer >= 1", whole(1))
@@ -256,9 +249,7 @@ class PartitionModel(Model):
     )
     extra = optional(
         "a list of lines that job scripts contain after their first directives",
-        listed(
-            text().then(_script_line).accepting("a line of a job script, such as '#SBATCH --mail-type=NONE'"), most=100
-        ),
+        listed(_SCRIPT_LINE.accepting("a line of a job script, such as '#SBATCH --mail-type=NONE'"), most=100),
         (),
     )
     time_limit = optional("the longest wall time of a job, such as 2h (default: no limit)", _seconds(_SHORTEST_JOB_S))

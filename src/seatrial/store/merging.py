@@ -72,7 +72,7 @@ class Merge:
         for folder in (*sources, *((target,) if target else ())):
             _refuse_claims(folder)
         if target is not None:
-            for _, line in _all_lines(target):
+            for line in _all_lines(target):
                 self._take(line)
         for source in sources:
             self._plan(source)
@@ -108,7 +108,7 @@ class Merge:
         numbers: dict[tuple[str, int], int] = {}
         late: list[tuple[str, int, int]] = []
         own: set[tuple[str, int]] = set()
-        for _, line in _all_lines(source):
+        for line in _all_lines(source):
             found = _head(line)
             if found is None:
                 self.found.damaged += 1
@@ -247,10 +247,8 @@ def _lines_of(folder: ResultsFolder, name: str) -> Iterator[bytes]:
     return (line for _, line in folder.record_lines(name) if line is not None)
 
 
-def _all_lines(folder: ResultsFolder) -> Iterator[tuple[str, bytes]]:
-    for name in folder.record_files():
-        for line in _lines_of(folder, name):
-            yield name, line
+def _all_lines(folder: ResultsFolder) -> Iterator[bytes]:
+    return chain.from_iterable(_lines_of(folder, name) for name in folder.record_files())
 
 
 def _write_file(target: ResultsFolder, name: str, lines: Iterator[bytes]) -> None:

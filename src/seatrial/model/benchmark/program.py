@@ -18,6 +18,7 @@ from seatrial.model.benchmark.parameter import Params, Value, whole
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.sample import Sample
+from seatrial.model.strict_json import no_constant
 
 
 class Program(Frozen):
@@ -128,7 +129,7 @@ def parse_record(data: bytes) -> ProgramRecord:
     lines = data.split(b"\n")[:-1]
     for number, line in enumerate(lines, start=1):
         try:
-            event = json.loads(line, parse_constant=_no_constant)
+            event = json.loads(line, parse_constant=no_constant)
             kind = event["ev"]
             if ended:
                 raise ValueError("an event after the end")
@@ -195,11 +196,6 @@ def _sample(event: Mapping[str, Any]) -> Sample:
         point={str(name): _point_value(value) for name, value in event.get("point", {}).items()},
         extra={name: value for name, value in event.items() if name not in _SAMPLE_KEYS},
     )
-
-
-def _no_constant(name: str) -> float:
-    """NaN and Infinity are not valid JSON; programs write null."""
-    raise ValueError(f"{name} is not valid JSON")
 
 
 def _point_value(value: Any) -> Value:
