@@ -75,12 +75,6 @@ def _number_pattern(spot: Spot, pattern: str) -> str:
     return pattern
 
 
-def _json_path(spot: Spot, path: str) -> str:
-    if not _JSON_PATH.fullmatch(path):
-        raise spot.refuse(f"{path!r} is not a path", "write it as results[0].rate")
-    return path
-
-
 def _inside(spot: Spot, file: str) -> str:
     """A path below the folder of the file, or of the repeat."""
     parts = PurePosixPath(file).parts
@@ -139,6 +133,7 @@ _NAME = text(pattern="[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", least=0, most=None)
 _NAMED = "text: letters, digits, -, _ and . (at most 100)"
 _PATTERN = r"a regular expression for one line, with one group that is the number, such as 'rate: +(\S+) GB/s'"
 _FILE = "stdout, stderr, or the name of a file that the program writes into its working directory"
+_PATH_IN_JSON = text().only(_JSON_PATH.fullmatch, "{} is not a path", "write it as results[0].rate")
 _WHICH = "only (several different values are an error; the default), first, last, or each (all are samples)"
 
 
@@ -175,7 +170,7 @@ class OutputModel(Model):
 
     name = required(_NAMED, _NAME)
     pattern = optional(_PATTERN, text().then(_number_pattern))
-    json = optional("the path of a number in a JSON document, such as results[0].rate", text().then(_json_path))
+    json = optional("the path of a number in a JSON document, such as results[0].rate", _PATH_IN_JSON)
     file = default(_FILE, text().then(_output), STDOUT, STDOUT)
     which = default(_WHICH, member(Which), Which.ONLY, Which.ONLY.value)
 
@@ -208,7 +203,7 @@ class CheckModel(OutputModel):
 
     accepts = "a mapping: name, and must_match, must_not_match, or pattern or json with below, above or equals"
 
-    json = optional("the path of a number in a JSON document, such as results[0].error", text().then(_json_path))
+    json = optional("the path of a number in a JSON document, such as results[0].error", _PATH_IN_JSON)
     below = optional("a number: the value must be at most this", _NUMBER)
     above = optional("a number: the value must be at least this", _NUMBER)
     equals = optional("a number: the value must be this", _NUMBER)

@@ -93,12 +93,12 @@ class Kind(Generic[T_co]):
         return Kind(lambda spot: make(spot, self.read(spot)), self.schema, self.models, self.accepts)
 
     def only(self, holds: Callable[[T_co], object], seen: str = "", todo: str = "") -> Kind[T_co]:
-        """The same without values for which this does not hold; `seen` is what is said of these."""
+        """The same without values for which this does not hold; `seen` is what is said of these, {} is the value."""
 
         def read(spot: Spot) -> T_co:
             value = self.read(spot)
             if not holds(value):
-                raise spot.refuse(seen, todo) if seen else spot.cannot_be(todo)
+                raise spot.refuse(seen.format(repr(str(value)[:60])), todo) if seen else spot.cannot_be(todo)
             return value
 
         return Kind(read, self.schema, self.models, self.accepts)

@@ -56,12 +56,7 @@ _FORMATS = [one.value for one in ImageFormat]
 
 
 def _matching(pattern: re.Pattern[str], todo: str) -> Kind[str]:
-    def checked(spot: Spot, value: str) -> str:
-        if not pattern.fullmatch(value):
-            raise spot.refuse(f"it cannot be {value[:60]!r}", todo)
-        return value
-
-    return text().then(checked)
+    return text().only(pattern.fullmatch, "it cannot be {}", todo)
 
 
 def _path(spot: Spot, value: str) -> str:
@@ -79,12 +74,6 @@ def _path(spot: Spot, value: str) -> str:
 
 def _program(spot: Spot, value: str) -> str:
     return (None if "/" in value else shutil.which(value)) or _path(spot, value)
-
-
-def _package(spot: Spot, value: str) -> str:
-    if not _PACKAGE.fullmatch(value):
-        raise spot.refuse(f"{value[:60]!r} is not the name of a Debian package", "write it as g++")
-    return value
 
 
 def _built(spot: Spot, name: str) -> str:
@@ -195,7 +184,7 @@ class ImageModel(Model):
         "a list of Debian packages, such as [g++, openmpi-bin]; needs base: {debian: ...}",
         listed(
             text()
-            .then(_package)
+            .only(_PACKAGE.fullmatch, "{} is not the name of a Debian package", "write it as g++")
             .accepting("the name of a package, such as openmpi-bin, or with a version: openmpi-bin=4.1.4-3"),
             most=_MOST,
             unique=True,

@@ -131,17 +131,13 @@ def _of_axis(axis: str, *words: str) -> Kind[str]:
 
 def _each(read: Callable[[Iterable[str]], tuple[_Read, ...]], accepts: str) -> Kind[tuple[_Read, ...]]:
     """A list of texts, of which `read` makes what they state."""
-    item = text().then(_read_alone(read)).accepting(accepts)
-    return listed(item, most=100, unique=True).parsed(read)
 
-
-def _read_alone(read: Callable[[Iterable[str]], object]) -> Callable[[Spot, str], str]:
-    def checked(spot: Spot, value: str) -> str:
-        with spot.placed():
-            read([value])
+    def alone(value: str) -> str:
+        read([value])
         return value
 
-    return checked
+    item = text().parsed(alone).accepting(accepts)
+    return listed(item, most=100, unique=True).parsed(read)
 
 
 def _check_name(spot: Spot, name: str) -> None:
