@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from seatrial.cli.signals import all_done, ignore_signals, stopped_status, take_signals
-from seatrial.cli.streams import take_streams
+from seatrial.cli.process import all_done, ignore_signals, stopped_status, take_signals, take_streams
 
 
 def main() -> None:
