@@ -19,7 +19,7 @@ from seatrial.environments.chosen import native_environment
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.record import RepeatRecord
-from seatrial.plan.settings import Setting
+from seatrial.plan.points import Setting
 
 
 def ready(machine: Machine, benchmark: str, **settings: Setting) -> Ready:

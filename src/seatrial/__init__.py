@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seatrial.errors import SeatrialError as SeatrialError
     from seatrial.errors import UsageError as UsageError
     from seatrial.interface.compare import compare as compare
-    from seatrial.interface.fabric import discover_fabric as discover_fabric
     from seatrial.interface.machines import discover as discover
+    from seatrial.interface.machines import discover_fabric as discover_fabric
     from seatrial.interface.profile import ProfileResult as ProfileResult
     from seatrial.interface.profile import profile as profile
     from seatrial.interface.results import Results as Results
@@ -45,8 +45,7 @@ else:
         "engine.events": ("Listener",),
         "errors": ("SeatrialError", "UsageError"),
         "interface.compare": ("compare",),
-        "interface.fabric": ("discover_fabric",),
-        "interface.machines": ("discover",),
+        "interface.machines": ("discover", "discover_fabric"),
         "interface.profile": ("ProfileResult", "profile"),
         "interface.results": ("Results", "results"),
         "interface.run": ("run",),

@@ -14,8 +14,7 @@ from seatrial.model.machine.document import machine_document
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord, content_key
 from seatrial.model.results.sample import Sample
-from seatrial.model.study.document import KeptStudy, StudyPoint, study_document
-from seatrial.model.study.study import Study
+from seatrial.model.study.study import KeptStudy, Study, StudyPoint, study_document
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writers import RecordWriter

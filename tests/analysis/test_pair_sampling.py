@@ -6,8 +6,7 @@ import pytest
 
 from seatrial.analysis.pairs import pair_sampling
 from seatrial.benchmarks.mpi.tournament import sampled_pairs
-from seatrial.model.results.figure_result import Screening
-from seatrial.model.results.pair_sampling import PairSampling
+from seatrial.model.results.figure_result import PairSampling, Screening
 from seatrial.report.studies.best_of_words import screening_lines
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.cli.ending import main
-from seatrial.cli.signals import STOPS
+from seatrial.cli.process import STOPS
 from seatrial.plan.site_in_force import use_site
 
 

@@ -16,7 +16,7 @@ from seatrial.analysis import folder
 from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.rank_layout import bindings, rank_layout
 from seatrial.analysis.rules import findings
-from seatrial.cli.check import FailOn, check_machine, status
+from seatrial.cli.check import Failing, check_machine, status
 from seatrial.cli.options import Format, Output
 from seatrial.errors import UsageError
 from seatrial.model.machine.finding import Finding, Severity
@@ -89,12 +89,12 @@ def test_without_ranks_there_is_no_layout() -> None:
 )
 def test_the_exit_status_follows_the_worst_finding(worst: str | None, fail_on: str | None, expected: int) -> None:
     found = () if worst is None else (finding(Severity.INFO), finding(Severity(worst)))
-    assert status(found, None if fail_on is None else FailOn(fail_on)) == expected
+    assert status(found, None if fail_on is None else Failing(fail_on)) == expected
 
 
 def test_a_command_fails_on_what_it_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_machine(NODE, None, None, FailOn.WARNING, Output()) == 1
-    assert check_machine(NODE, None, None, FailOn.ERROR, Output()) == 0
+    assert check_machine(NODE, None, None, Failing.WARNING, Output()) == 1
+    assert check_machine(NODE, None, None, Failing.ERROR, Output()) == 0
     assert "warning huge-pages-never" in capsys.readouterr().out
 
 
@@ -136,7 +136,7 @@ def test_results_of_this_machine_are_checked(
     low, other = result(made(0.4, limit(1.0))), result(outcome=Outcome.timed_out(1.0))
     both = (trial(Machine("other"), other), trial(NODE, low))
     monkeypatch.setattr(folder, "trials_in", lambda path: both)
-    assert check_machine(NODE, Path("r"), None, FailOn.ERROR, JSON) == 0
+    assert check_machine(NODE, Path("r"), None, Failing.ERROR, JSON) == 0
     captured = capsys.readouterr()
     rules = {entry["rule"] for entry in answer(captured.out)["findings"]}
     assert "below-physical-limit" in rules and "experiment-timed-out" not in rules and captured.err == caplog.text == ""

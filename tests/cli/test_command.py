@@ -81,7 +81,14 @@ def test_less_and_more_at_once_are_refused_before_anything_else() -> None:
 
 
 def test_a_command_loads_no_other_command() -> None:
-    code = "import sys, seatrial.cli.main as m; m.command_named('history'); print(*(n for n in sys.modules if n))"
+    code = "import sys, seatrial.cli.command as m; m.command_named('history'); print(*(n for n in sys.modules if n))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     own = {name.removeprefix("seatrial.cli.") for name in done.stdout.split() if name.startswith("seatrial.cli.")}
     assert "history" in own and not own & (set(PURPOSES) - {"history"})
+
+
+def test_the_help_of_run_loads_nothing_that_measures() -> None:
+    code = "import sys, seatrial.cli.command as m; m.command_named('run'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rooms = {name.split(".")[1] for name in done.stdout.split() if name.startswith("seatrial.")}
+    assert "cli" in rooms and not rooms & {"analysis", "benchmarks", "engine", "interface", "jobs", "plan"}

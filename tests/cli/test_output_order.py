@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 PROGRAM = """
-from seatrial.cli.streams import take_streams
+from seatrial.cli.process import take_streams
 take_streams()
 from seatrial.cli.output import message
 for line in range(3):

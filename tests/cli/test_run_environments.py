@@ -6,14 +6,13 @@ from pathlib import Path
 
 from cli.in_process import seatrial_here
 
-from seatrial.cli.chosen import choice_text
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 
 
 def test_a_choice_is_written_as_for_set() -> None:
-    assert choice_text(AS_IT_IS) == ""
+    assert AS_IT_IS.text == ""
     choice = EnvironmentChoice("g++", ("-O2", "-g"), (("A", "1"), ("B", None)), "mpich", (("transport", "tcp"),))
-    assert choice_text(choice) == "mpi=mpich compiler=g++ flags=-O2 -g transport=tcp A=1 without B"
+    assert choice.text == "mpi=mpich compiler=g++ flags=-O2 -g transport=tcp A=1 without B"
 
 
 def test_missing_libraries_are_unsupported_by_name(tmp_path: Path) -> None:

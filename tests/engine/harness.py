@@ -19,7 +19,7 @@ from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import Benchmark, Native
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
-from seatrial.plan.settings import Setting
+from seatrial.plan.points import Setting
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -8,11 +8,11 @@ from typing import cast
 
 from made_up import made_up_machine
 
-from seatrial.cli.fit_words import fit_lines
+from seatrial.cli.progress import fit_lines
 from seatrial.engine.durations import Build, Costs
 from seatrial.engine.ready import Fit
 from seatrial.engine.study_work import Wanted, fit_of, wanted_of_study
-from seatrial.plan.importance import by_importance
+from seatrial.plan.planned import by_importance
 from seatrial.plan.points import Point, plan_points
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_points import study_points

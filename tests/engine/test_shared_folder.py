@@ -17,8 +17,7 @@ from seatrial.store import claim as claims
 from seatrial.store.claim import abandoned, claim, claim_next, claimed_elsewhere
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.record_watch import RecordWatch
-from seatrial.store.writers import RecordWriter
+from seatrial.store.writers import RecordWatch, RecordWriter
 
 REPEATS, EXPERIMENTS, PROCESSES = 5, 3, 8
 

@@ -13,7 +13,7 @@ from seatrial.engine.ready import Ready
 from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
-from seatrial.plan.settings import values_of
+from seatrial.plan.points import values_of
 from seatrial.plan.site_in_force import at_site, place_in_force, site_in_force
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import SHARED_DATA
 
-from seatrial.jobs.batch.job import JobRequest, JobStatus
+from seatrial.jobs.batch.system import JobRequest, JobStatus
 from seatrial.model.environment.site import JobOptions
 
 SAMPLES = SHARED_DATA / "schedulers"

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from seatrial.jobs import following as job_following
-from seatrial.jobs.batch.job import JobState, JobStatus
+from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.folder import JobFolder, Phase
-from seatrial.jobs.following import Following, cancel_jobs, wait_for_cancelled
+from seatrial.jobs.following import Following, cancel_jobs, wait_for, wait_for_cancelled
 from seatrial.jobs.queue import Queue, QueueError
 from seatrial.jobs.results import ending_of
 from seatrial.model.results.outcome import State
@@ -62,7 +62,7 @@ def ended(job: JobFolder, status: int) -> None:
 def follow(job: JobFolder, says: Says) -> tuple[list[str], Following]:
     told: list[str] = []
     following = Following([job], cast(Queue, says), 0.0, told.append)
-    following.wait()
+    wait_for([following])
     return told, following
 
 
@@ -164,11 +164,11 @@ def test_the_batch_system_is_asked_at_most_once_in_a_while(tmp_path: Path, monke
             ended(job, 0)
 
     monkeypatch.setattr(job_following.time, "sleep", look)
-    Following([job], cast(Queue, says), 60.0, lambda text: None).wait()
+    wait_for([Following([job], cast(Queue, says), 60.0, lambda text: None)])
     assert (looks, says.asked) == (50, 1)
     (job.path / "ended").unlink()
     looks = 0
-    Following([job], cast(Queue, says), 60.0, lambda text: None).wait()  # nor by the next command
+    wait_for([Following([job], cast(Queue, says), 60.0, lambda text: None)])  # nor by the next command
     assert says.asked == 1
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.jobs.batch.job import JobState
 from seatrial.jobs.batch.slurm import Slurm
+from seatrial.jobs.batch.system import JobState
 from seatrial.jobs.queue import Queue, QueueError
 
 

@@ -16,11 +16,10 @@ from machine.mutations import damaged
 
 from seatrial.errors import ParseError
 from seatrial.jobs.batch.flux import Flux
-from seatrial.jobs.batch.job import JobState, JobStatus
 from seatrial.jobs.batch.lsf import Lsf
 from seatrial.jobs.batch.pbs import Pbs
-from seatrial.jobs.batch.slurm import Slurm
-from seatrial.jobs.batch.slurm_nodes import read_nodes, read_topology
+from seatrial.jobs.batch.slurm import Slurm, read_nodes, read_topology
+from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.batch.systems import SYSTEMS
 
 MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "200"))

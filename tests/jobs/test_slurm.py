@@ -8,8 +8,8 @@ import pytest
 from jobs.requests import REQUEST, sample, states_of
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.job import JobState
 from seatrial.jobs.batch.slurm import Slurm
+from seatrial.jobs.batch.system import JobState
 
 SLURM = Slurm()
 
@@ -41,8 +41,7 @@ def test_the_script() -> None:
 
 
 def test_commands_are_argument_lists() -> None:
-    assert SLURM.submit() == ["sbatch", "--parsable"]
-    assert SLURM.cancel(["7", "8"]) == ["scancel", "7", "8"]
+    assert SLURM.submits == ("sbatch", "--parsable") and SLURM.cancels == ("scancel",)
     assert [query[0] for query in SLURM.queries(["7"])] == ["squeue", "scontrol", "sacct"]
     assert SLURM.submitted("sbatch: note\n4103947;tera\n") == "4103947" and SLURM.submitted("error\n") is None
 

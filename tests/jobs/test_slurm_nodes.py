@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.slurm_nodes import read_nodes, read_topology
+from seatrial.jobs.batch.slurm import read_nodes, read_topology
 
 
 def test_nodes_that_are_up_in_order_and_the_states_of_others() -> None:

@@ -12,9 +12,8 @@ from published_schemas import check
 
 from seatrial.analysis.study_results import asked_by, joined
 from seatrial.errors import UsageError
-from seatrial.jobs.study_systems import part_here, places_for
-from seatrial.model.study.document import KeptStudy, StudyPoint, study_document, study_from_document
-from seatrial.model.study.study import SYSTEM, Study
+from seatrial.jobs.where import part_here, places_for
+from seatrial.model.study.study import SYSTEM, KeptStudy, Study, StudyPoint, study_document, study_from_document
 from seatrial.plan.combinations import combinations
 from seatrial.plan.study_file import read_study
 

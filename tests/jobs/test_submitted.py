@@ -18,13 +18,12 @@ from seatrial.environments.cached_files import copies
 from seatrial.errors import StoreError
 from seatrial.jobs import following as job_following
 from seatrial.jobs import submitted
-from seatrial.jobs.batch.job import JobState, JobStatus
+from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.queue import QueueError
 from seatrial.jobs.request import Submission
-from seatrial.jobs.study_systems import places_for
 from seatrial.jobs.submitted import Sent, run_in_jobs
-from seatrial.jobs.where import Where
+from seatrial.jobs.where import Where, places_for
 from seatrial.machine.live import discover_live
 from seatrial.model.environment.choice import AS_IT_IS
 from seatrial.model.environment.site import Partition, Place, System

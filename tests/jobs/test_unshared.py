@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import StoreError
-from seatrial.jobs.batch.job import JobRequest
+from seatrial.jobs.batch.system import JobRequest
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.queue import Queue, QueueError

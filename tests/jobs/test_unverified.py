@@ -11,9 +11,9 @@ from jobs.requests import REQUEST, sample, states_of
 
 from seatrial.errors import ParseError, UsageError
 from seatrial.jobs.batch.flux import Flux
-from seatrial.jobs.batch.job import JobState
 from seatrial.jobs.batch.lsf import Lsf
 from seatrial.jobs.batch.pbs import Pbs
+from seatrial.jobs.batch.system import JobState
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.model.environment.site import JobOptions
 

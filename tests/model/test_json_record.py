@@ -12,8 +12,7 @@ import pytest
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import ShapeError
-from seatrial.model.json_object import filled, plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import filled, plain, record_of
 from seatrial.model.json_shape import (
     FLAT,
     GIVEN,

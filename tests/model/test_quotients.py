@@ -8,13 +8,13 @@ import pytest
 
 from seatrial.model.benchmark.quotients import TimePerWork, WorkRate
 from seatrial.model.results.sample import Sample, SampleColumns, values_of
-from seatrial.store.stored_samples import SampleGroup, decoded_groups
+from seatrial.store.stored_samples import decoded_groups
 
 QUOTIENTS: Sequence[WorkRate | TimePerWork] = (WorkRate("ops"), TimePerWork("ops"))
 GROUP = b'[{"series":"a","point":{},"rank":0,"n":3,"i":[0,1,2],"elapsed_s":%s,"work":%s,"extra":{"x":[1,2,3]}}]'
 
 
-def group(elapsed_s: bytes, work: bytes) -> SampleGroup:
+def group(elapsed_s: bytes, work: bytes) -> SampleColumns:
     (found,) = decoded_groups(GROUP % (elapsed_s, work))
     return found
 

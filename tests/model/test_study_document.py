@@ -7,8 +7,16 @@ from typing import Any
 
 import pytest
 
-from seatrial.model.study.document import KeptStudy, StudyPoint, study_document, study_from_document
-from seatrial.model.study.study import Axis, Compare, Study, StudyBenchmark
+from seatrial.model.study.study import (
+    Axis,
+    Compare,
+    KeptStudy,
+    Study,
+    StudyBenchmark,
+    StudyPoint,
+    study_document,
+    study_from_document,
+)
 
 KEPT = KeptStudy(
     Study(

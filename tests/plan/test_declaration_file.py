@@ -11,8 +11,9 @@ from seatrial.benchmarks.declared import declared_benchmark, words_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.declaration import DeclaredCheck, Pick, Which, filled_in
 from seatrial.model.benchmark.parameter import ParameterKind
-from seatrial.plan.declaration_file import declaration_schema, is_declaration, read_declaration
-from seatrial.plan.study_yaml import read_yaml
+from seatrial.plan.declaration_file import declaration_in, is_declaration
+from seatrial.plan.files import read_yaml
+from seatrial.plan.schemas import SCHEMAS
 
 WHOLE = r"""
 benchmark:
@@ -44,7 +45,7 @@ CHECK = "  checks:\n    - {name: c, "
 
 
 def test_a_whole_file() -> None:
-    found = read_declaration(WHOLE.encode(), "solver.yaml")
+    found = declaration_in(read_yaml(WHOLE.encode(), "solver.yaml"))
     assert found.full_name == "local.solver" and found.ranks and found.expected_s == 10.0
     assert {p.name: (p.kind, p.default) for p in found.parameters} == {
         "size": (ParameterKind.INTEGER, 100),
@@ -67,7 +68,7 @@ def test_a_whole_file() -> None:
 
 def test_the_identity_changes_with_what_is_read_but_not_with_the_question() -> None:
     def identity(old: str = "", new: str = "") -> dict[str, object]:
-        return read_declaration(WHOLE.replace(old, new).encode(), "f").identity()
+        return declaration_in(read_yaml(WHOLE.replace(old, new).encode(), "f")).identity()
 
     assert identity() == identity("How fast", "How quick")
     for old, new in ((r"rate: +", r"rate: *"), ("1e9", "1e6"), ("below: 1e-8", "below: 1e-9"), ("[./solver", "[./s")):
@@ -106,14 +107,14 @@ def test_the_identity_changes_with_what_is_read_but_not_with_the_question() -> N
 )
 def test_errors_name_the_line_and_what_is_accepted(text: str, line: int, words: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
-        read_declaration(text.encode(), "a.yaml")
+        declaration_in(read_yaml(text.encode(), "a.yaml"))
     said = str(caught.value)
     assert f"a.yaml: line {line}: " in said
     assert all(word in said for word in words), said
 
 
 def test_the_schema_accepts_the_whole_file() -> None:
-    schema = declaration_schema()
+    schema = SCHEMAS["benchmark"]()
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.validate(read_yaml(WHOLE.encode(), "f").root.plain(), schema)
     with pytest.raises(jsonschema.ValidationError):

@@ -6,7 +6,7 @@ import pytest
 
 from seatrial.errors import PlaceError
 from seatrial.plan.file_model import Model, either, listed, model, named, optional, required, schema_of, text, whole
-from seatrial.plan.study_yaml import read_yaml
+from seatrial.plan.files import read_yaml
 
 
 class InnerModel(Model):

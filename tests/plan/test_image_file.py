@@ -9,7 +9,8 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.model.environment.image import AddedFile, DebianBase, GivenBase, ImageFormat, StaticBase
-from seatrial.plan.image_file import image_schema, read_image_file
+from seatrial.plan.image_file import read_image_file
+from seatrial.plan.schemas import SCHEMAS
 
 HERE = Path("/where/it/is")
 FULL = b"""\
@@ -100,7 +101,7 @@ def test_mistakes_are_named_with_file_and_line(text: str, words: str) -> None:
 
 
 def test_the_published_schema_accepts_and_refuses_the_same() -> None:
-    schema = image_schema()
+    schema = SCHEMAS["image"]()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     assert validator.is_valid({"base": {"debian": "bookworm"}, "files": {"/x": {"from": "y"}, "/z": "z"}})

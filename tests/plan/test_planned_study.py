@@ -10,7 +10,7 @@ from published_schemas import check
 from report.terminals import COLOURED
 
 from seatrial.model.results.record import Experiment
-from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
+from seatrial.plan.planned import PlannedExperiment, PlannedStudy
 from seatrial.plan.study_file import read_study
 from seatrial.plan.study_points import plan_study
 from seatrial.report.documents.plan import plan_document

@@ -15,8 +15,9 @@ from seatrial.errors import UsageError
 from seatrial.model.environment.container import ContainerMount, Device
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.environment.site import JobOptions, Partition, Site, SiteContainer, SiteEnvironment, System
-from seatrial.plan.site_file import read_site, site_of, site_schema
-from seatrial.plan.study_yaml import read_yaml
+from seatrial.plan.files import read_yaml
+from seatrial.plan.schemas import SCHEMAS
+from seatrial.plan.site_file import read_site, site_of
 
 WHOLE = """
 environments:
@@ -119,7 +120,7 @@ def test_containers(monkeypatch: pytest.MonkeyPatch) -> None:
         (("OMP_PROC_BIND", "true"),),
     )
     assert site.container("stored") == SiteContainer("stored", "site/app:1") and site.container("none") is None
-    jsonschema.validate(yaml_of(CONTAINERS), site_schema())
+    jsonschema.validate(yaml_of(CONTAINERS), SCHEMAS["site"]())
 
 
 def yaml_of(text: str) -> object:
@@ -254,14 +255,14 @@ def test_errors_for_unknown_places_suggest_the_nearest() -> None:
 
 
 def test_the_schema_accepts_what_the_reader_accepts() -> None:
-    check = jsonschema.Draft202012Validator(site_schema())
+    check = jsonschema.Draft202012Validator(SCHEMAS["site"]())
     check.validate(read_yaml(WHOLE.encode(), "f").root.plain())
     for wrong in ({"environments": {"a b": {}}}, {"systems": {"a": {}}}, {"environments": {"a": {"family": "lam"}}}):
         assert not check.is_valid(wrong)
 
 
 def test_every_key_has_a_description() -> None:
-    schema = site_schema()
+    schema = SCHEMAS["site"]()
     for model in (schema, *schema["$defs"].values()):
         assert all(place["description"] for place in model["properties"].values())
 

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.model.study.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study
-from seatrial.plan import study_yaml
+from seatrial.plan import files
 from seatrial.plan.study_file import read_study
 from seatrial.plan.targets import read_study_file
 
@@ -417,7 +417,7 @@ def test_flags_that_change_the_code_are_accepted(flags: str) -> None:
 def test_a_file_that_is_too_large_is_refused_before_it_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="1 MiB"):
         read_study(b"#" * ((1 << 20) + 1), "s.yaml")
-    monkeypatch.setattr(study_yaml, "_MAX_NODES", 1500)
+    monkeypatch.setattr(files, "_MAX_NODES", 1500)
     with pytest.raises(UsageError, match="1500 values"):
         read(STREAM + "axes: {node: [" + "1," * 2000 + "]}\n")
 

@@ -17,10 +17,9 @@ from packaging.requirements import Requirement
 from seatrial.benchmarks import registry
 from seatrial.errors import UsageError
 from seatrial.plan.axis_values import can_be_studied
-from seatrial.plan.schemas import SCHEMAS
+from seatrial.plan.files import read_yaml
+from seatrial.plan.schemas import SCHEMAS, study_schema
 from seatrial.plan.study_file import read_study
-from seatrial.plan.study_schema import study_schema
-from seatrial.plan.study_yaml import read_yaml
 from seatrial.report.schemas import DOCUMENTS, schema
 
 HEAD = "study: s\nquestion: q?\nbenchmarks: {memory.stream: {threads: all}}\n"

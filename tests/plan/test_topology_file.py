@@ -8,7 +8,8 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
-from seatrial.plan.topology_file import read_topology, topology_of, topology_schema
+from seatrial.plan.schemas import SCHEMAS
+from seatrial.plan.topology_file import read_topology, topology_of
 
 _MiB = 1 << 20
 _NODES = "nodes: [{cpus: 1, memory: 256MiB}, {cpus: 1, memory: 256MiB}]\n"
@@ -90,5 +91,5 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_the_example_and_the_schema(tmp_path: Path) -> None:
     assert topology_of(Path(__file__).parents[2] / "examples" / "topologies" / "two-nodes-and-a-switch.yaml").cpus == 2
-    schema = topology_schema()
+    schema = SCHEMAS["topology"]()
     assert schema["required"] == ["nodes"] and schema["additionalProperties"] is False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.store.shared import KeptDocuments
+from seatrial.store.record_lines import KeptDocuments
 
 
 def test_documents_come_back_as_they_were_kept() -> None:

@@ -19,9 +19,17 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import NO_GUEST, VM
 from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.results.record import Experiment
-from seatrial.model.study.document import KeptStudy, StudyPoint
 from seatrial.model.study.result import Compared
-from seatrial.model.study.study import DEFAULT_MARGIN, ENVIRONMENT_PREFIX, SYSTEM, Axis, Study, is_of_environment
+from seatrial.model.study.study import (
+    DEFAULT_MARGIN,
+    ENVIRONMENT_PREFIX,
+    SYSTEM,
+    Axis,
+    KeptStudy,
+    Study,
+    StudyPoint,
+    is_of_environment,
+)
 from seatrial.store.contents import Contents
 
 _DIGITS = 12

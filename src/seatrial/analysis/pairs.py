@@ -24,8 +24,7 @@ from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure
 from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.figure_result import Outlier, Screening
-from seatrial.model.results.pair_sampling import FEWEST_PARTNERS, PairSampling
+from seatrial.model.results.figure_result import FEWEST_PARTNERS, Outlier, PairSampling, Screening
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Sample
 from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, OutlyingValue, are_enough, screen_groups

@@ -23,9 +23,17 @@ from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import UNSET, side_label
 from seatrial.model.study.comparison import Comparison
-from seatrial.model.study.document import KeptStudy, StudyPoint
 from seatrial.model.study.result import Compared, StudyResult
-from seatrial.model.study.study import DEFAULT_MARGIN, SYSTEM, Axis, RepeatPolicy, Study, is_of_environment
+from seatrial.model.study.study import (
+    DEFAULT_MARGIN,
+    SYSTEM,
+    Axis,
+    KeptStudy,
+    RepeatPolicy,
+    Study,
+    StudyPoint,
+    is_of_environment,
+)
 from seatrial.stats.sequential import LOOKS, least_blocks
 from seatrial.store.contents import Contents
 

@@ -26,7 +26,7 @@ from seatrial.model.benchmark.benchmark import (
 from seatrial.model.benchmark.declaration import PREFIX, WALL, Declaration, DeclaredCheck, StoredDeclaration, filled_in
 from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.benchmark.program import THREADS, ProgramRecord
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import record_of
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from seatrial.benchmarks import registry
-from seatrial.cli.chosen import choice_text
 from seatrial.cli.command import command
 from seatrial.cli.options import RESULTS, Amount, SetOption, SiteOption, SystemOption
 from seatrial.cli.output import message
@@ -20,8 +19,7 @@ from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.environments.mpi_wheels import install_wheel
 from seatrial.errors import BuildError
 from seatrial.jobs.planned import known_machine
-from seatrial.jobs.study_systems import part_here
-from seatrial.jobs.where import where_jobs_go
+from seatrial.jobs.where import part_here, where_jobs_go
 from seatrial.machine.live import discover_live
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.machine.identity import machine_identity
@@ -36,8 +34,7 @@ from seatrial.plan.targets import only_study, with_declared
 @command("build")
 def _build(
     targets: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TARGET", help="a study file or benchmarks (default: all benchmarks)"),
+        list[str] | None, typer.Argument(metavar="TARGET", help="a study file or benchmarks (default: all benchmarks)")
     ] = None,
     settings: SetOption = None,
     mpi_wheels: Annotated[
@@ -126,7 +123,7 @@ def _title(item: BuiltAhead) -> str:
     where = "" if item.container is None else f" {item.container.title}"
     if isinstance(item.environment, Environment):
         return f"{item.environment.document()['name']}{where} ({item.environment.target.resolution})"
-    return choice_text(item.choice) or "no environment"
+    return item.choice.text or "no environment"
 
 
 def _line(item: BuiltAhead) -> str:

@@ -15,15 +15,14 @@ from seatrial.analysis.rules import findings
 from seatrial.cli.command import command
 from seatrial.cli.options import FromOption, LiveOption, Output
 from seatrial.cli.sources import parse_dumps, refuse_options
-from seatrial.interface.fabric import discover_fabric, is_fabric
-from seatrial.interface.machines import machine_of
+from seatrial.interface.machines import discover_fabric, is_fabric, machine_of
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.report.documents.check import check_document
 from seatrial.report.text.check import check_text
 
 
-class FailOn(StrEnum):
+class Failing(StrEnum):
     """The lowest severity that counts as a failure."""
 
     WARNING = "warning"
@@ -32,8 +31,8 @@ class FailOn(StrEnum):
 
 _FAILS = {
     None: frozenset[Severity](),
-    FailOn.WARNING: frozenset({Severity.WARNING, Severity.ERROR}),
-    FailOn.ERROR: frozenset({Severity.ERROR}),
+    Failing.WARNING: frozenset({Severity.WARNING, Severity.ERROR}),
+    Failing.ERROR: frozenset({Severity.ERROR}),
 }
 
 
@@ -48,7 +47,7 @@ def _check(
         int | None, typer.Option("--ranks", metavar="N", help="propose a layout for N ranks", min=1)
     ] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="exit 1 if there is a finding of this severity or higher")
+        Failing | None, typer.Option("--fail-on", help="exit 1 if there is a finding of this severity or higher")
     ] = None,
     *,
     out: Annotated[Output, {"quiet": "a line for each error and warning", "verbose": "all of the evidence"}],
@@ -61,7 +60,7 @@ def _check(
 
 
 def check_machine(
-    machine: Machine, results: Path | None, ranks: int | None, fail_on: FailOn | None, out: Output
+    machine: Machine, results: Path | None, ranks: int | None, fail_on: Failing | None, out: Output
 ) -> int:
     """Print the findings of a machine and how to bind to its devices; the exit status, see `status`.
 
@@ -74,7 +73,7 @@ def check_machine(
 
 
 def _print(
-    found: Sequence[Finding], bound: Sequence[Binding], layout: Layout | None, fail_on: FailOn | None, out: Output
+    found: Sequence[Finding], bound: Sequence[Binding], layout: Layout | None, fail_on: Failing | None, out: Output
 ) -> int:
     out.show(
         lambda: check_document(found, bound, layout),
@@ -83,6 +82,6 @@ def _print(
     return status(found, fail_on)
 
 
-def status(found: Sequence[Finding], fail_on: FailOn | None) -> int:
+def status(found: Sequence[Finding], fail_on: Failing | None) -> int:
     """1 if a finding has that severity or a higher one, else 0."""
     return int(any(finding.severity in _FAILS[fail_on] for finding in found))

@@ -47,8 +47,7 @@ def _up(
         ),
     ] = None,
     switch: Annotated[
-        list[str] | None,
-        typer.Option("--switch", metavar="K:uplink=RATE", help="give leaf switch K another uplink"),
+        list[str] | None, typer.Option("--switch", metavar="K:uplink=RATE", help="give leaf switch K another uplink")
     ] = None,
     *,
     out: Output,

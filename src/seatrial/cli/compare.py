@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +12,9 @@ from seatrial.cli.command import command
 from seatrial.cli.options import EquivalenceOption, FailOn, MarginOption, Output, PageOption
 from seatrial.cli.output import message, write_file
 from seatrial.errors import UsageError
-from seatrial.interface.compare import compare
-from seatrial.model.spelling import count
-from seatrial.model.study.comparison import Verdict
-from seatrial.model.study.result import Compared
-from seatrial.model.units import parse_share
-from seatrial.report.documents.compare import compare_document
-from seatrial.report.studies.verdicts import session_verdict
-from seatrial.report.text.compare import compare_text
+
+if TYPE_CHECKING:
+    from seatrial.model.study.result import Compared
 
 
 @command("compare")
@@ -46,6 +41,10 @@ def _compare(
     out: Annotated[Output, {"quiet": "the answer alone", "verbose": "every difference between the sides"}],
 ) -> int:
     """Measures nothing; `run STUDY` measures side by side."""
+    from seatrial.interface.compare import compare
+    from seatrial.report.documents.compare import compare_document
+    from seatrial.report.text.compare import compare_text
+
     found = compare(
         *sides, along=along, margin=share_of("--margin", margin), equivalence=share_of("--equivalence", equivalence)
     )
@@ -69,6 +68,8 @@ def share_of(option: str, text: str | None) -> float | None:
     """The share that the option gives; None: it is not given. Raises UsageError."""
     if text is None:
         return None
+    from seatrial.model.units import parse_share
+
     try:
         return parse_share(text)
     except UsageError as error:
@@ -81,6 +82,10 @@ def verdict_status(found: Sequence[Compared], fail_on: FailOn | None) -> int:
     these fail if their sessions differ by more than the margin in the wrong direction."""
     if fail_on is None:
         return 0
+    from seatrial.model.spelling import count
+    from seatrial.model.study.comparison import Verdict
+    from seatrial.report.studies.verdicts import session_verdict
+
     comparisons = [one for compared in found for one in compared.comparisons if not one.is_secondary]
     apart = [comparison for comparison in comparisons if is_apart(comparison)]
     if apart:

@@ -14,8 +14,7 @@ from seatrial.cli.command import command
 from seatrial.cli.options import Amount, FromOption, LiveOption, OutputOption
 from seatrial.cli.output import style_of, write_file
 from seatrial.cli.sources import parse_dumps, refuse_options
-from seatrial.interface.fabric import discover_fabric, is_fabric
-from seatrial.interface.machines import Discovered, discovered
+from seatrial.interface.machines import Discovered, discover_fabric, discovered, is_fabric
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.fabric import Fabric
 from seatrial.report.text.machine import machine_text
@@ -45,10 +44,7 @@ def _discover(
     *,
     amount: Annotated[
         Amount,
-        {
-            "quiet": "the machine or fabric in a few lines",
-            "verbose": "every fact of every device, with its source",
-        },
+        {"quiet": "the machine or fabric in a few lines", "verbose": "every fact of every device, with its source"},
     ],
 ) -> None:
     sources = parse_dumps(dumps)

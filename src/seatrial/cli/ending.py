@@ -7,9 +7,8 @@ import sys
 
 import typer
 
-from seatrial.cli.main import app
-from seatrial.cli.signals import all_done, stopped_status, take_signals
-from seatrial.cli.streams import output_error, take_streams
+from seatrial.cli.command import app
+from seatrial.cli.process import all_done, output_error, stopped_status, take_signals, take_streams
 from seatrial.errors import SeatrialError, StoreError
 
 

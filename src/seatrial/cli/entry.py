@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from seatrial.cli.commands import HELP, overview
-from seatrial.cli.signals import ignore_signals, stopped_status, take_signals
-from seatrial.cli.streams import output_error, take_streams
+from seatrial.cli.process import ignore_signals, output_error, stopped_status, take_signals, take_streams
 
 COMPLETE = "--complete"
 """How the scripts of `seatrial completion` ask for the words that may follow."""

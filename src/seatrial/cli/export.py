@@ -19,7 +19,6 @@ from seatrial.cli.output import hide_warnings, message, write_bytes, write_file
 from seatrial.errors import UsageError
 from seatrial.model.results.figure_result import Exported, ExportedVerdict
 from seatrial.model.spelling import count
-from seatrial.model.study.result import StudyResult
 from seatrial.report.export.anonymous import Anonymizer
 from seatrial.report.export.junit import junit_text
 from seatrial.report.export.markdown import markdown_text
@@ -53,10 +52,7 @@ def _export(
     *,
     amount: Annotated[
         Amount,
-        {
-            "quiet": "no warnings of damaged records",
-            "verbose": "the number of experiments and figures, on stderr",
-        },
+        {"quiet": "no warnings of damaged records", "verbose": "the number of experiments and figures, on stderr"},
     ],
 ) -> None:
     if amount.quiet:
@@ -85,13 +81,14 @@ def _exported(folder: Path, *, anonymous: bool, verdicts: bool) -> Exported:
     tell_of_folder(folder, damaged, is_empty=not rows)
     named: list[ExportedVerdict] = []
     if verdicts and opened.keys("studies"):
-        named = [one for study in study_results(contents_in(folder)) for one in _verdicts(study)]
+        named = [
+            ExportedVerdict(study.study.name, *row)
+            for study in study_results(contents_in(folder))
+            for compared in study.compared
+            for row in verdict_rows(compared)
+        ]
     found = Exported(rows, tuple(named))
     return Anonymizer(known).exported(found) if anonymous else found
-
-
-def _verdicts(study: StudyResult) -> list[ExportedVerdict]:
-    return [ExportedVerdict(study.study.name, *row) for compared in study.compared for row in verdict_rows(compared)]
 
 
 def _contents(found: Exported) -> str:

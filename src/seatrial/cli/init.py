@@ -89,7 +89,7 @@ build: [{benchmark}]             # programs of seatrial, compiled inside
 """
 
 
-class FileKind(StrEnum):
+class StarterFile(StrEnum):
     """A kind of file that `init` writes."""
 
     STUDY = "study"
@@ -103,7 +103,7 @@ _TEXTS = {"study": _STUDY, "site": _SITE, "benchmark": _BENCHMARK, "image": _IMA
 
 @command("init")
 def _init(
-    kind: Annotated[FileKind, typer.Argument(metavar="study|site|benchmark|image", help="the kind of file")],
+    kind: Annotated[StarterFile, typer.Argument(metavar="study|site|benchmark|image", help="the kind of file")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="its name (default: the kind, with .yaml)")
     ] = None,
@@ -121,7 +121,7 @@ def _init(
     print(path)
 
 
-def _schema(kind: FileKind) -> Path | None:
+def _schema(kind: StarterFile) -> Path | None:
     """The schema of this version, written into the user's data folder for editors; None if that is not possible."""
     from seatrial.plan.schemas import SCHEMAS
     from seatrial.store.files import write_once

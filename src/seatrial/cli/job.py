@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from seatrial.cli.signals import all_done, ignore_signals, stopped_status, take_signals
-from seatrial.cli.streams import take_streams
+from seatrial.cli.process import all_done, ignore_signals, stopped_status, take_signals, take_streams
 
 
 def main() -> None:
@@ -27,7 +26,7 @@ def main() -> None:
 def _measured(folder: Path) -> int:
     from seatrial.cli.output import message, show_messages
     from seatrial.cli.progress import TerminalProgress
-    from seatrial.cli.run import exit_status, nothing_measured
+    from seatrial.cli.run_results import exit_status, nothing_measured
     from seatrial.errors import SeatrialError
     from seatrial.interface.run import run
     from seatrial.jobs.job import run_job

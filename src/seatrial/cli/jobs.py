@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,11 @@ from seatrial.cli.command import Options
 from seatrial.cli.options import MaxNodeHoursOption
 from seatrial.cli.output import message, print_json
 from seatrial.errors import UsageError
-from seatrial.jobs.request import Submission
-from seatrial.jobs.study_systems import places_for
-from seatrial.jobs.submitted import Sent, run_in_jobs
-from seatrial.jobs.where import Where
-from seatrial.report.documents.plan import jobs_document
+
+if TYPE_CHECKING:
+    from seatrial.jobs.request import Submission
+    from seatrial.jobs.submitted import Sent
+    from seatrial.jobs.where import Where
 
 
 class Jobs(Options):
@@ -48,6 +48,8 @@ def places_of(
 ) -> tuple[Where, ...]:
     """Where this command submits jobs to; () if it measures in this process. Raises UsageError for options that
     contradict that."""
+    from seatrial.jobs.where import places_for
+
     places = places_for(site, system, () if is_versus else targets, settings)
     if is_versus:
         if places and system is not None:
@@ -70,6 +72,8 @@ def places_of(
 
 def run_jobs(places: Sequence[Where], asked: Submission) -> Sent:
     """Submit and wait as `run_in_jobs` does."""
+    from seatrial.jobs.submitted import run_in_jobs
+
     try:
         return run_in_jobs(places, asked)
     except (KeyboardInterrupt, SystemExit):
@@ -80,6 +84,8 @@ def run_jobs(places: Sequence[Where], asked: Submission) -> Sent:
 def print_jobs(sent: Sent, places: Sequence[Where], *, as_json: bool) -> None:
     """What was submitted or cancelled, if there are no results yet."""
     if as_json:
+        from seatrial.report.documents.plan import jobs_document
+
         print_json(jobs_document(", ".join(where.text for where in places), sent.jobs))
     message(sent.note)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import typer
 
-from seatrial.cli.command import commands_of
-from seatrial.cli.main import app
+from seatrial.cli.command import app, commands_of
 from seatrial.version import __version__
 
 

@@ -46,8 +46,8 @@ def print_painted(text: str) -> None:
         sys.stdout.flush()  # else its lines and ours run together where both go to one file
     try:
         print(text, file=sys.stderr, flush=True)
-    except OSError:
-        abandon(2)
+    except OSError:  # the interpreter must not fail to flush it at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 class _Messages(logging.Handler):
@@ -68,11 +68,6 @@ def show_messages() -> None:
 def hide_warnings() -> None:
     """Print nothing from now on of what seatrial logs as a warning; errors end the command and are printed."""
     logging.getLogger("seatrial").setLevel(logging.ERROR)
-
-
-def abandon(descriptor: int) -> None:
-    """Redirect a broken standard stream to /dev/null, so that the interpreter does not fail to flush it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def write_file(path: Path, text: str) -> None:

@@ -12,9 +12,9 @@ from seatrial.cli.options import RESULTS, MaxNodeHoursOption, Output, ResultsOpt
 from seatrial.errors import UsageError
 from seatrial.jobs.planned import plan, plan_jobs
 from seatrial.jobs.request import Submission
-from seatrial.jobs.study_systems import places_for
+from seatrial.jobs.where import places_for
 from seatrial.model.units import parse_seconds
-from seatrial.plan.planned_jobs import PlannedJobs
+from seatrial.plan.planned import PlannedJobs
 from seatrial.report.documents.plan import plan_document
 from seatrial.report.text.plan import jobs_text, plan_text
 from seatrial.report.text.terminal import Style

@@ -25,8 +25,7 @@ _STDERR = 2
 @command("profile", context_settings={"allow_interspersed_args": False})
 def _profile(
     words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="-- COMMAND", help="the command to profile, such as mpirun -n 8 ./app"),
+        list[str] | None, typer.Argument(metavar="-- COMMAND", help="the command to profile, such as mpirun -n 8 ./app")
     ] = None,
     io_every: Annotated[
         str, typer.Option("--io", metavar="TIME", help="sampling interval of each rank's input and output; 0s: off")
@@ -53,8 +52,7 @@ def _profile(
         ),
     ] = 0,
     rows: Annotated[
-        int,
-        typer.Option("--rows", metavar="N", help="rows of each thread's table of calls, 64 B each; a power of two"),
+        int, typer.Option("--rows", metavar="N", help="rows of each thread's table of calls, 64 B each; a power of two")
     ] = 4096,
     has_counters: Annotated[
         bool,
@@ -72,8 +70,7 @@ def _profile(
         bool, typer.Option("--include", help="print the folder of seatrial_regions.h, which names parts of a program")
     ] = False,
     tables: Annotated[
-        Path | None,
-        typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run"),
+        Path | None, typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run")
     ] = None,
     output: PageOption = None,
     results: ResultsOption = RESULTS,

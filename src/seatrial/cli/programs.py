@@ -5,23 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec.structs import replace
 from typer.core import TyperCommand
 
 from seatrial.analysis.answer import answer_of_study
-from seatrial.analysis.results import RunResult
 from seatrial.cli.command import Options
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
-from seatrial.interface.versus import refuse_missing, words_of
-from seatrial.model.benchmark.parameter import Value
-from seatrial.model.spelling import written
-from seatrial.report.documents.compare import compare_document
-from seatrial.report.text.compare import compare_text
-from seatrial.report.text.terminal import clean
+
+if TYPE_CHECKING:
+    from seatrial.analysis.results import RunResult
+    from seatrial.model.benchmark.parameter import Value
 
 COMMAND = "command"
 """The benchmark that runs programs of the user."""
@@ -69,6 +65,8 @@ class Program(Options):
 
     def settings(self) -> dict[str, Value]:
         """The parameters of the benchmark `command` that they set. Raises UsageError for what cannot be run or read."""
+        from seatrial.interface.versus import words_of
+
         found: dict[str, Value] = {}
         for name, number in (("warmup", self.warmup), ("expect", self.expect)):
             if number is not None:
@@ -98,6 +96,8 @@ def merged(settings: Mapping[str, Any], of_program: Mapping[str, Value]) -> dict
 
 def checked(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words of a command that can be run. Raises UsageError for others; says so if words look meant for a shell."""
+    from seatrial.interface.versus import refuse_missing
+
     refuse_missing(words)
     if meant := [word for word in words[1:] if word in _OF_A_SHELL]:
         message(
@@ -143,6 +143,13 @@ def single_settings(settings: Mapping[str, Sequence[str]]) -> dict[str, Value]:
 
 def print_comparison(found: RunResult, *, as_json: bool) -> None:
     """The comparison on stdout; on stderr, the commands that failed, with the end of what they printed."""
+    from msgspec.structs import replace
+
+    from seatrial.model.spelling import written
+    from seatrial.report.documents.compare import compare_document
+    from seatrial.report.text.compare import compare_text
+    from seatrial.report.text.terminal import clean
+
     compared = found.study.compared if found.study is not None else ()
     answer = None if found.study is None else replace(answer_of_study(found.study), maximum=None)  # --budget lifts it
     if as_json:

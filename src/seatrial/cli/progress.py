@@ -7,19 +7,73 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from seatrial.cli.chosen import choice_text
-from seatrial.cli.fit_words import fit_lines
 from seatrial.cli.output import message
 from seatrial.engine.lock_file import Holder, holders_text
-from seatrial.engine.ready import Fit, Listener, Progress
+from seatrial.engine.ready import Fit, Item, Listener, Progress
 from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.spelling import settings
-from seatrial.model.units import duration
+from seatrial.model.spelling import count, settings
+from seatrial.model.units import budget_for, duration
 from seatrial.plan.points import Point
 
 if TYPE_CHECKING:
     from seatrial.cli.progress_bar import ProgressBar
+
+_MOST_NAMED = 8
+
+
+def fit_lines(found: Fit) -> list[str]:
+    """One line if everything fits; else what fits, what does not, the budget that would do, and whether building alone
+    is too long for it."""
+    budget = duration(found.budget_s)
+    if not found.holds:
+        line = (
+            f"the budget of {budget} is too short for the fewest repeats of {_all(found.fitting)}: these take about "
+            f"{duration(found.all_s)} in all (--budget {budget_for(found.all_s)})"
+        )
+        return [line, *_building(found)]
+    measured = [item for item in found.fitting if item.least_s]
+    if not found.left_out:
+        if not measured:
+            return []
+        return [f"the budget of {budget} suffices: the fewest repeats take about {duration(found.needed_s)} in all"]
+    fits = f"{_names(measured)} (about {duration(found.needed_s)} in all)" if measured else "nothing"
+    return [
+        f"fits into {budget}: {fits}",
+        f"does not fit: {_names(found.left_out, with_times=True)}; everything needs about {duration(found.all_s)}: "
+        f"--budget {budget_for(found.all_s)}",
+        *_building(found),
+    ]
+
+
+def _building(found: Fit) -> list[str]:
+    """That the missing programs alone take longer than the budget."""
+    if found.builds_s <= found.budget_s:
+        return []
+    return [
+        f"building alone takes about {duration(found.builds_s)}, longer than the budget; `seatrial build` builds ahead"
+    ]
+
+
+def _all(items: Sequence[Item]) -> str:
+    number = sum(len(item.points) for item in items)
+    return "it" if number == 1 else f"all {count(number, 'experiment')}"
+
+
+def _names(items: Sequence[Item], *, with_times: bool = False) -> str:
+    """The benchmarks, each once, with the number of its experiments and the time that they need."""
+    by_name: dict[str, tuple[int, float]] = {}
+    for item in items:
+        name = item.points[0].benchmark.name
+        number, seconds = by_name.get(name, (0, 0.0))
+        by_name[name] = number + len(item.points), seconds + item.least_s
+    shown = [
+        f"{name}{f' x {number}' if number > 1 else ''}{f' (about {duration(seconds)})' if with_times else ''}"
+        for name, (number, seconds) in by_name.items()
+    ]
+    more = len(shown) - _MOST_NAMED
+    return ", ".join(shown[:_MOST_NAMED]) + (f" and {count(more, 'more benchmark')}" if more > 0 else "")
+
 
 _PLAIN_EVERY_S = 10.0
 
@@ -111,5 +165,5 @@ def _named(point: Point) -> str:
     """The benchmark with what is not at its default."""
     defaults = {parameter.name: parameter.default for parameter in point.benchmark.parameters}
     set_ones = {name: value for name, value in point.parameters.items() if defaults.get(name) != value}
-    words = (point.benchmark.name, settings(masked_parameters(set_ones)), choice_text(point.environment))
+    words = (point.benchmark.name, settings(masked_parameters(set_ones)), point.environment.text)
     return " ".join(word for word in words if word)

@@ -14,10 +14,9 @@ from seatrial.cli.options import RESULTS, Output, PageOption, ResultsOption, Sit
 from seatrial.cli.output import message, write_file
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS
-from seatrial.interface.fabric import discover_fabric
+from seatrial.interface.machines import discover_fabric
 from seatrial.jobs.request import Submission
-from seatrial.jobs.screen import jobs_of, screen
-from seatrial.jobs.screening import screen_system
+from seatrial.jobs.screen import jobs_of, screen, screen_system
 from seatrial.jobs.where import where_jobs_go
 from seatrial.model.study.screen import MARGIN
 from seatrial.model.units import parse_seconds

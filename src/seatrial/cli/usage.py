@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import typer
@@ -21,7 +20,7 @@ def usage_text(error: typer.TyperException) -> str:
     if context is None:
         seen = _lower(error.format_message()) if option is None else f"{option} needs a value"
         return f"{seen}\n  seatrial COMMAND --help lists the options"
-    name = _named(context)
+    name = "seatrial" if context.parent is None else str(context.info_name or "seatrial")
     if option is not None and hasattr(error, "possibilities"):
         return _unknown_option(context, name, str(option))
     if option is not None:
@@ -41,7 +40,8 @@ def _unknown_option(context: Any, name: str, option: str) -> str:
     if option == "--version":
         return f"{seen}\n  write `seatrial --version`"
     others = [name for name, about in known_table()["commands"].items() if option in about["options"]]
-    near = nearest_names(option, (known for known in _options(context.command) if known.startswith("--")))
+    known = [known for parameter in context.command.params for known in parameter.opts if known.startswith("--")]
+    near = nearest_names(option, known)
     if others:
         return f"{seen}\n  {' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"
     return f"{seen}\n  {did_you_mean(near) if near and len(option) > 2 else _help(name)}"
@@ -62,14 +62,6 @@ def _value(error: Any, parameter: Any, name: str) -> str:
     choices = re.findall(r"'([^']*)'", match["choices"])
     near = nearest_names(match["given"], choices)
     return f"{what} cannot be {match['given']!r}\n  {did_you_mean(near) if near else f'it takes {_or(choices)}'}"
-
-
-def _named(context: Any) -> str:
-    return str(context.info_name or "seatrial") if context.parent is not None else "seatrial"
-
-
-def _options(command: Any) -> Iterable[str]:
-    return [option for parameter in command.params for option in parameter.opts if option.startswith("-")]
 
 
 def _parameter(context: Any, option: str) -> Any:

@@ -23,8 +23,7 @@ from seatrial.environments.cache import cache_folder, make_folder, own_cache
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_object import plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import NonNegative, Positive, Text
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.secrets import masked_parameters

@@ -35,8 +35,7 @@ from seatrial.probes.variables import performance_variables
 from seatrial.store.claim import Claim, abandoned, claim_next, claimed_elsewhere, settle
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import RecordHead, read_heads
-from seatrial.store.record_watch import RecordWatch
-from seatrial.store.writers import RecordWriter
+from seatrial.store.writers import RecordWatch, RecordWriter
 
 _GIVE_WAY_S = 0.1
 _random = random.SystemRandom()

@@ -20,10 +20,8 @@ from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
-from seatrial.model.study.document import study_without_secrets
-from seatrial.model.study.study import Study
-from seatrial.plan.planned_study import LinkedProgram, PlannedExperiment, PlannedStudy
-from seatrial.plan.planned_trial import PlannedTrial
+from seatrial.model.study.study import Study, study_without_secrets
+from seatrial.plan.planned import LinkedProgram, PlannedExperiment, PlannedStudy, PlannedTrial
 from seatrial.plan.points import Point, plan_points, without_secrets
 from seatrial.plan.study_points import plan_study, refuse_unfit, same_sides
 from seatrial.stats.interval import StoppingRule

@@ -17,7 +17,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
-from seatrial.model.study.document import KeptStudy
+from seatrial.model.study.study import KeptStudy
 from seatrial.places.contained import Contained
 from seatrial.plan.points import Point
 

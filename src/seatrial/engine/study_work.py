@@ -19,7 +19,7 @@ from seatrial.model.results.record import Experiment
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study.study import SYSTEM, Compare, Study
 from seatrial.model.units import duration
-from seatrial.plan.importance import by_importance
+from seatrial.plan.planned import by_importance
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import compared_points
 from seatrial.stats.interval import MINIMUM_REPEATS, least_repeats

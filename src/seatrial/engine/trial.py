@@ -45,17 +45,14 @@ from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord, content_key
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.study.document import KeptStudy, StudyPoint, study_document, study_without_secrets
-from seatrial.model.study.study import Study
-from seatrial.plan.points import Point, plan_points
-from seatrial.plan.settings import Settings, values_of
+from seatrial.model.study.study import KeptStudy, Study, StudyPoint, study_document, study_without_secrets
+from seatrial.plan.points import Point, Settings, plan_points, values_of
 from seatrial.plan.study_points import same_sides
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.claim import claim_next
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
-from seatrial.store.record_watch import RecordWatch
-from seatrial.store.writers import RecordWriter
+from seatrial.store.writers import RecordWatch, RecordWriter
 
 BUDGET_EACH_S = 20.0
 """The default time budget of one experiment."""

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from seatrial.analysis.device_copies import PeerRates, peer_rates, with_measured
 from seatrial.analysis.folder import machine_in, trial_of
+from seatrial.errors import UsageError
+from seatrial.fabric.dumps import FABRIC_READERS, read_fabric
+from seatrial.fabric.parts import Text
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live
@@ -16,6 +19,7 @@ from seatrial.machine.local_tools import survey_nvidia
 from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.fabric import Fabric
 from seatrial.model.machine.machine import Machine
 from seatrial.model.study.result import Trial
 from seatrial.plan.files import read_output
@@ -82,3 +86,27 @@ def read_dump(kind: str, name: str) -> Dump:
     if match is None or Path(name).exists():
         return Dump(kind, name, read_output(name, MAX_BYTES))
     return Dump(kind, match["file"], read_output(match["file"], MAX_BYTES), int(match["pick"]))
+
+
+def is_fabric(sources: Iterable[tuple[str, str | Path]]) -> bool:
+    """Whether any of these (kind, file) describes a fabric."""
+    return any(kind in FABRIC_READERS for kind, _ in sources)
+
+
+def discover_fabric(dumps: Dumps) -> Fabric:
+    """Describe a fabric: its switches, nodes, links, levels and what is wrong with it.
+
+    `dumps` maps a kind (ibnetdiscover, iblinkinfo, slurm-topology) to a file with that tool's output, or is a sequence
+    of (kind, file): several files of one kind are the parts of one dump, in their order.
+
+    Raises UsageError for a file that is missing or damaged, and for files of several kinds.
+    """
+    sources = tuple(dumps.items() if isinstance(dumps, Mapping) else dumps)
+    kinds = dict.fromkeys(kind for kind, _ in sources)
+    if len(kinds) != 1 or not is_fabric(sources):
+        raise UsageError(
+            f"one fabric from {', '.join(kinds) or 'nothing'}: these do not describe one and the same",
+            f"give the files of one kind ({', '.join(sorted(FABRIC_READERS))}), and other kinds in a second command",
+        )
+    read = [read_dump(kind, str(file)) for kind, file in sources]
+    return read_fabric(next(iter(kinds)), [Text(dump.name, dump.data, dump.pick) for dump in read])

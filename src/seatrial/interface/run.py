@@ -18,13 +18,12 @@ from seatrial.engine.ready import Listener, Refused, Silent
 from seatrial.engine.trial import Trial, TrialRun
 from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError
-from seatrial.jobs.study_systems import part_here
+from seatrial.jobs.where import part_here
 from seatrial.launch.allocation import machine_here
 from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.study.study import Study
 from seatrial.places.guest.of_run import guest_names, with_guests
-from seatrial.plan.points import plan_points
-from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.points import Settings, plan_points, values_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import PROBES, refuse_unfit, study_points
 from seatrial.plan.targets import only_study, with_declared

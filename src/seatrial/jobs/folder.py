@@ -23,7 +23,6 @@ import json
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -33,7 +32,7 @@ from typing import Any
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
 from seatrial.model.strict_json import parse_json
-from seatrial.store.files import make_folder, opened_folder, read_file, write_once
+from seatrial.store.files import make_folder, opened_file, opened_folder, read_file, write_once
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.job_marks import JOB_ID, JOBS, JobMarks
 
@@ -130,10 +129,6 @@ class JobFolder(JobMarks):
         except OSError as error:
             raise StoreError(f"{self.path / PROGRAMS / name} cannot be written: {error.strerror or error}") from error
 
-    def remove_programs(self) -> None:
-        """Remove the programs of a job that is over."""
-        shutil.rmtree(self.path / PROGRAMS, ignore_errors=True)
-
     def read(self, name: str) -> dict[str, Any] | None:
         """A document of the job; None if it is missing or damaged."""
         try:
@@ -162,6 +157,10 @@ class JobFolder(JobMarks):
         found = self.request.get("time_s")
         return float(found) if isinstance(found, int | float) else 0.0
 
+    def write_over(self, state: str, reason: str) -> None:
+        """Record how it ended, if not by itself. Raises StoreError."""
+        self.write("over.json", {"state": state, "reason": reason, "time_s": time.time()})
+
     def over(self) -> Over | None:
         """How it ended, if not by itself."""
         found = self.read("over.json")
@@ -183,23 +182,17 @@ class JobFolder(JobMarks):
         try:
             (self.path / "taken").symlink_to(VOID)
         except FileExistsError:
-            return self._taken_by() == VOID
+            with suppress(OSError):
+                return str((self.path / "taken").readlink()) == VOID
+            return False
         except OSError as error:
             raise StoreError(f"{self.path} cannot be written: {error.strerror or error}") from error
         return True
 
-    def _taken_by(self) -> str:
-        try:
-            return str((self.path / "taken").readlink())
-        except OSError:
-            return ""
-
     def last_line(self) -> str:
         """The last line that it printed, "" if none."""
-        with suppress(OSError), opened_folder(self.results, JOBS, self.id) as folder:
-            descriptor = os.open("output", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-            with os.fdopen(descriptor, "rb") as file:
-                file.seek(max(0, os.fstat(descriptor).st_size - _MOST_OUTPUT_B))
-                lines = file.read(_MOST_OUTPUT_B).decode("utf-8", "replace").strip().splitlines()
-                return lines[-1][:400] if lines else ""
+        with suppress(OSError), opened_file(self.results, JOBS, self.id, "output") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _MOST_OUTPUT_B))
+            lines = file.read(_MOST_OUTPUT_B).decode("utf-8", "replace").strip().splitlines()
+            return lines[-1][:400] if lines else ""
         return ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from seatrial.errors import StoreError
-from seatrial.jobs.batch.job import JobState, JobStatus
+from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.folder import JobFolder, Phase
 from seatrial.jobs.queue import Queue, QueueError
 from seatrial.jobs.unshared import Fetching
@@ -51,10 +51,6 @@ class Following(Struct):
     _told_s: float = field(default_factory=time.monotonic)
     held: dict[str, JobStatus] = {}
     """Jobs that somebody must release, by the id of their folder."""
-
-    def wait(self) -> None:
-        """Until every job is over, or those that are not are held. Raises KeyboardInterrupt, SystemExit: jobs go on."""
-        wait_for([self])
 
     def look(self) -> bool:
         """See what became of the jobs, and whether any must be waited for."""
@@ -159,7 +155,7 @@ class Following(Struct):
 
 
 def wait_for(followings: Sequence[Following]) -> None:
-    """As `Following.wait`, of several systems at once."""
+    """Until every job is over, or those that are not are held. Raises KeyboardInterrupt, SystemExit: jobs go on."""
     open_ones = list(followings)
     while open_ones := [following for following in open_ones if following.look()]:
         time.sleep(_LOOK_S)
@@ -182,7 +178,7 @@ def end(job: JobFolder, status: JobStatus) -> None:
     """Record how a job ended that did not by itself. One that has not started never will: if the batch system was
     wrong, it measures nothing when it starts."""
     job.give_up()
-    state, reason = status.state.value, status.reason
+    reason = status.reason
     if status.state is JobState.UNKNOWN:
         reason = reason or "the batch system does not know it any more"
     elif status.state is JobState.ENDED:
@@ -190,7 +186,7 @@ def end(job: JobFolder, status: JobStatus) -> None:
     exit_status = status.exit_status if status.exit_status is not None else job.exit_status()
     if status.state is JobState.FAILED and exit_status is not None:
         reason = f"{reason}, exit status {exit_status}" if reason else f"exit status {exit_status}"
-    job.write("over.json", {"state": state, "reason": reason, "time_s": time.time()})
+    job.write_over(status.state.value, reason)
 
 
 def _by_whom() -> str:
@@ -206,7 +202,7 @@ def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], N
         if batch_id is not None:
             by_id[batch_id] = job
         elif never_starts:
-            job.write("over.json", {"state": JobState.CANCELLED.value, "reason": _by_whom(), "time_s": time.time()})
+            job.write_over(JobState.CANCELLED.value, _by_whom())
     said = queue.cancel(list(by_id))
     if said:
         tell(f"the batch system said: {said}")
@@ -225,8 +221,7 @@ def wait_for_cancelled(
             if not (status.state.is_over or status.state is JobState.UNKNOWN):
                 continue
             if are_shared or not status.nodes:
-                over = {"state": JobState.CANCELLED.value, "reason": _by_whom(), "time_s": time.time()}
-                left[batch_id].write("over.json", over)
+                left[batch_id].write_over(JobState.CANCELLED.value, _by_whom())
             else:
                 del by_id[batch_id]
         if time.monotonic() > until:

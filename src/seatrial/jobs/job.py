@@ -15,7 +15,7 @@ from seatrial.jobs.folder import JobFolder
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, content_key
-from seatrial.model.study.document import KeptStudy, study_document
+from seatrial.model.study.study import KeptStudy, study_document
 from seatrial.store.job_marks import JOBS
 
 VERSION = 1

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,9 +40,9 @@ from seatrial.jobs.node_plan import (
     name_in_job,
     needs_python,
     node_plan,
+    record_node_repeats,
     repeats_in,
 )
-from seatrial.jobs.node_records import record_node_repeats
 from seatrial.jobs.request import Command, Portion, batch_request, part_of_job, points_of
 from seatrial.jobs.unshared import bringing, folder_on_node
 from seatrial.jobs.where import Where
@@ -103,29 +104,24 @@ def job_without_python(
     folder: ResultsFolder, request: Mapping[str, Any], planned: NodeJob, where: Where, portion: Portion
 ) -> tuple[JobFolder, str]:
     """The folder of a job on nodes without Python, and its batch script. Raises StoreError, UsageError."""
-    if not where.place.partition.is_shared:
-        return _unshared_job(folder, request, planned, where, portion)
-    here = folder.path.absolute() / JOBS
-    job = JobFolder.create(folder, request, lambda job: planned.script(here / job, job, Path.cwd()))
-    for name, data in planned.programs().items():
-        job.write_program(name, data)
-    for name, text in planned.texts().items():
-        job.write_text(name, text)
-    return job, where.batch.script(batch_request(where, job, portion))
+    is_shared = where.place.partition.is_shared
 
+    def folder_of(job: str) -> Path:
+        return folder.path.absolute() / JOBS / job if is_shared else folder_on_node(where, job)
 
-def _unshared_job(
-    folder: ResultsFolder, request: Mapping[str, Any], planned: NodeJob, where: Where, portion: Portion
-) -> tuple[JobFolder, str]:
     def script(job: str) -> str:
-        there = folder_on_node(where, job)
-        return planned.script(there, job, there)
+        return planned.script(folder_of(job), job, Path.cwd() if is_shared else folder_of(job))
 
     job = JobFolder.create(folder, request, script)
-    for name, text in planned.texts().items():
+    texts, programs = planned.texts(), planned.programs()
+    for name, text in texts.items():
         job.write_text(name, text)
-    there = folder_on_node(where, job.id)
-    brought = bringing(there, {**planned.texts(), "job.sh": script(job.id)}, planned.programs())
+    if is_shared:
+        for name, data in programs.items():
+            job.write_program(name, data)
+        return job, where.batch.script(batch_request(where, job, portion))
+    there = folder_of(job.id)
+    brought = bringing(there, {**texts, "job.sh": script(job.id)}, programs)
     return job, where.batch.script(batch_request(where, job, portion, there, brought))
 
 
@@ -253,7 +249,7 @@ def record_job(folder: ResultsFolder, job: JobFolder, command: Command) -> bool:
     job.write("planned.json", document)
     if job.exit_status() == 0:
         job.write("result.json", document)
-    job.remove_programs()
+    shutil.rmtree(job.path / PROGRAMS, ignore_errors=True)
     return True
 
 

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote, unquote
 
 from seatrial.engine.engine import Work
 from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Policy, Pooled
 from seatrial.engine.ready import Ready
-from seatrial.engine.repeat import command_of, time_limit_s, variables_of
+from seatrial.engine.repeat import command_of, record_made, time_limit_s, variables_of
 from seatrial.environments.cached_files import copies
-from seatrial.errors import BuildError
+from seatrial.errors import BuildError, StoreError
+from seatrial.launch.local import Completed, evidence_in
 from seatrial.launch.mpi import NoLauncherError
 from seatrial.model.environment.mpi import CLUSTER_LINK
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.machine import Machine
 from seatrial.plan.points import Point
+from seatrial.probes.variables import performance_variables
 from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.store.claim import abandoned, claim_next
+from seatrial.store.folder import ResultsFolder
+from seatrial.store.record_heads import read_heads
+from seatrial.store.writers import RecordWriter
 
 _FOLDER = Path("/seatrial/folder/of/a/repeat")
 _DIGITS = 16
@@ -118,7 +129,7 @@ def node_plan(works: Sequence[Work], made: Mapping[str, Sequence[float]] = Mappi
 
 def _pools(work: Work, made: Mapping[str, Sequence[float]]) -> Iterator[tuple[float, Sequence[tuple[Ready, ...]]]]:
     """The time in seconds that is left, and the groups that share it."""
-    budget_s = work.policy.budget_s * _shares(work.policy)
+    budget_s = work.policy.budget_s * int(getattr(work.policy, "shares", 1))
     for groups in [(group,) for group in work.groups] if isinstance(work.policy, Alone) else [work.groups]:
         spent_s = sum(sum(made.get(ready.experiment.id, ())) for group in groups for ready in group)
         yield max(0.0, budget_s - spent_s), groups
@@ -135,10 +146,6 @@ def least_repeats(policy: Policy) -> int:
     if isinstance(policy, Alone):
         return min(policy.rule.minimum, policy.most_repeats)
     return min(policy.minimum if isinstance(policy, Pooled) else MINIMUM_REPEATS, policy.most_repeats)
-
-
-def _shares(policy: Policy) -> int:
-    return int(getattr(policy, "shares", 1))
 
 
 def commands_in(plan: str) -> list[tuple[str, ...]]:
@@ -204,3 +211,76 @@ def can_run(ready: Ready) -> str | None:
     except (BuildError, NoLauncherError) as error:
         return str(error)
     return None
+
+
+NOT_OBSERVED = "what else ran, clocks and load: no Python on the node"
+"""In the record of each of these repeats."""
+_MARK = "job_repeat"
+
+
+def record_node_repeats(
+    folder: ResultsFolder,
+    made: Sequence[tuple[Ready, NodeRepeat]],
+    machine: Machine,
+    source: Path,
+    job: str,
+    noted: Mapping[str, Any],
+    variables: Mapping[str, str],
+    *,
+    keep: bool,
+) -> None:
+    """Record these repeats of a job, each once, also if an earlier call was killed. Their folders are in `source`, and
+    stay. `noted` is in each record; `variables` are those of the job. Raises StoreError."""
+    host = platform.node()
+    taken: dict[str, set[int]] = {}
+    known: set[str] = set()
+    for key in {ready.experiment.id for ready, _ in made}:
+        for left in abandoned(folder, host, key):
+            if _MARK in left.noted:
+                left.release()  # its files are still in `source`
+        heads = read_heads(folder, {key})[key]
+        taken[key] = {head.repeat for head in heads}
+        known |= {str(head.seen.get(_MARK)) for head in heads}
+    writer = RecordWriter(folder, host)
+    try:
+        for order, (ready, repeat) in enumerate(made):
+            mark, key = f"{job}/{repeat.folder}", ready.experiment.id
+            if mark in known:
+                continue
+            notes = {
+                **noted,
+                "order": order,
+                "block": f"{job}:{repeat.round}",
+                "t0": repeat.began_s,
+                _MARK: mark,
+                "not_observed": NOT_OBSERVED,
+                "variables": performance_variables(variables_with_lines(commands_of(ready), variables)),
+            }
+            claimed = claim_next(folder, host, key, partial(taken.__getitem__, key), notes)
+            try:
+                _fill(source / repeat.folder, claimed.path)
+                completed = Completed(
+                    repeat.status,
+                    repeat.wall_s,
+                    time_limit_s(ready),
+                    repeat.timed_out,
+                    evidence_in(claimed.path),
+                    used=repeat.used,
+                )
+                record = record_made(ready, machine, claimed, writer, completed, keep=keep)
+            except OSError as error:
+                claimed.release()
+                why = f"the files of a repeat in {source} cannot be read: {error.strerror or error}"
+                raise StoreError(why, "free some space, and give the same command again") from error
+            taken[key].add(record.repeat)
+    finally:
+        writer.close()
+
+
+def _fill(source: Path, target: Path) -> None:
+    """Copy what a repeat left into the folder of its claim. Links are not followed."""
+    for entry in os.scandir(source):
+        if entry.is_file(follow_symlinks=False):
+            shutil.copyfile(entry.path, target / entry.name, follow_symlinks=False)
+    for name in ("stdout", "stderr"):
+        (target / name).touch(mode=0o600)

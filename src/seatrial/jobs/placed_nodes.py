@@ -22,7 +22,7 @@ from seatrial.benchmarks.nodes import (
     listed_nodes,
 )
 from seatrial.errors import UsageError
-from seatrial.jobs.batch.slurm_nodes import nodes_command, read_idle, read_nodes, read_topology, topology_command
+from seatrial.jobs.batch.slurm import nodes_command, read_idle, read_nodes, read_topology, topology_command
 from seatrial.jobs.queue import Queue
 from seatrial.jobs.request import Portion, nodes_of
 from seatrial.jobs.where import Where

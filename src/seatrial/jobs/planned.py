@@ -13,26 +13,19 @@ from seatrial.errors import UsageError
 from seatrial.jobs.placed_nodes import with_placed_nodes
 from seatrial.jobs.queue import Queue
 from seatrial.jobs.request import Submission, planned_script, portions_of
-from seatrial.jobs.study_systems import part_here
 from seatrial.jobs.submitted import machine_of_place, refuse_too_much
-from seatrial.jobs.where import Where
+from seatrial.jobs.where import Where, part_here
 from seatrial.launch.allocation import machine_here
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import Machine
-from seatrial.plan.planned_jobs import PlannedJob, PlannedJobs
-from seatrial.plan.planned_study import PlannedStudy, joined_plans
-from seatrial.plan.planned_trial import PlannedTrial
+from seatrial.plan.planned import PlannedJob, PlannedJobs, PlannedStudy, PlannedTrial, joined_plans
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import read_study_file, with_declared
 from seatrial.store.folder import ResultsFolder
 
 
 def plan(
-    study: Path | None = None,
-    *,
-    site: Path | None = None,
-    system: str | None = None,
-    machine: Machine | None = None,
+    study: Path | None = None, *, site: Path | None = None, system: str | None = None, machine: Machine | None = None
 ) -> PlannedStudy | PlannedTrial:
     """The experiments of a study file on a machine (default: this one); without one, of the standard trial. Raises
     UsageError for an invalid study."""

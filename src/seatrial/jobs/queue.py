@@ -8,8 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 from seatrial.errors import ParseError, SeatrialError
-from seatrial.jobs.batch.job import JobState, JobStatus
-from seatrial.jobs.batch.system import BatchSystem
+from seatrial.jobs.batch.system import BatchSystem, JobState, JobStatus
 from seatrial.model.frozen import Frozen
 from seatrial.processes.start import OutOfTimeError, Output, output_of
 
@@ -36,7 +35,7 @@ class Queue(Frozen):
 
     def submit(self, script: str) -> str:
         """Submit a script; the id of the job. Raises QueueError with what the batch system said."""
-        command = self.system.submit()
+        command = self.system.submits
         done = self._run(command, script)
         found = self.system.submitted(done.stdout.decode("utf-8", "replace"))
         if done.returncode != 0 or found is None:
@@ -79,7 +78,7 @@ class Queue(Frozen):
         """Cancel jobs; what the batch system said, "" if it accepted. Raises QueueError if it cannot be asked."""
         if not ids:
             return ""
-        done = self._run(self.system.cancel(ids))
+        done = self._run([*self.system.cancels, *ids])
         return "" if done.returncode == 0 else said(done)
 
     def ask(self, command: Sequence[str]) -> str:

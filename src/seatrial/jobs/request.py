@@ -20,23 +20,20 @@ from seatrial.benchmarks.nodes import NODE_PLACEMENT, RANKS_PER_NODE, listed_nod
 from seatrial.engine.planned import ExpectedTimes, expected_times
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
-from seatrial.jobs.batch.job import JobRequest
 from seatrial.jobs.batch.portable import node_script
+from seatrial.jobs.batch.system import JobRequest
 from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.job import VERSION
-from seatrial.jobs.study_systems import part_here
-from seatrial.jobs.where import Where
+from seatrial.jobs.where import Where, part_here
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.benchmark.program import NODES, RANKS
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import content_key
-from seatrial.model.study.document import study_without_secrets
-from seatrial.model.study.study import Study
+from seatrial.model.study.study import Study, study_without_secrets
 from seatrial.plan.axis_values import concerns
-from seatrial.plan.points import Point, plan_points
-from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.points import Point, Settings, plan_points, values_of
 from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import study_points
@@ -216,17 +213,15 @@ def _portion(
     limit_s = _limit_s(command, points, times)
     return Portion(
         tuple(targets),
-        _as_json(_concerning(command.settings, [point.benchmark for point in points])),
+        {
+            name: [list(value) if isinstance(value, tuple) else value for value in values]
+            for name, values in _concerning(command.settings, [point.benchmark for point in points]).items()
+        },
         points,
         min(_least_s(command, points, times) + times.build_s, limit_s),
         limit_s if longest_s is None else min(limit_s, longest_s),
         max((nodes_of(point) for point in points), default=1),
     )
-
-
-def _is_of_several_nodes(point: Point) -> bool:
-    """Whether a point needs an allocation to be resolved: its time is not known here."""
-    return nodes_of(point) > 1
 
 
 def nodes_of(point: Point) -> int:
@@ -256,20 +251,13 @@ def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str
     }
 
 
-def _as_json(settings: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    return {
-        name: [list(value) if isinstance(value, tuple) else value for value in values]
-        for name, values in settings.items()
-    }
-
-
 def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
     """The time of the fewest repeats, in seconds."""
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
     repeats_s = sum(
-        rule.budget_s if _is_of_several_nodes(point) else rule.minimum * times.repeat_s[id(point)]
+        rule.budget_s if nodes_of(point) > 1 else rule.minimum * times.repeat_s[id(point)]
         for point in points
-        if point.refusal is None or _is_of_several_nodes(point)
+        if point.refusal is None or nodes_of(point) > 1
     )
     return min(repeats_s, _most_s(command, points, times))
 
@@ -283,7 +271,7 @@ def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> 
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
     most_s = 0.0
     for point in points:
-        if _is_of_several_nodes(point):
+        if nodes_of(point) > 1:  # it needs an allocation to be resolved: its time is not known here
             most_s += rule.budget_s
         elif point.refusal is None:
             one_s = times.repeat_s[id(point)]

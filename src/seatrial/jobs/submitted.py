@@ -20,16 +20,7 @@ from seatrial.engine.prepare import build_helpers, build_points
 from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
 from seatrial.jobs.folder import JobFolder, Phase
-from seatrial.jobs.following import (
-    GIVEN_UP,
-    REFUSED,
-    Following,
-    cancel_jobs,
-    is_over,
-    wait_for,
-    wait_for_cancelled,
-)
-from seatrial.jobs.measured_before import Measured, measured_before, without, without_jobs
+from seatrial.jobs.following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over, wait_for, wait_for_cancelled
 from seatrial.jobs.node_jobs import (
     OTHER_MACHINE,
     cpu_of,
@@ -54,7 +45,16 @@ from seatrial.jobs.request import (
     request_document,
     script_for_node,
 )
-from seatrial.jobs.results import ending_of, found_by, is_complete, results_of_jobs
+from seatrial.jobs.results import (
+    Measured,
+    ending_of,
+    found_by,
+    is_complete,
+    measured_before,
+    results_of_jobs,
+    without,
+    without_jobs,
+)
 from seatrial.jobs.unshared import Fetching
 from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
@@ -65,7 +65,7 @@ from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.record import Experiment
 from seatrial.model.spelling import count
 from seatrial.model.units import duration
-from seatrial.plan.planned_jobs import PlannedJob
+from seatrial.plan.planned import PlannedJob
 from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import refuse_unfit
@@ -230,8 +230,7 @@ class _Part(Struct):
         for job in jobs:
             is_new = is_over(job) and job.has("started") and not job.has("planned.json")
             if is_new and not is_of_other_machine(job) and not record_job(folder, job, self.command):
-                reason = "the node is another machine than its plan was made for"
-                job.write("over.json", {"state": OTHER_MACHINE, "reason": reason, "time_s": time.time()})
+                job.write_over(OTHER_MACHINE, "the node is another machine than its plan was made for")
             if not is_of_other_machine(job):
                 settle(folder, job, self.command)
 
@@ -268,7 +267,7 @@ class _Part(Struct):
         except QueueError as error:
             tell(str(error))
             if job.give_up():  # a command that did not end may have submitted it
-                job.write("over.json", {"state": REFUSED, "reason": error.message, "time_s": time.time()})
+                job.write_over(REFUSED, error.message)
             return job
         job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
         names = ", ".join(dict.fromkeys(point.benchmark.name for point in portion.points[:200]))
@@ -342,8 +341,7 @@ def machine_named(folder: ResultsFolder, identity: str) -> Machine | None:
 def _is_open(job: JobFolder) -> bool:
     """Whether a job may still measure. One that has no id and has not started is given up: nobody could find it."""
     if job.phase() is Phase.SUBMITTING and job.give_up():
-        reason = "its submitter ended before it knew whether the job was accepted"
-        job.write("over.json", {"state": GIVEN_UP, "reason": reason, "time_s": time.time()})
+        job.write_over(GIVEN_UP, "its submitter ended before it knew whether the job was accepted")
     return not is_over(job)
 
 

@@ -7,16 +7,17 @@ some.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import cache
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from seatrial.model.json_shape import Keywords, fields, is_shape
 from seatrial.model.strict_json import LARGEST
 
-_Check = Callable[[Any], None]
+Check = Callable[[Any], None]
+"""Raises ShapeError for a value that is not as it should be."""
 
 _NAMES: Mapping[type, str] = {str: "text", bool: "true or false", int: "an integer", float: "a number"}
 _ANY = (Any, object)
@@ -46,16 +47,31 @@ def check_shape(of_shape: type, value: object) -> None:
     _object(of_shape)(value)
 
 
-@cache
-def checks_of(of_shape: type) -> Mapping[str, Callable[[Any], None]]:
-    """Key -> the check of its value, which raises ShapeError, for each key that the shape has."""
-    return {name: _check(hint) for name, hint, _ in fields(of_shape)}
+def check_of_keys(required: Mapping[str, Any], optional: Mapping[str, Any] = {}) -> Check:
+    """The check of an object that has these keys, with values of these types; a check may stand in place of a type."""
+    keys = [(name, hint, True) for name, hint in required.items()]
+    return _of_keys([*keys, *((name, hint, False) for name, hint in optional.items())])
+
+
+def list_of(item: Any) -> Check:
+    """The check of a list whose items have this type, or pass this check."""
+    return _items(check_of(item), None)
+
+
+def or_null(of: Any) -> Check:
+    """The check of null, or a value of this type, or that passes this check."""
+    return _either([of], may_be_null=True)
 
 
 @cache
-def _object(of_shape: type) -> _Check:
+def _object(of_shape: type) -> Check:
     """The check of an object; it is made once for each shape."""
-    parts = [(name, _check(hint), is_required) for name, hint, is_required in fields(of_shape)]
+    return _of_keys(fields(of_shape))
+
+
+def _of_keys(keys: Iterable[tuple[str, Any, bool]]) -> Check:
+    """`keys`: name, type, and whether it is required."""
+    parts = [(name, check_of(hint), is_required) for name, hint, is_required in keys]
 
     def check(value: Any) -> None:
         if type(value) is not dict:
@@ -72,20 +88,23 @@ def _object(of_shape: type) -> _Check:
     return check
 
 
-def _check(hint: Any) -> _Check:
+def check_of(hint: Any) -> Check:
+    """The check of a value of this type; the type may be a check itself."""
     kind, of = get_origin(hint) or hint, get_args(hint)
+    if isinstance(kind, FunctionType):
+        return kind
     if kind is Annotated:
-        return _with_keywords(_check(of[0]), hint)
+        return _with_keywords(check_of(of[0]), hint)
     if kind in _ANY:
-        return _nothing
+        return lambda value: None
     if kind in (Union, UnionType):
         return _either([part for part in of if part is not NoneType], may_be_null=NoneType in of)
     if kind is Literal:
         return _one_of(tuple(value.value if isinstance(value, Enum) else value for value in of))
     if kind in (list, tuple):
-        return _items(_check(of[0]), len(of) if kind is tuple else None)
+        return _items(check_of(of[0]), len(of) if kind is tuple else None)
     if kind is dict:
-        return _values(_check(of[1]))
+        return _values(check_of(of[1]))
     if is_shape(kind):
         return lambda value: _object(kind)(value)  # made when it is used: a shape may contain itself
     if isinstance(kind, type) and issubclass(kind, Enum):
@@ -93,11 +112,7 @@ def _check(hint: Any) -> _Check:
     return _number(kind) if kind in (int, float) else _exactly(kind)
 
 
-def _nothing(value: Any) -> None:
-    return None
-
-
-def _exactly(kind: type) -> _Check:
+def _exactly(kind: type) -> Check:
     def check(value: Any) -> None:
         if type(value) is not kind:
             raise _wrong(value, _NAMES[kind])
@@ -105,7 +120,7 @@ def _exactly(kind: type) -> _Check:
     return check
 
 
-def _number(kind: type) -> _Check:
+def _number(kind: type) -> Check:
     kinds = (int,) if kind is int else (int, float)
 
     def check(value: Any) -> None:
@@ -115,7 +130,7 @@ def _number(kind: type) -> _Check:
     return check
 
 
-def _one_of(values: tuple[Any, ...]) -> _Check:
+def _one_of(values: tuple[Any, ...]) -> Check:
     allowed = {(type(one), one) for one in values}
     kinds = {type(one) for one in values}
 
@@ -126,53 +141,39 @@ def _one_of(values: tuple[Any, ...]) -> _Check:
     return check
 
 
-def _either(kinds: list[Any], *, may_be_null: bool) -> _Check:
-    checks = [_check(kind) for kind in kinds]
+def _either(kinds: list[Any], *, may_be_null: bool) -> Check:
+    checks = [check_of(kind) for kind in kinds]
     if len(checks) == 1 and may_be_null:
         only = checks[0]
         return lambda value: None if value is None else only(value)
-    fitting: dict[type, list[_Check]] = {}
+    by_type: dict[type, list[Check]] = {}
+    others: list[Check] = []
     for kind, check_kind in zip(kinds, checks, strict=True):
-        for json_type in _json_types(kind):
-            fitting.setdefault(json_type, []).append(check_kind)
+        if kind not in _NAMES:
+            others.append(check_kind)
+            continue
+        for json_type in (int, float) if kind is float else (kind,):
+            by_type.setdefault(json_type, []).append(check_kind)
 
     def check(value: Any) -> None:
         if value is None and may_be_null:
             return
         failed = None
-        for one in fitting.get(type(value), ()):
+        for one in (*by_type.get(type(value), ()), *others):
             try:
-                return one(value)
+                one(value)
             except ShapeError as error:
-                failed = error
-        if failed is not None and failed.place:
+                failed = error if error.place else failed
+            else:
+                return
+        if failed is not None:
             raise failed
         raise _wrong(value, " or ".join(_NAMES.get(get_origin(kind) or kind, "an allowed value") for kind in kinds))
 
     return check
 
 
-def _json_types(hint: Any) -> tuple[type, ...]:
-    """The types of parsed JSON that a hint may accept."""
-    kind, of = get_origin(hint) or hint, get_args(hint)
-    if kind is Annotated:
-        return _json_types(of[0])
-    if kind in (Union, UnionType):
-        return tuple(one for part in of for one in _json_types(part))
-    if kind is Literal:
-        return tuple({type(value.value if isinstance(value, Enum) else value) for value in of})
-    if kind in _ANY:
-        return (dict, list, str, bool, int, float, NoneType)
-    if kind is tuple:
-        return (list,)
-    if is_shape(kind):
-        return (dict,)
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return tuple({type(one.value) for one in kind})
-    return (int, float) if kind is float else (kind,)
-
-
-def _items(item: _Check, length: int | None) -> _Check:
+def _items(item: Check, length: int | None) -> Check:
     def check(value: Any) -> None:
         if type(value) is not list or length not in (None, len(value)):
             raise _wrong(value, "a list" if length is None else f"a list of {length}")
@@ -185,7 +186,7 @@ def _items(item: _Check, length: int | None) -> _Check:
     return check
 
 
-def _values(item: _Check) -> _Check:
+def _values(item: Check) -> Check:
     def check(value: Any) -> None:
         if type(value) is not dict:
             raise _wrong(value, "an object")
@@ -207,7 +208,7 @@ _LIMITS: Mapping[str, tuple[Callable[[Any, Any], bool], str]] = {
 }
 
 
-def _with_keywords(inner: _Check, hint: Any) -> _Check:
+def _with_keywords(inner: Check, hint: Any) -> Check:
     keywords = {k: v for note in hint.__metadata__ if isinstance(note, Keywords) for k, v in note.keywords.items()}
     rules = [(*_LIMITS[name], limit) for name, limit in keywords.items() if name in _LIMITS]
     if not rules:

@@ -1,18 +1,21 @@
-"""From a record, or what else there is, to the JSON object of the shape that is declared for it."""
+"""From a record, or what else there is, to the JSON object of the shape that is declared for it, and the way back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache, partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
+from seatrial.model.json_check import check_shape
 from seatrial.model.json_shape import (
     ABSENT,
+    FLAT,
+    HIDDEN,
     NULL_IF_EMPTY,
     NULL_UNLESS_FINITE,
     As,
@@ -20,7 +23,9 @@ from seatrial.model.json_shape import (
     Read,
     fields,
     is_shape,
+    key_of,
     note_of,
+    notes_of,
     reader_of,
 )
 
@@ -58,46 +63,30 @@ def _converter(hint: Any) -> Read | None:
         if NULL_UNLESS_FINITE in hint.__metadata__:
             return _finite_or_null
         if NULL_IF_EMPTY in hint.__metadata__:
-            return _or_null
+            return lambda value: value or None
         note = note_of(hint, As)
         return _converter(of[0]) if note is None or note.to is None else note.to
     if kind in (Union, UnionType):
         inner = [part for part in of if part is not NoneType]
         convert = _converter(inner[0]) if len(inner) == 1 else _plain
-        return convert if convert in (None, _plain) else partial(_unless_none, convert)
+        return convert if convert is None or convert is _plain else _unless_none(convert)
     if kind is Literal:
         kind = type(of[0])
     if kind in (list, tuple):
         item = _converter(of[0])
-        return list if item is None else partial(_items, item)
+        return list if item is None else lambda values: [item(one) for one in values]
     if kind is dict:
-        item = _converter(of[1])
-        return dict if item is None else partial(_values, item)
+        entry = _converter(of[1])
+        return dict if entry is None else lambda values: {name: entry(one) for name, one in dict(values).items()}
     if is_shape(kind):
-        return partial(_object, kind)
+        return lambda value: value if isinstance(value, dict | str) else filled(kind, value)  # it may be JSON already
     if issubclass(kind, Enum):
-        return _value
+        return lambda value: value.value if isinstance(value, Enum) else value
     return _plain if kind is float else None
 
 
-def _object(of_shape: type, value: Any) -> Any:
-    return value if isinstance(value, dict | str) else filled(of_shape, value)  # what is given may be JSON already
-
-
-def _value(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
-
-
-def _items(convert: Read, items: Iterable[Any]) -> list[Any]:
-    return [convert(item) for item in items]
-
-
-def _values(convert: Read, values: Mapping[str, Any]) -> Json:
-    return {name: convert(value) for name, value in dict(values).items()}
-
-
-def _unless_none(convert: Read, value: Any) -> Any:
-    return None if value is None else convert(value)
+def _unless_none(convert: Read) -> Read:
+    return lambda value: None if value is None else convert(value)
 
 
 def _plain(value: Any) -> Any:
@@ -106,11 +95,65 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _or_null(value: Any) -> Any:
-    return value or None
-
-
 def _finite_or_null(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value) if all(map(math.isfinite, value)) else None
     return value if value is not None and math.isfinite(value) else None
+
+
+_Record = TypeVar("_Record", bound=Struct)
+
+
+def record_of(kind: type[_Record], document: object) -> _Record:
+    """The record that `plain` made this object of, with the default where a key is missing. Raises ShapeError for an
+    object of another shape. Numbers stay as they are written: 1 and 1.0 have different content keys."""
+    check_shape(kind, document)
+    return _record(kind, document)
+
+
+def _record(kind: type[_Record], document: Any) -> _Record:
+    made = {}
+    for name, key, make in _makers(kind):
+        if key is None:
+            made[name] = make(document)
+        elif key in document:
+            made[name] = make(document[key])
+    return kind(**made)
+
+
+@cache
+def _makers(kind: type[Struct]) -> tuple[tuple[str, str | None, Read], ...]:
+    """Field, key (None: its keys are among those of the record), and what makes its value."""
+    return tuple(
+        (name, None if FLAT in notes_of(hint) else key_of(name, hint), _maker(hint))
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+        if get_origin(hint) is not ClassVar and HIDDEN not in notes_of(hint)
+    )
+
+
+def _maker(hint: Any) -> Read:
+    kind, of = get_origin(hint) or hint, get_args(hint)
+    if kind is Annotated:
+        if NULL_IF_EMPTY in notes_of(hint):
+            return lambda value: of[0]() if value is None else value
+        note = note_of(hint, As)
+        if note is None or note.back is None:
+            return _maker(of[0])
+        made, back = _maker(note.hint), note.back
+        return lambda value: back(made(value))
+    if kind in (Union, UnionType):
+        inner = [part for part in of if part is not NoneType]
+        return _unless_none(_maker(inner[0]) if len(inner) == 1 else _tupled)
+    if kind in (tuple, list, Sequence):
+        item = _maker(of[0])
+        return lambda values: tuple(map(item, values))
+    if kind in (dict, Mapping):
+        entry = _maker(of[1])
+        return lambda values: {name: entry(value) for name, value in values.items()}
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return partial(_record, kind)
+    return kind if isinstance(kind, type) and issubclass(kind, Enum) else _tupled
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if type(value) is list else value

@@ -4,9 +4,9 @@ A record (`Frozen`) is the shape of its own object: the annotations of its field
 differs from the record, a `view` of it declares the difference. A TypedDict is the shape of all else.
 
 An annotation contains the type, further schema keywords (`Keywords`), a description (a string), and what is special:
-another key (`Key`), type (`As`) or source of the value (`From`). `json_object` makes the object;
-`seatrial.report.schemas` makes the schema, in which the first paragraph of the docstring is the description;
-`json_check` checks an object that was parsed, and `json_record` makes the record from it.
+another key (`Key`), type (`As`) or source of the value (`From`). `seatrial.report.schemas` makes the
+schema, in which the first paragraph of the docstring is the description; `json_object` makes the object of a record,
+and the record from one that was parsed, which `json_check` checks.
 """
 
 from __future__ import annotations
@@ -48,12 +48,11 @@ class Keywords:
         self.keywords = keywords
 
 
-class From:
+class From(NamedTuple):
     """The source of a value: the path of an attribute ("baseline.median"; None if a part of it is), or a function of
     the source object."""
 
-    def __init__(self, source: str | Read) -> None:
-        self.source = source
+    source: str | Read
 
     def read(self, of: object) -> Any:
         """The value in the source object."""
@@ -64,21 +63,19 @@ class From:
         return of
 
 
-class Key:
+class Key(NamedTuple):
     """The key of a field of a record, if it is not the field's name."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
 
-class As:
+class As(NamedTuple):
     """The type in JSON of a field of a record, if it is not that of the field. `to` makes a value of that type, `back`
     the field's value from one; None: what the types say does."""
 
-    def __init__(self, hint: Any, *, to: Read | None = None, back: Read | None = None) -> None:
-        self.hint = hint
-        self.to = to
-        self.back = back
+    hint: Any
+    to: Read | None = None
+    back: Read | None = None
 
 
 ABSENT = object()

@@ -24,15 +24,8 @@ _MOST_DIGITS = 7
 
 _DECIMAL = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
-_BINARY = (
-    (2.0**60, "Ei"),
-    (2.0**50, "Pi"),
-    (2.0**40, "Ti"),
-    (2.0**30, "Gi"),
-    (2.0**20, "Mi"),
-    (2.0**10, "Ki"),
-    (1.0, ""),
-)
+_BINARY_POWERS = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"), (0, ""))
+_BINARY = tuple((2.0**power, prefix) for power, prefix in _BINARY_POWERS)
 _CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 _NAMES: dict[Unit, str] = {"flop/s": "FLOP/s"}
 _COUNTED: tuple[Unit, ...] = ("B",)

@@ -77,7 +77,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(name: str) -> float:
+def no_constant(name: str) -> float:
+    """Refuses NaN and Infinity: they are not valid JSON, and programs write null."""
     raise ValueError(f"{name} is not valid JSON")
 
 
@@ -98,4 +99,4 @@ def _require_encodable(value: Any) -> None:
             waiting += item
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=no_constant)

@@ -14,8 +14,7 @@ from typing import TypeVar
 
 from seatrial.errors import BusyError, StoreError, UsageError
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_object import plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import plain, record_of
 
 STATE = "state.json"
 """What is known of what runs: a JSON file, written when it has come up."""

@@ -18,7 +18,7 @@ from seatrial.plan.environment_axes import (
     environment_value,
     refuse_for,
 )
-from seatrial.plan.study_yaml import Document, Node, Path
+from seatrial.plan.files import Document, KeyPath, Node
 
 _LONGEST_LABEL = 200
 _PLACE = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?::[A-Za-z0-9][A-Za-z0-9_.-]{0,99})?"
@@ -44,7 +44,7 @@ def concerns(name: str, benchmark: Benchmark) -> bool:
     return any(parameter.name == name for parameter in benchmark.parameters)
 
 
-def check_axis_name(document: Document, path: Path, name: str, benchmarks: Sequence[Benchmark]) -> None:
+def check_axis_name(document: Document, path: KeyPath, name: str, benchmarks: Sequence[Benchmark]) -> None:
     """Raises UsageError if these benchmarks have nothing of that name to vary."""
     line = _key_line(document, path, name)
     if is_of_environment(name):
@@ -69,7 +69,9 @@ def none_concerned(name: str) -> str:
     return "none of these benchmarks has MPI ranks"
 
 
-def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Value | None:
+def axis_value(
+    document: Document, path: KeyPath, name: str, node: Node, benchmarks: Sequence[Benchmark]
+) -> Value | None:
     """One value of an axis (or of a partial parameter set). Raises UsageError unless all its benchmarks accept it."""
     try:
         if name == LABEL:
@@ -98,7 +100,7 @@ def axis_value(document: Document, path: Path, name: str, node: Node, benchmarks
     return values[0]
 
 
-def parameter_value(document: Document, path: Path, benchmark: Benchmark, parameter: Parameter, node: Node) -> Value:
+def parameter_value(document: Document, path: KeyPath, benchmark: Benchmark, parameter: Parameter, node: Node) -> Value:
     """The value of a node. Raises UsageError with what the parameter accepts."""
     try:
         return parameter.value_of(_given(parameter, node))
@@ -150,7 +152,7 @@ def _system(node: Node) -> str:
     return text
 
 
-def _key_line(document: Document, path: Path, name: str) -> int:
+def _key_line(document: Document, path: KeyPath, name: str) -> int:
     """The line of `name`, which is the last key of the path or the value at the path."""
     parent = document.node(path[:-1])
     if parent is not None and path and path[-1] == name and name in parent.key_lines:
@@ -158,7 +160,7 @@ def _key_line(document: Document, path: Path, name: str) -> int:
     return document.line(path)
 
 
-def unknown_name(document: Document, path: Path, what: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name(document: Document, path: KeyPath, what: str, name: str, known: Iterable[str]) -> UsageError:
     """An error that suggests the nearest known names."""
     error = UnknownNameError(what, name[:_LONGEST_LABEL], known)
     return document.refuse(path, error.message, error.todo, _key_line(document, path, name))

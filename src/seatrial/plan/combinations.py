@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.study.study import OF_SIDES, Axis, Study, StudyBenchmark, is_of_environment
+from seatrial.model.study.study import OF_SIDES, Study, StudyBenchmark, is_of_environment
 from seatrial.plan.axis_values import concerns
 
 MOST_COMBINATIONS = 100_000
@@ -53,16 +53,11 @@ def _units(study: Study, benchmark: Benchmark) -> list[Sequence[tuple[tuple[str,
     for axis in own:
         if axis.name in done:
             continue
-        together = _together(study, axis, own)
+        together = [member for member in own if member.name in study.moves_with(axis.name)]
         done |= {member.name for member in together}
         columns = [[(member.name, value) for value in member.values] for member in together]
         units.append(list(zip(*columns, strict=True)))
     return units
-
-
-def _together(study: Study, axis: Axis, own: Sequence[Axis]) -> list[Axis]:
-    names = next((names for names in study.zips if axis.name in names), (axis.name,))
-    return [member for member in own if member.name in names]
 
 
 def _defaults(study: Study, entry: StudyBenchmark, benchmark: Benchmark) -> dict[str, Value | None]:

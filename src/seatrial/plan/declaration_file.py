@@ -38,11 +38,10 @@ from seatrial.plan.file_model import (
     prose,
     required,
     scalar,
-    schema_of,
     text,
     whole,
 )
-from seatrial.plan.study_yaml import Document, Path, read_yaml
+from seatrial.plan.files import Document, KeyPath
 
 KEY = "benchmark"
 """The key of a declaration file, which a study file does not have."""
@@ -76,12 +75,6 @@ def _number_pattern(spot: Spot, pattern: str) -> str:
     return pattern
 
 
-def _json_path(spot: Spot, path: str) -> str:
-    if not _JSON_PATH.fullmatch(path):
-        raise spot.refuse(f"{path!r} is not a path", "write it as results[0].rate")
-    return path
-
-
 def _inside(spot: Spot, file: str) -> str:
     """A path below the folder of the file, or of the repeat."""
     parts = PurePosixPath(file).parts
@@ -94,30 +87,12 @@ def _output(spot: Spot, file: str) -> str:
     return file if file in (STDOUT, STDERR) else _inside(spot, file)
 
 
-def _positive(spot: Spot, value: float) -> float:
-    if value <= 0:
-        raise spot.cannot_be()
-    return float(value)
-
-
 def _words(spot: Spot, _: object) -> tuple[str, ...]:
     """The words of a command, as written."""
     for position, item in enumerate(spot.node.items):
         if "\0" in item.written or (position == 0 and not item.written):
             raise spot.inner(position).refuse("it is not a valid argument", "write a program and its arguments")
     return tuple(item.written for item in spot.node.items)
-
-
-def _not_empty(spot: Spot, value: bool | int | str) -> bool | int | str:
-    if isinstance(value, str) and not 1 <= len(value) <= 4096:
-        raise spot.cannot_be()
-    return value
-
-
-def _ranks(spot: Spot, value: int | str) -> int | str:
-    if value != "all" and (isinstance(value, str) or value < 1):
-        raise spot.cannot_be()
-    return value
 
 
 def _expected_s(spot: Spot, value: str) -> float:
@@ -145,15 +120,20 @@ def _check_variable(spot: Spot, name: str) -> None:
 _WORD: Kind[bool | int | float | str] = scalar(str, bool, int, float)
 _NUMBER: Kind[float] = scalar(float, int)
 _DEFAULT: Kind[bool | int | str] = scalar(bool, int, str)
+_SHORT_DEFAULT = _DEFAULT.only(lambda value: not isinstance(value, str) or 1 <= len(value) <= 4096)
 _COUNT_OR_ALL: Kind[int | str] = scalar(int, str)
-_RANKS = Kind(_COUNT_OR_ALL.then(_ranks).read, any_of(whole(1).schema, one_of("all").schema))
-_SCALE: Kind[float] = scalar(float, int, exclusiveMinimum=0)
+_RANKS = Kind(
+    _COUNT_OR_ALL.only(lambda value: value == "all" or (isinstance(value, int) and value >= 1)).read,
+    any_of(whole(1).schema, one_of("all").schema),
+)
+_SCALE: Kind[float] = scalar(float, int, exclusiveMinimum=0).only(lambda value: value > 0).parsed(float)
 _WORD_OF_COMMAND = _WORD.accepting("a word: text, a number, true or false")
 _COMMAND = listed(_WORD_OF_COMMAND, 1, 10_000).then(_words)
 _NAME = text(pattern="[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", least=0, most=None)
 _NAMED = "text: letters, digits, -, _ and . (at most 100)"
 _PATTERN = r"a regular expression for one line, with one group that is the number, such as 'rate: +(\S+) GB/s'"
 _FILE = "stdout, stderr, or the name of a file that the program writes into its working directory"
+_PATH_IN_JSON = text().only(_JSON_PATH.fullmatch, "{} is not a path", "write it as results[0].rate")
 _WHICH = "only (several different values are an error; the default), first, last, or each (all are samples)"
 
 
@@ -190,7 +170,7 @@ class OutputModel(Model):
 
     name = required(_NAMED, _NAME)
     pattern = optional(_PATTERN, text().then(_number_pattern))
-    json = optional("the path of a number in a JSON document, such as results[0].rate", text().then(_json_path))
+    json = optional("the path of a number in a JSON document, such as results[0].rate", _PATH_IN_JSON)
     file = default(_FILE, text().then(_output), STDOUT, STDOUT)
     which = default(_WHICH, member(Which), Which.ONLY, Which.ONLY.value)
 
@@ -211,12 +191,7 @@ class FigureModel(OutputModel):
 
     unit = required(f"one of {', '.join(UNITS)} (1: a plain number)", one_of(*UNITS, suggests=False))
     better = required("higher or lower", one_of("higher", "lower"))
-    scale = default(
-        "a number above 0: turns the printed number into the unit, such as 1e9 for GB/s",
-        _SCALE.then(_positive),
-        1.0,
-        1,
-    )
+    scale = default("a number above 0: turns the printed number into the unit, such as 1e9 for GB/s", _SCALE, 1.0, 1)
 
     def figure(self) -> DeclaredFigure:
         """The figure."""
@@ -228,7 +203,7 @@ class CheckModel(OutputModel):
 
     accepts = "a mapping: name, and must_match, must_not_match, or pattern or json with below, above or equals"
 
-    json = optional("the path of a number in a JSON document, such as results[0].error", text().then(_json_path))
+    json = optional("the path of a number in a JSON document, such as results[0].error", _PATH_IN_JSON)
     below = optional("a number: the value must be at most this", _NUMBER)
     above = optional("a number: the value must be at least this", _NUMBER)
     equals = optional("a number: the value must be this", _NUMBER)
@@ -268,13 +243,12 @@ class DeclarationModel(Model):
         _COMMAND,
     )
     ranks = optional(
-        "an integer or all: an MPI program, started on that many ranks by default (parameter `ranks`)",
-        _RANKS,
+        "an integer or all: an MPI program, started on that many ranks by default (parameter `ranks`)", _RANKS
     )
     parameters = optional(
         "a mapping of names to defaults, such as {size: 100, mode: {default: a, values: [a, b]}}",
         named(
-            either(_DEFAULT.then(_not_empty), model(ParameterModel)),
+            either(_SHORT_DEFAULT, model(ParameterModel)),
             _check_parameter,
             most=100,
             propertyNames={"pattern": f"^{_PARAMETER.pattern}$"},
@@ -362,7 +336,7 @@ class DeclarationModel(Model):
     def _check_braces(self, declared: Declaration) -> None:
         """Raises PlaceError for `{name}` without a parameter of that name."""
         values: Mapping[str, Any] = {parameter.name: parameter.default for parameter in declared.parameters}
-        places: list[tuple[Path, str]] = [(("argv", k), word) for k, word in enumerate(declared.argv)]
+        places: list[tuple[KeyPath, str]] = [(("argv", k), word) for k, word in enumerate(declared.argv)]
         places += [(("variables", name), value) for name, value in declared.variables]
         for path, word in places:
             try:
@@ -390,19 +364,7 @@ def is_declaration(document: Document) -> bool:
     return KEY in document.root.entries and "study" not in document.root.entries
 
 
-def read_declaration(data: bytes, file: str) -> Declaration:
-    """The benchmark that a file declares; `file` is its name for messages.
-
-    Raises UsageError if the text is not valid YAML 1.2, does not match the published schema, or contradicts itself.
-    """
-    return declaration_in(read_yaml(data, file))
-
-
 def declaration_in(document: Document) -> Declaration:
-    """The benchmark of a parsed file. Raises UsageError."""
+    """The benchmark of a parsed file. Raises UsageError if it does not match the published schema, or contradicts
+    itself."""
     return FileModel.of(document).benchmark.declaration()
-
-
-def declaration_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a declaration file."""
-    return schema_of(FileModel, "seatrial benchmark, version 1")

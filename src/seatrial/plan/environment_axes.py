@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.environment import container as containers
 from seatrial.model.environment import mpi as mpi_settings
-from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
+from seatrial.model.environment.choice import AS_IT_IS, TEXT_PARTS, EnvironmentChoice
 from seatrial.model.environment.container import ACCEPTED_DEVICE, ACCEPTED_MOUNT, SEPARATOR, devices_of, mounts_of
 from seatrial.model.environment.mpi import (
     BINDINGS,
@@ -23,10 +24,11 @@ from seatrial.model.environment.mpi import (
     is_collective,
     operation_of,
 )
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine import guest as guests
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, is_of_environment
-from seatrial.plan.study_yaml import Node
+from seatrial.plan.files import Node
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
 FLAGS = ENVIRONMENT_PREFIX + "flags"
@@ -84,54 +86,6 @@ _FLAG = re.compile(
 """Flags that affect code generation. Flags of GCC and Clang that load code, or read or write further files, are not
 accepted: a group with such members (-f) accepts a value only if the value is known not to be a file."""
 
-ACCEPTED_FLAGS = (
-    "flags in one string, such as '-O2 -march=x86-64-v3': "
-    "-O, -m, -f, -D, -U, -W, -g, -std=, -pthread, -static, --param=, "
-    "but none that reads or writes another file"
-)
-ACCEPTED_COMPILER = "the command of a compiler, such as g++ or clang++-16"
-ACCEPTED_VARIABLE = "text, a number, or null to unset it"
-ACCEPTED_MPI = "an MPI library by its name in `seatrial list`, such as openmpi, mpich or openmpi-5.0.11"
-ACCEPTED_ALGORITHM = (
-    "auto, or an algorithm such as recursive-doubling, ring or rabenseifner; with its operation if the benchmark is "
-    "not a collective: allreduce:ring, or allreduce:ring+bcast:binomial"
-)
-ACCEPTED_TRANSPORT = f"one of {', '.join(TRANSPORTS)}"
-ACCEPTED_BINDING = f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)"
-ACCEPTED_LINK = "the rate of each node's link on a `seatrial cluster`, such as 10gbit or 500mbit"
-ACCEPTED_IMAGE = (
-    f"{containers.NO_CONTAINER}, the name of a container of the site file, or an image: the path of a folder, of a "
-    "squashfs or SIF file or of an OCI archive, or the name of an image that the runtime has stored"
-)
-ACCEPTED_PLACEMENT = (
-    "outside (the launcher is outside, each rank in its own container), joined (the same with one container for all "
-    "ranks of a node), inside (launcher and ranks in one container) or bind (the launcher is outside, the host's MPI "
-    "is brought into the image)"
-)
-ACCEPTED_BUILD = (
-    "outside (built on the host, with the image's libraries), inside (built by the image's compiler) or brought (built "
-    "on the host and brought in with the host's C library and loader)"
-)
-ACCEPTED_GUEST = (
-    f"{guests.NO_GUEST} (this machine), {guests.RUNNING} (the guest that `seatrial vm up` started), the name of a "
-    "guest of the site file, or the path of a topology file, whose guest is started for the run"
-)
-ACCEPTED = {
-    MPI: ACCEPTED_MPI,
-    COLLECTIVE_ALGORITHM: ACCEPTED_ALGORITHM,
-    TRANSPORT: ACCEPTED_TRANSPORT,
-    BINDING: ACCEPTED_BINDING,
-    CLUSTER_LINK: ACCEPTED_LINK,
-    CONTAINER: ACCEPTED_IMAGE,
-    CONTAINER_RUNTIME: f"one of {', '.join(containers.RUNTIMES)}",
-    CONTAINER_MPI: ACCEPTED_PLACEMENT,
-    CONTAINER_MOUNTS: f"{containers.NO_CONTAINER}, or mounts with {SEPARATOR} between them: {ACCEPTED_MOUNT}",
-    CONTAINER_DEVICES: f"{containers.NO_CONTAINER}, or devices with {SEPARATOR} between them: {ACCEPTED_DEVICE}",
-    CONTAINER_BUILD: ACCEPTED_BUILD,
-    VM: ACCEPTED_GUEST,
-}
-"""What these axes accept, for messages and schema descriptions."""
-
 
 def check_environment_axis(name: str) -> None:
     """Raises UsageError if a study cannot vary `name`, which begins with "environment."."""
@@ -153,23 +107,14 @@ def check_environment_axis(name: str) -> None:
         raise UsageError("it would have no effect: programs are built before they run", f"vary {COMPILER} instead")
     if sounds_like_a_secret(variable):
         raise UsageError(
-            "the name suggests a secret, and values of axes appear in records and on pages",
-            "set it outside the study",
+            "the name suggests a secret, and values of axes appear in records and on pages", "set it outside the study"
         )
 
 
 def environment_value(name: str, node: Node) -> Value | None:
     """One value of an axis of the environment. Raises UsageError with the accepted values."""
-    if name == COMPILER:
-        return _compiler(node)
-    if name == FLAGS:
-        return _flags(node)
-    if name == VM:
-        return _guest(node)
-    if name in OF_CONTAINERS:
-        return _of_containers(name, node)
-    if name in OF_RANKS:
-        return _of_ranks(name, node)
+    if name in AXES:
+        return AXES[name].read(AXES[name], node)
     if node.value is None:
         return None
     if not node.is_scalar or not node.written.isprintable() or len(node.written) > _LONGEST_VALUE:
@@ -204,37 +149,29 @@ def refuse_for(name: str, value: Value | None, benchmark: Benchmark) -> None:
 def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameters: Params) -> EnvironmentChoice:
     """The environment that the values of axes select for a benchmark with these parameters. A setting at its default is
     left out, so that the experiment is the same as without it."""
-    chosen = {name: value for name, value in given.items() if is_of_environment(name)}
+    chosen = {
+        name.removeprefix(ENVIRONMENT_PREFIX): None if value is None else str(value)
+        for name, value in given.items()
+        if is_of_environment(name)
+    }
     if not chosen:
         return AS_IT_IS
-    compiler, flags, mpi = (chosen.pop(name, None) for name in (COMPILER, FLAGS, MPI))
-    image, runtime, placement, building, mounts, devices = (
-        _unless_none(chosen.pop(name, None)) for name in OF_CONTAINERS
-    )
-    is_contained = image is not None
-    vm = guest_of(given)
-    chosen.pop(VM, None)
-    settings = {name.removeprefix(ENVIRONMENT_PREFIX): str(chosen.pop(name)) for name in SETTINGS if name in chosen}
-    if mpi_settings.COLLECTIVE_ALGORITHM in settings:
-        settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(
-            settings[mpi_settings.COLLECTIVE_ALGORITHM], operation_of(benchmark.name, parameters)
-        )
-    variables = {
-        name.removeprefix(ENVIRONMENT_PREFIX): None if value is None else str(value) for name, value in chosen.items()
-    }
+    flags = chosen.pop("flags", None) or ""
+    parts: dict[str, Any] = {name: chosen.pop(name, None) for name in TEXT_PARTS}
+    parts[guests.VM] = guest_of(given)
+    is_contained = parts[containers.CONTAINER] not in (None, containers.NO_CONTAINER)
+    for name in (axis.removeprefix(ENVIRONMENT_PREFIX) for axis in OF_CONTAINERS):
+        if not is_contained or parts[name] == containers.NO_CONTAINER:
+            parts[name] = None
+    settings = {name: str(chosen.pop(name)) for name in mpi_settings.SETTINGS if name in chosen}
+    if (algorithm := settings.get(mpi_settings.COLLECTIVE_ALGORITHM)) is not None:
+        operation = operation_of(benchmark.name, parameters)
+        settings[mpi_settings.COLLECTIVE_ALGORITHM] = _with_operations(algorithm, operation)
     return EnvironmentChoice(
-        None if compiler is None else str(compiler),
-        () if flags is None else tuple(str(flags).split()),
-        tuple(sorted(variables.items())),
-        None if mpi is None else str(mpi),
-        tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
-        image,
-        runtime if is_contained else None,
-        placement if is_contained else None,
-        building if is_contained else None,
-        mounts if is_contained else None,
-        devices if is_contained else None,
-        vm,
+        flags=tuple(flags.split()),
+        variables=tuple(sorted(chosen.items())),
+        mpi_settings=tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
+        **parts,
     )
 
 
@@ -244,10 +181,6 @@ def guest_of(given: Mapping[str, Value | None]) -> str | None:
     return None if value in (None, guests.NO_GUEST) else str(value)
 
 
-def _unless_none(value: Value | None) -> str | None:
-    return None if value in (None, containers.NO_CONTAINER) else str(value)
-
-
 def _with_operations(value: str, operation: str | None) -> str:
     """The algorithms, each with its operation; the default is the operation of the benchmark."""
     if value == mpi_settings.AUTO:
@@ -255,102 +188,184 @@ def _with_operations(value: str, operation: str | None) -> str:
     return "+".join(sorted(f"{named or operation}:{one}" for named, one in chosen_algorithms(value)))
 
 
-def _compiler(node: Node) -> str:
+class EnvironmentAxis(Frozen):
+    """An axis of the environment that is no variable. `accepts` is what it accepts, for messages and schemas; `read`
+    makes a value of it. `words` are all that it takes; with `suggests`, the nearest one is suggested for another."""
+
+    name: str
+    accepts: str
+    read: Callable[[EnvironmentAxis, Node], str]
+    words: tuple[str, ...] = ()
+    suggests: bool = True
+
+    def refuse(self, node: Node, what: str = "not accepted") -> UsageError:
+        """An error about a value that is `what`."""
+        return UsageError(f"{node.shown()} is {what}", f"it takes {self.accepts}")
+
+
+def _text(node: Node) -> str:
+    return node.written if node.is_scalar and node.value is not None else ""
+
+
+def _word(axis: EnvironmentAxis, node: Node) -> str:
+    text = _text(node)
+    if text in axis.words:
+        return text
+    known = UnknownNameError(axis.name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], axis.words)
+    if known.nearest and axis.suggests:
+        raise UsageError(f"{node.shown()} is not accepted", known.todo)
+    raise axis.refuse(node)
+
+
+def _compiler(axis: EnvironmentAxis, node: Node) -> str:
     if not isinstance(node.value, str) or not _COMMAND.fullmatch(node.value):
-        raise UsageError(f"{node.shown()} is not a command", f"it takes {ACCEPTED_COMPILER}")
+        raise axis.refuse(node, "not a command")
     return node.value
 
 
-def _flags(node: Node) -> str:
+def _flags(axis: EnvironmentAxis, node: Node) -> str:
     """The flags, separated by single spaces. Flags that are not known to be harmless are refused: compilers have
     hundreds, and those that load code or write files have little in common."""
     if not isinstance(node.value, str) or not node.value.isprintable() or len(node.value) > _LONGEST_VALUE:
-        raise UsageError(f"{node.shown()} is not text with flags", f"it takes {ACCEPTED_FLAGS}")
+        raise axis.refuse(node, "not text with flags")
     flags = node.value.split()
     for flag in flags:
         if not flag.startswith("-"):
-            raise UsageError(f"{flag!r} does not begin with '-'", f"it takes {ACCEPTED_FLAGS}")
+            raise UsageError(f"{flag!r} does not begin with '-'", f"it takes {axis.accepts}")
         if not _FLAG.fullmatch(flag):
-            raise UsageError(f"the flag {flag!r} is not accepted", f"it takes {ACCEPTED_FLAGS}")
+            raise UsageError(f"the flag {flag!r} is not accepted", f"it takes {axis.accepts}")
     return " ".join(flags)
 
 
-def _of_containers(name: str, node: Node) -> str:
-    """An image as an absolute path or a name, a runtime or a placement. What there is is looked up on the machine."""
-    text = node.written if node.is_scalar and node.value is not None else ""
-    words = {
-        CONTAINER_RUNTIME: containers.RUNTIMES,
-        CONTAINER_MPI: containers.PLACEMENTS,
-        CONTAINER_BUILD: containers.BUILDS,
-    }.get(name)
-    if words is not None:
-        if text not in words:
-            known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
-            raise UsageError(
-                f"{node.shown()} is not accepted",
-                known.todo if known.nearest and name == CONTAINER_RUNTIME else f"it takes {ACCEPTED[name]}",
-            )
-        return text
-    if name in (CONTAINER_MOUNTS, CONTAINER_DEVICES):
-        return _given_to_a_container(name, text, node)
-    if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
-        raise UsageError(f"{node.shown()} is not an image", f"it takes {ACCEPTED_IMAGE}")
-    return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
+def _library(axis: EnvironmentAxis, node: Node) -> str:
+    if not _MPI_NAME.fullmatch(_text(node)):
+        raise axis.refuse(node, "not the name of a library")
+    return node.written
 
 
-def _guest(node: Node) -> str:
-    """The name of a guest, or a topology file as an absolute path."""
-    text = node.written if node.is_scalar and node.value is not None else ""
-    if text.startswith(("/", "./", "../", "~/")) and text.isprintable() and len(text) <= _LONGEST_VALUE:
-        return str(Path(text).expanduser().absolute())
-    if not _GUEST.fullmatch(text):
-        raise UsageError(f"{node.shown()} is not a guest", f"it takes {ACCEPTED_GUEST}")
-    return text
-
-
-def _given_to_a_container(name: str, text: str, node: Node) -> str:
-    """Mounts or devices, in the form in which they are compared."""
-    if text == containers.NO_CONTAINER:
-        return text
-    if not text or len(text) > _LONGEST_VALUE:
-        raise UsageError(f"{node.shown()} is not accepted", f"it takes {ACCEPTED[name]}")
-    parts = text.split(SEPARATOR)
-    if name == CONTAINER_MOUNTS:
-        return SEPARATOR.join(map(str, mounts_of(parts)))
-    return SEPARATOR.join(device.name for device in devices_of(parts))
-
-
-def _of_ranks(name: str, node: Node) -> str:
-    """The value of an axis of programs with MPI ranks."""
-    text = node.written if node.is_scalar and node.value is not None else ""
-    if name == COLLECTIVE_ALGORITHM:
-        return _algorithms(text, node)
-    if name == CLUSTER_LINK:
-        if not _RATE.fullmatch(text.lower()):
-            raise UsageError(f"{node.shown()} is not the rate of a link", f"it takes {ACCEPTED_LINK}")
-        return text.lower()
-    words = {TRANSPORT: TRANSPORTS, BINDING: BINDINGS}.get(name)
-    if words is not None and text not in words:
-        known = UnknownNameError(name.removeprefix(ENVIRONMENT_PREFIX), text[:_LONGEST_VALUE], words)
-        todo = known.todo if known.nearest else f"it takes {ACCEPTED[name]}"
-        raise UsageError(f"{node.shown()} is not accepted", todo)
-    if words is None and not _MPI_NAME.fullmatch(text):
-        raise UsageError(f"{node.shown()} is not the name of a library", f"it takes {ACCEPTED[name]}")
-    return text
-
-
-def _algorithms(text: str, node: Node) -> str:
+def _algorithms(axis: EnvironmentAxis, node: Node) -> str:
     """One algorithm, or several with their operations. Whether a library has them is checked on the machine."""
+    text = _text(node)
     parts = chosen_algorithms(text)
     named = [operation for operation, _ in parts]
     for operation, algorithm in parts:
-        if not _ALGORITHM.fullmatch(algorithm) or (
-            mpi_settings.AUTO in (algorithm, text) and text != mpi_settings.AUTO
-        ):
-            raise UsageError(f"{node.shown()} is not an algorithm", f"it takes {ACCEPTED_ALGORITHM}")
+        is_auto_in_part = mpi_settings.AUTO in (algorithm, text) and text != mpi_settings.AUTO
+        if not _ALGORITHM.fullmatch(algorithm) or is_auto_in_part:
+            raise axis.refuse(node, "not an algorithm")
         if operation and operation not in OPERATIONS:
             known = UnknownNameError("collective", operation, OPERATIONS)
             raise UsageError(known.message, known.todo)
     if len(set(named)) < len(named):
         raise UsageError(f"{node.shown()} sets the same operation twice", "keep one of them")
     return text
+
+
+def _link(axis: EnvironmentAxis, node: Node) -> str:
+    if not _RATE.fullmatch(_text(node).lower()):
+        raise axis.refuse(node, "not the rate of a link")
+    return node.written.lower()
+
+
+def _image(axis: EnvironmentAxis, node: Node) -> str:
+    """An image as an absolute path or a name. What there is is looked up on the machine."""
+    text = _text(node)
+    if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
+        raise axis.refuse(node, "not an image")
+    return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
+
+
+def _parts_of(text_of: Callable[[list[str]], Iterable[str]]) -> Callable[[EnvironmentAxis, Node], str]:
+    """Reads several mounts or devices, in the form in which they are compared."""
+
+    def read(axis: EnvironmentAxis, node: Node) -> str:
+        text = _text(node)
+        if text == containers.NO_CONTAINER:
+            return text
+        if not text or len(text) > _LONGEST_VALUE:
+            raise axis.refuse(node)
+        return SEPARATOR.join(text_of(text.split(SEPARATOR)))
+
+    return read
+
+
+def _guest(axis: EnvironmentAxis, node: Node) -> str:
+    """The name of a guest, or a topology file as an absolute path."""
+    text = _text(node)
+    if text.startswith(("/", "./", "../", "~/")) and text.isprintable() and len(text) <= _LONGEST_VALUE:
+        return str(Path(text).expanduser().absolute())
+    if not _GUEST.fullmatch(text):
+        raise axis.refuse(node, "not a guest")
+    return text
+
+
+_AXES = (
+    EnvironmentAxis(COMPILER, "the command of a compiler, such as g++ or clang++-16", _compiler),
+    EnvironmentAxis(
+        FLAGS,
+        "flags in one string, such as '-O2 -march=x86-64-v3': "
+        "-O, -m, -f, -D, -U, -W, -g, -std=, -pthread, -static, --param=, "
+        "but none that reads or writes another file",
+        _flags,
+    ),
+    EnvironmentAxis(
+        MPI, "an MPI library by its name in `seatrial list`, such as openmpi, mpich or openmpi-5.0.11", _library
+    ),
+    EnvironmentAxis(
+        COLLECTIVE_ALGORITHM,
+        "auto, or an algorithm such as recursive-doubling, ring or rabenseifner; with its operation if the benchmark "
+        "is not a collective: allreduce:ring, or allreduce:ring+bcast:binomial",
+        _algorithms,
+    ),
+    EnvironmentAxis(TRANSPORT, f"one of {', '.join(TRANSPORTS)}", _word, TRANSPORTS),
+    EnvironmentAxis(
+        BINDING,
+        f"{BINDINGS[0]} (each rank on its own CPUs, the default) or {BINDINGS[1]} (placed by the kernel)",
+        _word,
+        BINDINGS,
+    ),
+    EnvironmentAxis(
+        CLUSTER_LINK, "the rate of each node's link on a `seatrial cluster`, such as 10gbit or 500mbit", _link
+    ),
+    EnvironmentAxis(
+        CONTAINER,
+        f"{containers.NO_CONTAINER}, the name of a container of the site file, or an image: the path of a folder, of a "
+        "squashfs or SIF file or of an OCI archive, or the name of an image that the runtime has stored",
+        _image,
+    ),
+    EnvironmentAxis(CONTAINER_RUNTIME, f"one of {', '.join(containers.RUNTIMES)}", _word, containers.RUNTIMES),
+    EnvironmentAxis(
+        CONTAINER_MPI,
+        "outside (the launcher is outside, each rank in its own container), joined (the same with one container for "
+        "all ranks of a node), inside (launcher and ranks in one container) or bind (the launcher is outside, the "
+        "host's MPI is brought into the image)",
+        _word,
+        containers.PLACEMENTS,
+        suggests=False,
+    ),
+    EnvironmentAxis(
+        CONTAINER_MOUNTS,
+        f"{containers.NO_CONTAINER}, or mounts with {SEPARATOR} between them: {ACCEPTED_MOUNT}",
+        _parts_of(lambda parts: map(str, mounts_of(parts))),
+    ),
+    EnvironmentAxis(
+        CONTAINER_DEVICES,
+        f"{containers.NO_CONTAINER}, or devices with {SEPARATOR} between them: {ACCEPTED_DEVICE}",
+        _parts_of(lambda parts: (device.name for device in devices_of(parts))),
+    ),
+    EnvironmentAxis(
+        CONTAINER_BUILD,
+        "outside (built on the host, with the image's libraries), inside (built by the image's compiler) or brought "
+        "(built on the host and brought in with the host's C library and loader)",
+        _word,
+        containers.BUILDS,
+        suggests=False,
+    ),
+    EnvironmentAxis(
+        VM,
+        f"{guests.NO_GUEST} (this machine), {guests.RUNNING} (the guest that `seatrial vm up` started), the name of a "
+        "guest of the site file, or the path of a topology file, whose guest is started for the run",
+        _guest,
+    ),
+)
+AXES: Mapping[str, EnvironmentAxis] = {axis.name: axis for axis in _AXES}
+ACCEPTED_VARIABLE = "text, a number, or null to unset it"

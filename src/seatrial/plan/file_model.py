@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from seatrial.errors import PlaceError, UsageError, did_you_mean, nearest_names
 from seatrial.model.frozen import Frozen
-from seatrial.plan.study_yaml import Document, Node, Path
+from seatrial.plan.files import Document, KeyPath, Node
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -38,7 +38,7 @@ class Spot(Frozen):
     """A value in a file, and what is accepted there."""
 
     document: Document
-    path: Path
+    path: KeyPath
     node: Node
     accepts: str
 
@@ -92,6 +92,17 @@ class Kind(Generic[T_co]):
         """What `make` makes of the value; it raises PlaceError for a value that is none."""
         return Kind(lambda spot: make(spot, self.read(spot)), self.schema, self.models, self.accepts)
 
+    def only(self, holds: Callable[[T_co], object], seen: str = "", todo: str = "") -> Kind[T_co]:
+        """The same without values for which this does not hold; `seen` is what is said of these, {} is the value."""
+
+        def read(spot: Spot) -> T_co:
+            value = self.read(spot)
+            if not holds(value):
+                raise spot.refuse(seen.format(repr(str(value)[:60])), todo) if seen else spot.cannot_be(todo)
+            return value
+
+        return Kind(read, self.schema, self.models, self.accepts)
+
     def parsed(self, parse: Callable[[T_co], U]) -> Kind[U]:
         """The same with a function that knows no files, and raises UsageError."""
 
@@ -136,37 +147,22 @@ def scalar(*types: type[T], **schema: Any) -> Kind[T]:
 
 def whole(least: int | None = None, most: int | None = None) -> Kind[int]:
     """An integer."""
-
-    def checked(spot: Spot, value: int) -> int:
-        if (least is not None and value < least) or (most is not None and value > most):
-            raise spot.cannot_be()
-        return value
-
-    return scalar(int, **_given(minimum=least, maximum=most)).then(checked)
+    integer = scalar(int, **_given(minimum=least, maximum=most))
+    return integer.only(lambda value: (least is None or least <= value) and (most is None or value <= most))
 
 
 def text(pattern: str = "", least: int = 1, most: int | None = 4096, **schema: Any) -> Kind[str]:
     """Text that matches the whole pattern. `schema` are further keywords."""
     whole_pattern = re.compile(pattern or r"(?s:.*)")
-
-    def checked(spot: Spot, value: str) -> str:
-        if not least <= len(value) <= (len(value) if most is None else most) or not whole_pattern.fullmatch(value):
-            raise spot.cannot_be()
-        return value
-
     limits = _given(minLength=least or None, maxLength=most, pattern=f"^{pattern}$" if pattern else None)
-    return scalar(str, **limits, **schema).then(checked)
+    kind = scalar(str, **limits, **schema).only(lambda value: _has_size(value, least, most))
+    return kind.only(whole_pattern.fullmatch)
 
 
 def prose(most: int) -> Kind[str]:
     """Text that is not blank, without the blanks round it."""
-
-    def checked(spot: Spot, value: str) -> str:
-        if not value.strip() or len(value) > most:
-            raise spot.cannot_be()
-        return value.strip()
-
-    return scalar(str, pattern=r"\S", maxLength=most).then(checked)
+    kind = scalar(str, pattern=r"\S", maxLength=most)
+    return kind.only(lambda value: value.strip() and len(value) <= most).parsed(str.strip)
 
 
 def one_of(*words: W, suggests: bool = True) -> Kind[W]:
@@ -331,7 +327,7 @@ class Model:
         """The value of a key that is there."""
         return self.spot.inner(name, self.keys[name].accepts)
 
-    def refuse(self, path: Path, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
+    def refuse(self, path: KeyPath, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
         """An error about a place in the mapping."""
         return self.spot.document.refuse((*self.spot.path, *path), seen, todo, line)
 
@@ -377,7 +373,7 @@ def _all(parts: Iterable[tuple[Spot, Kind[T]]], faults: Iterable[PlaceError] = (
     return found
 
 
-def _has_size(value: list[Any] | dict[str, Any], least: int, most: int | None) -> bool:
+def _has_size(value: str | list[Any] | dict[str, Any], least: int, most: int | None) -> bool:
     return least <= len(value) <= (len(value) if most is None else most)
 
 

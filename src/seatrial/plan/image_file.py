@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UnknownNameError
@@ -35,11 +34,9 @@ from seatrial.plan.file_model import (
     optional,
     required,
     scalar,
-    schema_of,
     text,
 )
-from seatrial.plan.files import read_file
-from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
+from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
 from seatrial.plan.variables import variables
 
 KIND = FileKind(
@@ -59,12 +56,7 @@ _FORMATS = [one.value for one in ImageFormat]
 
 
 def _matching(pattern: re.Pattern[str], todo: str) -> Kind[str]:
-    def checked(spot: Spot, value: str) -> str:
-        if not pattern.fullmatch(value):
-            raise spot.refuse(f"it cannot be {value[:60]!r}", todo)
-        return value
-
-    return text().then(checked)
+    return text().only(pattern.fullmatch, "it cannot be {}", todo)
 
 
 def _path(spot: Spot, value: str) -> str:
@@ -84,12 +76,6 @@ def _program(spot: Spot, value: str) -> str:
     return (None if "/" in value else shutil.which(value)) or _path(spot, value)
 
 
-def _package(spot: Spot, value: str) -> str:
-    if not _PACKAGE.fullmatch(value):
-        raise spot.refuse(f"{value[:60]!r} is not the name of a Debian package", "write it as g++")
-    return value
-
-
 def _built(spot: Spot, name: str) -> str:
     """A benchmark with a program of seatrial."""
     benchmark = registry().get(name)
@@ -99,12 +85,6 @@ def _built(spot: Spot, name: str) -> str:
     if benchmark.program.source is None:
         raise spot.refuse(f"{name} has no program of seatrial", "remove it, and install its program")
     return name
-
-
-def _link(spot: Spot, value: str) -> str:
-    if not value.isprintable():
-        raise spot.refuse("it has control characters", "write a path")
-    return value
 
 
 def _mode(spot: Spot, _: object) -> int:
@@ -141,8 +121,7 @@ class BaseModelOfImage(Model):
     """What the image begins with: a release of Debian, or an image that exists."""
 
     debian = optional(
-        "the name of a release of Debian, such as bookworm",
-        _matching(_SUITE, "write the name of a release: bookworm"),
+        "the name of a release of Debian, such as bookworm", _matching(_SUITE, "write the name of a release: bookworm")
     )
     mirror = optional(
         "the URL of a mirror of Debian: begins with http://, https:// or file:/// "
@@ -176,7 +155,9 @@ class FileModel(Model):
         "the path of a file or folder: absolute, from ~/, or in the folder of this file", text().then(_path)
     )
     text_ = optional("the content of the file", text(least=0, most=1 << 20))
-    link = optional("what the symbolic link points to", text().then(_link))
+    link = optional(
+        "what the symbolic link points to", text().only(str.isprintable, "it has control characters", "write a path")
+    )
     mode = optional("permissions, such as 0755; without setuid, setgid and sticky bits", _SCALAR.then(_mode))
 
     def added(self, to: str, folder: Path) -> AddedFile:
@@ -203,7 +184,7 @@ class ImageModel(Model):
         "a list of Debian packages, such as [g++, openmpi-bin]; needs base: {debian: ...}",
         listed(
             text()
-            .then(_package)
+            .only(_PACKAGE.fullmatch, "{} is not the name of a Debian package", "write it as g++")
             .accepting("the name of a package, such as openmpi-bin, or with a version: openmpi-bin=4.1.4-3"),
             most=_MOST,
             unique=True,
@@ -302,8 +283,3 @@ def read_image_path(path: Path) -> ImageDefinition:
     """The definition in a file. Raises UsageError."""
     data = read_file(path, MAX_BYTES, "give the YAML file of an image", "the definition ")
     return read_image_file(data, str(path), path.absolute().parent)
-
-
-def image_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a definition of an image."""
-    return schema_of(ImageModel, "seatrial image, version 1")

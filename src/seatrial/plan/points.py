@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,7 +30,7 @@ from seatrial.plan.environment_axes import (
     guest_of,
     refuse_for,
 )
-from seatrial.plan.study_yaml import Node
+from seatrial.plan.files import Node
 
 
 class Point(Frozen):
@@ -76,7 +78,8 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]],
     _refuse_unknown(settings, benchmarks)
     points: dict[tuple[object, ...], Point] = {}
     for benchmark in benchmarks:
-        bases = _bases(benchmark, settings) if targets else _trial(benchmark, machine)
+        in_trial = benchmark.trial if benchmark.is_in_trial(machine) else ()
+        bases = _bases(benchmark, settings) if targets else in_trial
         environments = _environments(benchmark, settings)
         for base, chosen in itertools.product(bases, _product(benchmark, settings)):
             resolved: dict[str | None, Point] = {}
@@ -89,10 +92,6 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]],
                 key = (benchmark.name, choice, tuple(sorted(point.parameters.items())))
                 points.setdefault(key, replace(point, environment=choice))
     return tuple(points.values())
-
-
-def _trial(benchmark: Benchmark, machine: Machine) -> tuple[Params, ...]:
-    return benchmark.trial if benchmark.is_in_trial(machine) else ()
 
 
 def _bases(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> tuple[Params, ...]:
@@ -179,3 +178,21 @@ def resolve(benchmark: Benchmark, given: Mapping[str, object], machine: Machine,
         return Point(benchmark, parameters, cpus, named, hosts=hosts)
     except Skip as skip:
         return Point(benchmark, parameters, (), named, Outcome.skipped(skip.reason))
+
+
+Setting = Value | Path | None
+Settings = Mapping[str, Setting | list[Any]]
+"""Parameter -> its value, or a list of values, each of which makes an experiment. Text is parsed as on the command line
+("64MiB"); None unsets an environment variable; a tuple of strings is one value (an argument list)."""
+
+
+def values_of(settings: Settings) -> dict[str, Sequence[Value]]:
+    """Parameter -> its values."""
+    listed = {name: value if isinstance(value, list) else [value] for name, value in settings.items()}
+    return {name: [_value(value) for value in values] for name, values in listed.items()}
+
+
+def _value(given: Setting) -> Value:
+    if given is None:
+        return "null"
+    return str(given) if isinstance(given, Path) else given

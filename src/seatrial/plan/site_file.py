@@ -36,6 +36,7 @@ from seatrial.model.environment.site import (
 from seatrial.model.machine.guest import NO_GUEST, RUNNING
 from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import (
+    AXES,
     COMPILER,
     CONTAINER,
     CONTAINER_MPI,
@@ -55,12 +56,10 @@ from seatrial.plan.file_model import (
     optional,
     required,
     scalar,
-    schema_of,
     text,
     whole,
 )
-from seatrial.plan.files import read_file
-from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
+from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
 from seatrial.plan.variables import variables
 
 KIND = FileKind("site file", "give the site's YAML file", needs=None)
@@ -100,23 +99,9 @@ def _launcher(spot: Spot, value: str) -> str:
     return str(_path(spot, value)) if is_path else value
 
 
-def _host(spot: Spot, value: str) -> str:
-    if not _HOST.fullmatch(value):
-        raise spot.refuse("not a valid host name", "write it as n001")
-    return value
-
-
-def _script_word(spot: Spot, value: str) -> str:
-    """A value that cannot change the meaning of a script's line."""
-    if not value.isprintable() or value.startswith("-") or _IN_NO_SCRIPT.search(value):
-        raise spot.cannot_be("it is written into job scripts: use a word without spaces and quotes")
-    return value
-
-
-def _script_line(spot: Spot, value: str) -> str:
-    if not value.isprintable():
-        raise spot.refuse("an extra line of the job script contains a line break", "make it several lines")
-    return value
+def _is_script_word(value: str) -> bool:
+    """Whether a value cannot change the meaning of a script's line."""
+    return value.isprintable() and not value.startswith("-") and not _IN_NO_SCRIPT.search(value)
 
 
 def _program(spot: Spot, value: str) -> Path | tuple[str, ...]:
@@ -130,12 +115,8 @@ def _program(spot: Spot, value: str) -> Path | tuple[str, ...]:
 
 
 def _seconds(least_s: float) -> Kind[float]:
-    def checked(spot: Spot, value: float) -> float:
-        if not least_s <= value < float("inf"):
-            raise spot.cannot_be(f"at least {least_s:g}s")
-        return value
-
-    return text().parsed(parse_seconds).then(checked)
+    kind = text().parsed(parse_seconds)
+    return kind.only(lambda value: least_s <= value < float("inf"), todo=f"at least {least_s:g}s")
 
 
 def _of_axis(axis: str, *words: str) -> Kind[str]:
@@ -150,17 +131,13 @@ def _of_axis(axis: str, *words: str) -> Kind[str]:
 
 def _each(read: Callable[[Iterable[str]], tuple[_Read, ...]], accepts: str) -> Kind[tuple[_Read, ...]]:
     """A list of texts, of which `read` makes what they state."""
-    item = text().then(_read_alone(read)).accepting(accepts)
-    return listed(item, most=100, unique=True).parsed(read)
 
-
-def _read_alone(read: Callable[[Iterable[str]], object]) -> Callable[[Spot, str], str]:
-    def checked(spot: Spot, value: str) -> str:
-        with spot.placed():
-            read([value])
+    def alone(value: str) -> str:
+        read([value])
         return value
 
-    return checked
+    item = text().parsed(alone).accepting(accepts)
+    return listed(item, most=100, unique=True).parsed(read)
 
 
 def _check_name(spot: Spot, name: str) -> None:
@@ -175,7 +152,11 @@ def _by_name(value: Kind[_Read], least: int = 0) -> Kind[dict[str, _Read]]:
 
 
 PATH = text(pattern=r"[~/].*").then(_path)
-_WORD = text().then(_script_word)
+_WORD = text().only(_is_script_word, todo="it is written into job scripts: use a word without spaces and quotes")
+_HOST_NAME = text().only(_HOST.fullmatch, "not a valid host name", "write it as n001")
+_SCRIPT_LINE = text().only(
+    str.isprintable, "an extra line of the job script contains a line break", "make it several lines"
+)
 
 
 class EnvironmentModel(Model):
@@ -188,7 +169,7 @@ class EnvironmentModel(Model):
     launcher = optional(
         "the MPI launcher: a command on PATH, such as srun, or a path that begins with / or ~/", text().then(_launcher)
     )
-    compiler = optional("the command of a compiler, such as g++ or clang++-16", _of_axis(COMPILER))
+    compiler = optional(AXES[COMPILER].accepts, _of_axis(COMPILER))
     flags = optional("flags in one string, such as '-O2 -march=x86-64-v3'", _of_axis(FLAGS), "")
     variables = optional(
         "a mapping of environment variables to values, such as {UCX_TLS: rc,sm,self}", variables("site file"), ()
@@ -238,7 +219,14 @@ class PartitionModel(Model):
     launcher = optional("mpirun or srun", one_of("mpirun", "srun", suggests=False))
     hosts = optional(
         "a list of host names",
-        listed(text().then(_host).accepting("the name of a host, such as n001"), 1, MOST_HOSTS, unique=True),
+        listed(
+            text()
+            .only(_HOST.fullmatch, "not a valid host name", "write it as n001")
+            .accepting("the name of a host, such as n001"),
+            1,
+            MOST_HOSTS,
+            unique=True,
+        ),
         (),
     )
     nodes = optional("the number of nodes, an integer >= 1", whole(1))
@@ -257,9 +245,7 @@ class PartitionModel(Model):
     )
     extra = optional(
         "a list of lines that job scripts contain after their first directives",
-        listed(
-            text().then(_script_line).accepting("a line of a job script, such as '#SBATCH --mail-type=NONE'"), most=100
-        ),
+        listed(_SCRIPT_LINE.accepting("a line of a job script, such as '#SBATCH --mail-type=NONE'"), most=100),
         (),
     )
     time_limit = optional("the longest wall time of a job, such as 2h (default: no limit)", _seconds(_SHORTEST_JOB_S))
@@ -339,10 +325,7 @@ class GuestModel(Model):
 
     accepts = "a mapping with ssh, or with topology and any of kernel"
 
-    ssh = optional(
-        "the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST",
-        text(pattern=_SSH),
-    )
+    ssh = optional("the host, as ssh takes it: a name of your ~/.ssh/config, or USER@HOST", text(pattern=_SSH))
     topology = optional("the file that `seatrial vm up --topology` takes: begins with / or ~/", PATH)
     kernel = optional("the kernel of the guest: begins with / or ~/ (default: as `seatrial vm up` finds one)", PATH)
 
@@ -428,8 +411,3 @@ def read_site(data: bytes, file: str) -> Site:
     A file with nothing but comments is an empty site.
     """
     return SiteModel.of(read_yaml(data, file, KIND)).site(file)
-
-
-def site_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a site file."""
-    return schema_of(SiteModel, "seatrial site, version 1")

@@ -179,9 +179,7 @@ class StudyModel(Model):
     best_of = optional("a mapping such as {over: [record_B], figure: read}", model(BestOfModel))
     repeat = optional("a mapping such as {precision: 1%, budget: 5min, max: 100}", model(RepeatModel))
     probes = optional(
-        "a list of probes: mpi, io, power",
-        listed(one_of("mpi", "io", "power").accepting("mpi, io or power")),
-        (),
+        "a list of probes: mpi, io, power", listed(one_of("mpi", "io", "power").accepting("mpi, io or power")), ()
     )
     references = optional(
         f"a list of published values to show beside the results, at most {_MOST_REFERENCES}; `seatrial list "

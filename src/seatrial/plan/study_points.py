@@ -18,7 +18,7 @@ from seatrial.plan.axis_values import alike
 from seatrial.plan.combinations import Given, combinations
 from seatrial.plan.environment_axes import choice_of, guest_of
 from seatrial.plan.points import Point, resolve, unusable
-from seatrial.plan.study_sections import NEEDS_NUMBERS, not_a_number
+from seatrial.plan.study_file import NEEDS_NUMBERS, not_a_number
 
 PROBES = frozenset({"mpi", "io"})
 """Probes that can run alongside a repeat."""

@@ -90,7 +90,7 @@ def _declared(path: Path) -> Benchmark | None:
     """Raises UsageError for an invalid declaration."""
     from seatrial.benchmarks.declared import declared_benchmark
     from seatrial.plan.declaration_file import declaration_in, is_declaration
-    from seatrial.plan.study_yaml import MAX_BYTES, read_yaml
+    from seatrial.plan.files import MAX_BYTES, read_yaml
 
     document = read_yaml(read_file(path, MAX_BYTES, "give a declaration file"), str(path))
     if not is_declaration(document):

@@ -4,26 +4,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
 from seatrial.model.units import parse_bytes
-from seatrial.plan.file_model import (
-    Kind,
-    Model,
-    Spot,
-    listed,
-    member,
-    model,
-    optional,
-    required,
-    scalar,
-    schema_of,
-    text,
-    whole,
-)
-from seatrial.plan.files import read_file
-from seatrial.plan.study_yaml import MAX_BYTES, FileKind, read_yaml
+from seatrial.plan.file_model import Kind, Model, Spot, listed, member, model, optional, required, scalar, text, whole
+from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
 
 KIND = FileKind("topology file", "give the YAML file of a guest", needs="a topology needs at least nodes")
 
@@ -192,8 +177,3 @@ def read_topology(data: bytes, file: str) -> GuestTopology:
     Raises UsageError if the text is not valid YAML 1.2, does not match the schema, or describes a guest that cannot be.
     """
     return TopologyModel.of(read_yaml(data, file, KIND)).topology()
-
-
-def topology_schema() -> dict[str, Any]:
-    """The JSON schema (draft 2020-12) of a topology file."""
-    return schema_of(TopologyModel, "seatrial topology file, version 1")

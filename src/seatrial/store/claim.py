@@ -15,7 +15,6 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
@@ -26,6 +25,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
+from seatrial.store.files import opened_file, write_once
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.job_marks import IN_JOB, is_dead_in_job
 
@@ -231,27 +231,18 @@ def _age_s(path: Path) -> float:
 def _read_owner(path: Path) -> tuple[Mapping[str, Any], float]:
     """The owner of a claim and the time when it was written; nothing if there is no claim, or its file is damaged."""
     try:
-        descriptor = os.open(path / _CLAIM_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return {}, 0.0
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST_CLAIM_B:
-            return {}, 0.0
-        owner = json.loads(os.read(descriptor, _LARGEST_CLAIM_B))
+        with opened_file(path, _CLAIM_FILE) as file:
+            data, written_s = file.read(_LARGEST_CLAIM_B + 1), os.fstat(file.fileno()).st_mtime
+        owner = json.loads(data) if len(data) <= _LARGEST_CLAIM_B else {}
     except (OSError, ValueError, RecursionError):
         return {}, 0.0
-    finally:
-        os.close(descriptor)
-    return (owner if isinstance(owner, dict) else {}), found.st_mtime
+    return (owner if isinstance(owner, dict) else {}), written_s
 
 
 def _write_owner(path: Path, owner: Mapping[str, Any]) -> None:
     """Replace the file of a claim. Raises StoreError."""
-    private = path / f".{_CLAIM_FILE}-{secrets.token_hex(4)}"
     try:
-        private.write_text(json.dumps(owner, allow_nan=False), encoding="utf-8")
-        private.replace(path / _CLAIM_FILE)
+        write_once(path, _CLAIM_FILE, data=json.dumps(owner, allow_nan=False).encode())
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
 

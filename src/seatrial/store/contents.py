@@ -7,17 +7,16 @@ from typing import Any
 
 from seatrial.benchmarks.declared import know_declarations
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.environment.choice import EnvironmentJson
+from seatrial.model.environment.choice import check_environment
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine.document import KeptMachineJson
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.spelling import count
-from seatrial.model.study.document import KeptStudy, study_from_document
 from seatrial.model.study.result import PerRepeat, RecordPlace
+from seatrial.model.study.study import KeptStudy, study_from_document
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
-from seatrial.store.record_lines import LineDecoder
-from seatrial.store.shared import KeptDocuments
+from seatrial.store.record_lines import KeptDocuments, LineDecoder
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 _LINE_BITS = 40
@@ -113,7 +112,7 @@ def kept_environments(
             continue
         try:
             document = folder.get("environments", key)
-            check_shape(EnvironmentJson, document)
+            check_environment(document)
             found[key] = document
         except StoreError as error:
             damaged.append(error.message)

@@ -2,9 +2,8 @@
 
 Every part of a path is opened by descriptor, from the results folder on, and never through a link. Only regular files
 are read and written: opening a FIFO would wait for ever, opening a device may act on it. What is read has a size limit.
-
-Whether a folder is on a network file system, which reports errors late, or on a local one, whose files all processes
-see alike.
+A folder may be on a network file system, which reports errors late, or on a local one, whose files all processes see
+alike.
 """
 
 from __future__ import annotations

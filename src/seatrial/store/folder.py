@@ -16,11 +16,16 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from seatrial.errors import StoreError, UsageError, did_you_mean, nearest_names
+from seatrial.model.frozen import Frozen
+from seatrial.model.json_object import plain, record_of
+from seatrial.model.json_shape import Sparse
 from seatrial.model.strict_json import parse_json
 from seatrial.store.files import make_folder, names, opened_file, opened_folder, read_file, reason, write_once
 
@@ -190,3 +195,68 @@ def _folders_like(path: Path) -> str:
         folders = []
     near = nearest_names(path.name, folders) or (folders if len(folders) == 1 else [])
     return did_you_mean(str(path.parent / name) for name in near) if near else "`seatrial run` creates one"
+
+
+LABELS = "labels"
+_MOST_LABEL_B = 1 << 20
+_MOST_CHANGES = 100_000
+
+
+class _Change(Frozen):
+    """One change: what is given is set, added or removed."""
+
+    v: ClassVar[Literal[1]] = 1
+    at: float
+    name: Sparse[str | None] = None
+    add: Sparse[tuple[str, ...]] = ()
+    remove: Sparse[tuple[str, ...]] = ()
+    note: Sparse[str | None] = None
+
+
+class Labels(Frozen):
+    """The labels in force. `notes`: (seconds since the epoch, text), oldest first."""
+
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    notes: tuple[tuple[float, str], ...] = ()
+    damaged: tuple[str, ...] = ()
+
+
+def read_labels(folder: ResultsFolder) -> Labels:
+    """The labels of a folder. Files that are damaged are left out and reported."""
+    name, tags, notes, damaged = "", dict[str, None](), list[tuple[float, str]](), list[str]()
+    try:
+        listed = names(folder.path, LABELS, suffix=".json")[:_MOST_CHANGES]
+    except StoreError as error:
+        return Labels(damaged=(error.message,))
+    for file in listed:  # their names begin with the time
+        try:
+            change = record_of(_Change, parse_json(read_file(folder.path, LABELS, file, most=_MOST_LABEL_B)))
+        except (StoreError, ValueError) as error:
+            damaged.append(f"{LABELS}/{file}: {error}")
+            continue
+        name = name if change.name is None else change.name
+        tags |= dict.fromkeys(change.add)
+        for tag in change.remove:
+            tags.pop(tag, None)
+        if change.note is not None:
+            notes.append((change.at, change.note))
+    return Labels(name, tuple(tags), tuple(notes), tuple(damaged))
+
+
+def change_labels(
+    folder: ResultsFolder,
+    *,
+    name: str | None = None,
+    add: Sequence[str] = (),
+    remove: Sequence[str] = (),
+    note: str | None = None,
+) -> None:
+    """Record a change. Raises StoreError."""
+    change = _Change(time.time(), name, tuple(add), tuple(remove), note)
+    file = f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
+    try:
+        make_folder(folder.path, LABELS)
+        write_once(folder.path, LABELS, file, data=json.dumps(plain(change)).encode() + b"\n")
+    except OSError as error:
+        raise StoreError(f"{folder.path / LABELS} cannot be written: {reason(error)}") from error

@@ -25,8 +25,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import decode, encode
 from seatrial.store.claim import process_start
 from seatrial.store.files import is_remote, make_folder, opened_file, opened_folder, reason, write_once
-from seatrial.store.folder import FactFolder, ResultsFolder
-from seatrial.store.labels import FOLDER as LABELS
+from seatrial.store.folder import LABELS, FactFolder, ResultsFolder
 from seatrial.store.writers import alone
 
 _FACTS: tuple[FactFolder, ...] = ("machines", "environments", "experiments", "studies")
@@ -73,7 +72,7 @@ class Merge:
         for folder in (*sources, *((target,) if target else ())):
             _refuse_claims(folder)
         if target is not None:
-            for _, line in _all_lines(target):
+            for line in _all_lines(target):
                 self._take(line)
         for source in sources:
             self._plan(source)
@@ -109,7 +108,7 @@ class Merge:
         numbers: dict[tuple[str, int], int] = {}
         late: list[tuple[str, int, int]] = []
         own: set[tuple[str, int]] = set()
-        for _, line in _all_lines(source):
+        for line in _all_lines(source):
             found = _head(line)
             if found is None:
                 self.found.damaged += 1
@@ -150,11 +149,7 @@ class Merge:
         self._next[experiment] = max(self._next.get(experiment, 0), number + 1)
 
     def _lines(
-        self,
-        source: ResultsFolder,
-        name: str,
-        numbers: Mapping[tuple[str, int], int],
-        done: set[tuple[str, int]],
+        self, source: ResultsFolder, name: str, numbers: Mapping[tuple[str, int], int], done: set[tuple[str, int]]
     ) -> Iterator[bytes]:
         """The lines of a file to write; `done` are the repeats of this source that are written."""
         for _, line in source.record_lines(name):
@@ -252,10 +247,8 @@ def _lines_of(folder: ResultsFolder, name: str) -> Iterator[bytes]:
     return (line for _, line in folder.record_lines(name) if line is not None)
 
 
-def _all_lines(folder: ResultsFolder) -> Iterator[tuple[str, bytes]]:
-    for name in folder.record_files():
-        for line in _lines_of(folder, name):
-            yield name, line
+def _all_lines(folder: ResultsFolder) -> Iterator[bytes]:
+    return chain.from_iterable(_lines_of(folder, name) for name in folder.record_files())
 
 
 def _write_file(target: ResultsFolder, name: str, lines: Iterator[bytes]) -> None:

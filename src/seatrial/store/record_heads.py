@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord, crc_tail, decode
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.shared import SharedOutcomes
+from seatrial.store.record_lines import OutcomeFields, SharedOutcomes
 from seatrial.store.stored_samples import PartReader, RecordFile
 
 _TAIL = len(crc_tail(b""))
@@ -40,7 +40,7 @@ class SeenHead(msgspec.Struct, gc=False):
         return getattr(self, name, None)
 
 
-class _Line(msgspec.Struct, gc=False):
+class _Line(OutcomeFields, gc=False):
     """The fields of a line that are decoded."""
 
     v: Literal[1]
@@ -48,11 +48,6 @@ class _Line(msgspec.Struct, gc=False):
     repeat: _Count
     t0: float
     wall_s: float
-    outcome: State
-    reason: str
-    evidence: str
-    stage: Stage | None
-    check: str
     seen: SeenHead
 
 

@@ -12,20 +12,75 @@ object's keys are counted in the text, too.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from seatrial.errors import ProtocolError
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_check import checks_of
-from seatrial.model.results.outcome import Stage, State
+from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record import RepeatRecord, crc_tail, decode
-from seatrial.model.results.record_shape import SeenJson
+from seatrial.model.results.record_shape import SEEN
+from seatrial.model.results.sample import SampleColumns
 from seatrial.model.strict_json import LARGEST, parse_json
-from seatrial.store.shared import SharedOutcomes
-from seatrial.store.stored_samples import KEY, RecordFile, SampleGroup, StoredSamples, checked_groups, has_spaces
+from seatrial.store.stored_samples import KEY, RecordFile, StoredSamples, checked_groups, has_spaces
+
+_PARSED = 32
+"""Documents that stay parsed."""
+
+
+class KeptDocuments(Mapping[str, Mapping[str, Any]]):
+    """Key -> document, compressed until it is used. The documents were checked before."""
+
+    def __init__(self) -> None:
+        self._packed: dict[str, bytes] = {}
+        self._parsed: OrderedDict[str, Mapping[str, Any]] = OrderedDict()
+
+    def keep(self, key: str, document: Mapping[str, Any]) -> None:
+        """Add a document, or replace it."""
+        self._parsed.pop(key, None)
+        self._packed[key] = zlib.compress(msgspec.json.encode(document), 1)
+
+    def __getitem__(self, key: str) -> Mapping[str, Any]:
+        found = self._parsed.get(key)
+        if found is None:
+            found = self._parsed[key] = msgspec.json.decode(zlib.decompress(self._packed[key]))
+            if len(self._parsed) > _PARSED:
+                self._parsed.popitem(last=False)
+        return found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._packed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+
+_MOST = 20_000
+"""Outcomes that are kept. Reasons that differ in every repeat would otherwise fill the table."""
+
+
+class SharedOutcomes:
+    """Makes outcomes, each once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, ...], Outcome] = {}
+
+    def of(self, line: OutcomeFields) -> Outcome:
+        """The outcome in a line."""
+        key = (line.outcome, line.reason, line.evidence, line.stage or "", line.check)
+        known = self._known.get(key)
+        if known is None:
+            known = Outcome(line.outcome, line.reason, line.evidence, line.stage, line.check)
+            if len(self._known) < _MOST:
+                self._known[key] = known
+        return known
+
 
 _MOST_SHARED = 20_000
 """Values kept for sharing. Values that differ in every repeat would otherwise fill the table."""
@@ -38,7 +93,17 @@ _Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
-class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class OutcomeFields(msgspec.Struct, gc=False):
+    """The fields of a record's line that make its outcome."""
+
+    outcome: State
+    reason: str
+    evidence: str
+    stage: Stage | None
+    check: str
+
+
+class _Line(OutcomeFields, gc=False, forbid_unknown_fields=True):
     """A record as `seatrial.model.results.record.encode` writes it."""
 
     v: Literal[1]
@@ -47,13 +112,8 @@ class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     order: _Count
     t0: Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
     wall_s: Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
-    outcome: State
-    reason: str
-    evidence: str
-    stage: Stage | None
-    check: str
     seen: msgspec.Raw
-    samples: list[SampleGroup]
+    samples: list[SampleColumns]
     checks: dict[str, _Number | None]
     crc: str
 
@@ -107,7 +167,6 @@ class LineDecoder:
         self._words: dict[str, str] = {}
         self._names: dict[tuple[str, ...], Mapping[str, int]] = {}
         self._outcomes = SharedOutcomes()
-        self._checks: Mapping[str, Callable[[Any], None]] = checks_of(SeenJson)
         self._latest: _Common | None = None
         self._before: dict[str, msgspec.Raw] = {}
 
@@ -118,7 +177,7 @@ class LineDecoder:
 
     def decode_with_columns(
         self, line: bytes, file: RecordFile, offset: int
-    ) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
+    ) -> tuple[RepeatRecord, Sequence[SampleColumns] | None]:
         """The record in the line at this offset of a file, and its samples by column; None if the line is not as
         usual. Raises ProtocolError as `decode` does."""
         if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
@@ -130,7 +189,7 @@ class LineDecoder:
 
     def _record(
         self, found: _Line, line: bytes, file: RecordFile, offset: int
-    ) -> tuple[RepeatRecord, Sequence[SampleGroup]]:
+    ) -> tuple[RepeatRecord, Sequence[SampleColumns]]:
         """Raises ValueError if the line is not of the usual form."""
         seen = bytes(found.seen)
         start, end = line.index(_SAMPLES) + len(_SAMPLES), line.rindex(_CHECKS)
@@ -188,9 +247,8 @@ class LineDecoder:
     def _checked(self, name: str, text: bytes) -> Any:
         """The value of what was observed under a name; it has the declared type."""
         value = self._part(text)
-        check = self._checks.get(name)
-        if check is not None:
-            check(value)
+        if name in SEEN:
+            SEEN[name](value)
         if value is not None and len(text) <= _LONGEST_SHARED_B:
             _keep(self._shared, (name, text), value)
         return value

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, overload
+from typing import overload
 
 import msgspec
 
@@ -15,57 +15,22 @@ from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record_shape import MOST_SAMPLES
 from seatrial.model.results.sample import ColumnedSamples, Sample, SampleColumns, samples_of
-from seatrial.model.strict_json import LARGEST
 from seatrial.store.files import opened_file, reason
 
 KEY = b'":'
 """What ends a key, and is nowhere else in JSON without spaces but in a text with a quotation mark."""
 
-_Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_Whole = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
-_Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
-_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-_Cell = (
-    str | bool | _Int | _Number | list[str | bool | _Int | _Number | list[str | bool | _Int | _Number | None] | None]
-)
-
-
-class _SameNumber(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A column of equal numbers."""
-
-    all: _Int | _Number | None
-
-
-class _SameCell(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A column of equal values."""
-
-    all: _Cell | None
-
-
-class SampleGroup(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The samples of one series, point and rank (`seatrial.model.results.sample.SampleColumns`)."""
-
-    series: str
-    point: dict[str, str | bool | _Int | _Number]
-    rank: _Whole
-    n: _Count
-    i: list[_Whole]
-    elapsed_s: list[_Int | _Number | None] | _SameNumber
-    work: dict[str, list[_Int | _Number | None] | _SameNumber]
-    extra: dict[str, list[_Cell | None] | _SameCell]
-
-
-_N_KEYS = len(SampleGroup.__struct_fields__)
-_decoder = msgspec.json.Decoder(list[SampleGroup])
+_N_KEYS = len(SampleColumns.__struct_fields__)
+_decoder = msgspec.json.Decoder(list[SampleColumns])
 _encoder = msgspec.json.Encoder()
 
 
-def decoded_groups(packed: bytes) -> list[SampleGroup]:
+def decoded_groups(packed: bytes) -> list[SampleColumns]:
     """The groups in the text of a line that is known to be valid; none is empty."""
     return [group for group in _decoder.decode(packed) if group.n]
 
 
-def checked_groups(groups: Sequence[SampleGroup], packed: bytes) -> tuple[Sequence[SampleGroup], int]:
+def checked_groups(groups: Sequence[SampleColumns], packed: bytes) -> tuple[Sequence[SampleColumns], int]:
     """Those of the groups in a text that are not empty, and the number of their samples. Raises ValueError if a column
     has another length than stated, or the text is not as usual."""
     total, n_keys = 0, _N_KEYS * len(groups)
@@ -95,7 +60,7 @@ def has_spaces(text: bytes) -> bool:
     return b'" ' in text or b"\t" in text or b"\r" in text
 
 
-def layout_text(groups: Sequence[SampleGroup]) -> bytes:
+def layout_text(groups: Sequence[SampleColumns]) -> bytes:
     """Equal for groups with the same series and points, of equal types, in the same order."""
     return _encoder.encode([(group.series, group.point) for group in groups])
 

@@ -12,7 +12,7 @@ from seatrial.places.cluster.network import burst, links_at, shaping
 from seatrial.places.cluster.shape import Link
 from seatrial.places.cluster.tools import ClusterError
 from seatrial.plan.environment_axes import choice_of, environment_value
-from seatrial.plan.study_yaml import Node
+from seatrial.plan.files import Node
 
 
 def test_the_rate_is_part_of_the_environment_of_ranks() -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 from seatrial.analysis.folder import FolderSummary
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.store.folder import ResultsFolder
-from seatrial.store.labels import change_labels, read_labels
+from seatrial.store.folder import ResultsFolder, change_labels, read_labels
 from seatrial.store.merging import Merge, Merged, move_out, trash_of
 
 _LEAST_OF_ID = 4

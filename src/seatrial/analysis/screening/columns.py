@@ -31,7 +31,7 @@ from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
 from seatrial.store.reading import Span, parts_of, spans_of
 from seatrial.store.record_lines import LineDecoder
-from seatrial.store.stored_samples import PartReader, RecordFile, SampleGroup, layout_text
+from seatrial.store.stored_samples import PartReader, RecordFile, layout_text
 
 TASK_B = 16 << 20
 """Bytes of records that are read at a time."""
@@ -135,7 +135,7 @@ class ColumnReader:
             found.add(span)
         return found.filled()
 
-    def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleGroup] | None]:
+    def again(self, name: str, offset: int, length: int) -> tuple[RepeatRecord, Sequence[SampleColumns] | None]:
         """The record in the line there, and its samples by column if the line is as usual. Raises ProtocolError,
         StoreError."""
         file = RecordFile(name, self.parts)
@@ -151,7 +151,7 @@ class ColumnReader:
         return self._experiments[key]
 
     def values(
-        self, benchmark: str, record: RepeatRecord, groups: Sequence[SampleGroup] | None
+        self, benchmark: str, record: RepeatRecord, groups: Sequence[SampleColumns] | None
     ) -> tuple[Layout, list[float]]:
         """The figures of a repeat, as `model.results.reading` defines them, without their limits, which would need the
         machine of each node. Raises `UNREADABLE`."""
@@ -237,7 +237,7 @@ class _Filler:
         self,
         number: int,
         record: RepeatRecord,
-        groups: Sequence[SampleGroup] | None,
+        groups: Sequence[SampleColumns] | None,
         hosts: Hosts,
         place: tuple[int, int],
     ) -> bool:

@@ -9,32 +9,14 @@ import typer
 
 from seatrial.applications.readers import readers
 from seatrial.benchmarks import registry
-from seatrial.cli.command import commands_of
-from seatrial.cli.main import app
+from seatrial.cli.command import app, commands_of
 from seatrial.cli.sources import KINDS
 from seatrial.model.benchmark.parameter import Parameter, ParameterKind
-from seatrial.model.environment.container import BUILDS, PLACEMENTS, RUNTIMES
-from seatrial.model.environment.mpi import BINDINGS, TRANSPORTS, MpiFamily
-from seatrial.plan.environment_axes import (
-    BINDING,
-    CONTAINER_BUILD,
-    CONTAINER_MPI,
-    CONTAINER_RUNTIME,
-    MPI,
-    NAMED,
-    TRANSPORT,
-)
+from seatrial.model.environment.mpi import MpiFamily
+from seatrial.plan.environment_axes import AXES, MPI, NAMED
 from seatrial.report.export.image_recipes import RECIPES
 
 _CHOICES = re.compile(r"<([a-z-]+(?:\|[a-z-]+)+)>")
-_VALUES = {
-    MPI: [family.value for family in MpiFamily],
-    TRANSPORT: list(TRANSPORTS),
-    BINDING: list(BINDINGS),
-    CONTAINER_RUNTIME: list(RUNTIMES),
-    CONTAINER_MPI: list(PLACEMENTS),
-    CONTAINER_BUILD: list(BUILDS),
-}
 
 
 def made_table() -> dict[str, Any]:
@@ -57,7 +39,9 @@ def made_table() -> dict[str, Any]:
             for name, benchmark in registry().items()
             if benchmark.program.can_run
         },
-        "environment": {axis: {"help": "", "values": _VALUES.get(axis, [])} for axis in NAMED},
+        "environment": {
+            axis: {"help": "", "values": list(MpiFamily if axis == MPI else AXES[axis].words)} for axis in NAMED
+        },
         "imports": sorted(readers()),
         "dumps": sorted(KINDS),
         "recipes": sorted(RECIPES),

@@ -12,7 +12,7 @@ from seatrial.errors import UsageError
 from seatrial.fabric.parts import FabricDump, Source, Text
 from seatrial.fabric.readers.slurm_tree import Tree
 from seatrial.machine.readers.dump import choose
-from seatrial.plan.study_yaml import Node, read_yaml
+from seatrial.plan.files import Node, read_yaml
 
 TOOL = "topology.yaml"
 

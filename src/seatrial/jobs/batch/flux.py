@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
-from seatrial.jobs.batch.system import by_ssh, exit_status, job_script
-from seatrial.model.environment.site import JobOptions
-from seatrial.model.machine.host_list import expand_hosts
+from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, exit_status, job_script, nodes_in
 
 _STATES = {
     **dict.fromkeys(("D", "P", "S", "DEPEND", "PRIORITY", "SCHED"), JobState.PENDING),
@@ -32,17 +30,17 @@ _FORMAT = (
     "{id.f58}|{status_abbrev}|{waitstatus}|{exception.type}|{exception.note}|{t_submit}|{t_run}|{t_cleanup}|{nodelist}"
 )
 _FIELDS = _FORMAT.count("|") + 1
-_ID = re.compile(r"(?:ƒ|f)[1-9A-HJ-NP-Za-km-z]{1,12}\Z")
+_ID = re.compile(r"\A((?:ƒ|f)[1-9A-HJ-NP-Za-km-z]{1,12})\Z")
 
 
-class Flux:
+class Flux(BatchSystem):
     """Flux Framework, flux-core 0.48 and later."""
 
     name = "flux"
-    requests_whole_nodes = False
-    is_verified = False
-    chooses_nodes = False
-    variables: Mapping[str, str] = {"FLUX_F58_FORCE_ASCII": "1"}
+    variables: ClassVar[Mapping[str, str]] = {"FLUX_F58_FORCE_ASCII": "1"}
+    submits = ("flux", "batch")
+    accepted = _ID
+    cancels = ("flux", "cancel")
 
     def script(self, request: JobRequest) -> str:
         """A script for flux batch. Flux has no reservations; its queues stand for partitions."""
@@ -63,14 +61,6 @@ class Flux:
             directives.append(f"-g{math.ceil(its.gpus_per_node / tasks)}")
         return job_script("#flux: ", directives + ["--exclusive"] * its.exclusive, request)
 
-    def submit(self) -> list[str]:
-        """It prints the id."""
-        return ["flux", "batch"]
-
-    def submitted(self, output: str) -> str | None:
-        """The id: "f2RYAVwjM"."""
-        return next((line.strip() for line in output.splitlines() if _ID.match(line.strip())), None)
-
     def queries(self, ids: Sequence[str]) -> list[list[str]]:
         """Jobs in all states."""
         return [["flux", "jobs", "-a", "--no-header", f"--format={_FORMAT}", *ids]]
@@ -89,14 +79,6 @@ class Flux:
                 raise ParseError(self.name, number, line, f"not the fields {_FORMAT}")
             found.append(_status(cells))
         return tuple(found)
-
-    def cancel(self, ids: Sequence[str]) -> list[str]:
-        """Cancel jobs."""
-        return ["flux", "cancel", *ids]
-
-    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
-        """By ssh."""
-        return by_ssh(node, script)
 
 
 def _status(cells: Sequence[str]) -> JobStatus:
@@ -117,16 +99,9 @@ def _status(cells: Sequence[str]) -> JobStatus:
         _time(submitted),
         _time(started),
         _time(ended) if over else None,
-        _nodes(nodes),
+        nodes_in(nodes),
     )
 
 
 def _time(text: str) -> float | None:
     return float(text) or None if re.match(r"\d{1,12}(?:\.\d{1,9})?\Z", text, re.ASCII) else None
-
-
-def _nodes(text: str) -> tuple[str, ...]:
-    try:
-        return expand_hosts(text)
-    except ValueError:
-        return ()

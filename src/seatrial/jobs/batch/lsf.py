@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
-from seatrial.jobs.batch.system import by_ssh, job_script
-from seatrial.model.environment.site import JobOptions
+from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, job_script
 
 _STATES = {
     **dict.fromkeys(("PEND", "WAIT"), JobState.PENDING),
@@ -28,19 +27,19 @@ _ENDS = {
     **dict.fromkeys(("TERM_ZOMBIE", "TERM_EXTERNAL_SIGNAL_HOST_DOWN"), JobState.NODE_FAILED),
 }
 _FIELDS = "jobid stat exit_code exit_reason exec_host pend_reason"
-_SUBMITTED = re.compile(r"Job <(\d{1,12})> is submitted")
 _SLOTS = re.compile(r"(?:\d{1,6}\*)?(\S+)\Z", re.ASCII)
 _NOT_FOUND = re.compile(r"Job <[^<>]*> is not found|No (?:\w+ )*job found")
 
 
-class Lsf:
+class Lsf(BatchSystem):
     """IBM Spectrum LSF."""
 
     name = "lsf"
-    requests_whole_nodes = False
-    is_verified = False
-    chooses_nodes = False
-    variables: Mapping[str, str] = {"BJOBS_FORMAT": "", "LSB_BJOBS_FORMAT": ""}
+    variables: ClassVar[Mapping[str, str]] = {"BJOBS_FORMAT": "", "LSB_BJOBS_FORMAT": ""}
+    submits = ("bsub",)
+    """Only of a script on standard input does bsub read the directives at every site."""
+    accepted = re.compile(r"Job <(\d{1,12})> is submitted")
+    cancels = ("bkill",)
 
     def script(self, request: JobRequest) -> str:
         """A script for bsub."""
@@ -59,15 +58,6 @@ class Lsf:
         directives += [f'-R "select[{its.constraint}]"'] if its.constraint is not None else []
         directives += [f'-gpu "num={its.gpus_per_node}/host"'] if its.gpus_per_node is not None else []
         return job_script("#BSUB ", directives + ["-x"] * its.exclusive, request)
-
-    def submit(self) -> list[str]:
-        """Only of a script on standard input does bsub read the directives at every site."""
-        return ["bsub"]
-
-    def submitted(self, output: str) -> str | None:
-        """The id, from "Job <123> is submitted to queue <normal>."."""
-        match = _SUBMITTED.search(output)
-        return match[1] if match else None
 
     def queries(self, ids: Sequence[str]) -> list[list[str]]:
         """It knows jobs for an hour after their end, unless the site sets another time (CLEAN_PERIOD)."""
@@ -90,14 +80,6 @@ class Lsf:
                 raise ParseError(self.name, number, line, f"not the columns {'|'.join(heads)}")
             found.append(_status({name: "" if cell == "-" else cell for name, cell in zip(heads, cells, strict=True)}))
         return tuple(found)
-
-    def cancel(self, ids: Sequence[str]) -> list[str]:
-        """Kill jobs."""
-        return ["bkill", *ids]
-
-    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
-        """By ssh."""
-        return by_ssh(node, script)
 
 
 def _status(its: Mapping[str, str]) -> JobStatus:

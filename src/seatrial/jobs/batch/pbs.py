@@ -12,9 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
-from seatrial.jobs.batch.system import by_ssh, clock, job_script
-from seatrial.model.environment.site import JobOptions
+from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, clock, job_script
 
 _STATES = {
     **dict.fromkeys("QWTM", JobState.PENDING),
@@ -31,17 +29,15 @@ _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)\Z")
 _FREE_TEXT = ("comment", "sched_hint", "Variable_List", "Submit_arguments", "submit_args")
 """Attributes whose value may have line breaks: messages of the server, and the environment of the job."""
 _EXEC_HOST = re.compile(r"[\w.\-]{1,255}(?:/[\d,*\-]{1,255})?\Z", re.ASCII)
-_ID = re.compile(r"\d{1,12}(?:\[\d*\])?(?:\.[\w.\-]{1,255})?\Z", re.ASCII)
 
 
-class Pbs:
+class Pbs(BatchSystem):
     """OpenPBS and Torque."""
 
     name = "pbs"
-    requests_whole_nodes = False
-    is_verified = False
-    chooses_nodes = False
-    variables: Mapping[str, str] = {}
+    submits = ("qsub",)
+    accepted = re.compile(r"\A(\d{1,12}(?:\[\d*\])?(?:\.[\w.\-]{1,255})?)\Z", re.ASCII)  # 123.server
+    cancels = ("qdel",)
 
     def script(self, request: JobRequest) -> str:
         """A script for qsub of OpenPBS."""
@@ -57,14 +53,6 @@ class Pbs:
         directives += [f"{flag}{'' if flag[-1] == '=' else ' '}{value}" for flag, value in chosen.items() if value]
         return job_script("#PBS ", directives, request)
 
-    def submit(self) -> list[str]:
-        """It prints the id."""
-        return ["qsub"]
-
-    def submitted(self, output: str) -> str | None:
-        """The id: "123.server"."""
-        return next((line.strip() for line in output.splitlines() if _ID.match(line.strip())), None)
-
     def queries(self, ids: Sequence[str]) -> list[list[str]]:
         """OpenPBS knows finished jobs (-x) if the server keeps a history; Torque has neither -x nor JSON."""
         return [["qstat", "-x", "-f", "-F", "json", *ids], ["qstat", "-f", *ids]]
@@ -78,14 +66,6 @@ class Pbs:
             except (ValueError, AttributeError, RecursionError) as error:
                 raise ParseError(self.name, None, "", f"not the JSON of qstat: {error}") from None
         return tuple(_status(job, attributes) for job, attributes in self._records(output))
-
-    def cancel(self, ids: Sequence[str]) -> list[str]:
-        """Delete jobs."""
-        return ["qdel", *ids]
-
-    def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
-        """By ssh."""
-        return by_ssh(node, script)
 
     def _records(self, output: str) -> Iterator[tuple[str, dict[str, str]]]:
         """(id, attributes) of each job; a line that begins with a tab continues the value above it. A value with line

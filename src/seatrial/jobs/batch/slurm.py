@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import ClassVar
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.job import JobRequest, JobState, JobStatus
-from seatrial.jobs.batch.system import clock, job_script
+from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, clock, job_script, nodes_in
 from seatrial.model.environment.site import JobOptions
 from seatrial.model.machine.host_list import expand_hosts
 
@@ -41,17 +41,19 @@ _FIELDS = "JobID,State,ExitCode,Reason,Submit,Start,End,NodeList"
 _SQUEUE = "%i|%T||%r|%V|%S|%e|%N"
 _PAIR = re.compile(r"(?:(?<=\s)|\A)([A-Za-z]\w*(?:/\w+)?)=(\S*)", re.ASCII)
 _ID = re.compile(r"\d{1,12}(?:_\d{1,9}|_\[[\d,\-%]{1,200}\]|\+\d{1,9})?\Z", re.ASCII)
-_SUBMITTED = re.compile(r"(?:Submitted batch job )?(\d{1,12})(?:;\S*)?\s*\Z", re.ASCII)
 
 
-class Slurm:
+class Slurm(BatchSystem):
     """Slurm 20.11 and later."""
 
     name = "slurm"
     requests_whole_nodes = True
     is_verified = True
     chooses_nodes = True
-    variables: Mapping[str, str] = {"SLURM_TIME_FORMAT": "%s"}
+    variables: ClassVar[Mapping[str, str]] = {"SLURM_TIME_FORMAT": "%s"}
+    submits = ("sbatch", "--parsable")  # which prints the id alone
+    accepted = re.compile(r"\A(?:Submitted batch job )?(\d{1,12})(?:;\S*)?\s*\Z", re.ASCII)
+    cancels = ("scancel",)
 
     def script(self, request: JobRequest) -> str:
         """A script for sbatch."""
@@ -75,15 +77,6 @@ class Slurm:
             directives.append(f"--gpus-per-node={its.gpus_per_node}")
         return job_script("#SBATCH ", directives + ["--exclusive"] * its.exclusive, request)
 
-    def submit(self) -> list[str]:
-        """`--parsable` prints the id alone."""
-        return ["sbatch", "--parsable"]
-
-    def submitted(self, output: str) -> str | None:
-        """The id, from "123", "123;cluster" or "Submitted batch job 123"."""
-        found = (_SUBMITTED.match(line.strip()) for line in output.splitlines())
-        return next((match[1] for match in found if match), None)
-
     def queries(self, ids: Sequence[str]) -> list[list[str]]:
         """Recent jobs: squeue, and scontrol (which has the exit status). All jobs: sacct, where there is accounting."""
         listed = ",".join(ids)
@@ -99,10 +92,6 @@ class Slurm:
         if any(line.lstrip().startswith("JobId=") for _, line in lines):
             return tuple(self._of_scontrol(lines))
         return tuple(self._of_fields(number, line) for number, line in lines)
-
-    def cancel(self, ids: Sequence[str]) -> list[str]:
-        """Cancel jobs."""
-        return ["scancel", *ids]
 
     def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
         """As a job of its own, by srun: its output comes over Slurm's connections. It gives up if the node is not
@@ -164,7 +153,7 @@ def _status(cells: Sequence[str]) -> JobStatus:
         _time(submitted),
         _time(started) if state not in (JobState.PENDING, JobState.HELD, JobState.NEVER_STARTS) else None,
         _time(ended) if state.is_over else None,
-        _nodes(nodes),
+        () if nodes.startswith(("(", "None assigned")) else nodes_in(nodes),
     )
 
 
@@ -185,10 +174,57 @@ def _time(text: str) -> float | None:
         return None  # Unknown, N/A, None
 
 
-def _nodes(text: str) -> tuple[str, ...]:
-    if not text or text.startswith(("(", "None assigned")):
-        return ()
-    try:
-        return expand_hosts(text)
-    except ValueError:
-        return ()
+_USABLE = frozenset({"idle", "mix", "mixed", "alloc", "allocated", "comp", "completing", "resv", "reserved"})
+_MARKS = "*~#!%$@^-+"
+"""Marks behind a state: not responding, powered down, and more (sinfo(1), "NODE STATE CODES")."""
+_TOPOLOGY_PAIR = re.compile(r"(?<!\w)(\w++)=(\S*)", re.ASCII)
+
+
+def nodes_command(queue: str) -> list[str]:
+    """The command that lists the nodes of a partition with their states."""
+    return ["sinfo", "--noheader", "--Node", "--format=%N|%t", f"--partition={queue}"]
+
+
+def read_nodes(output: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The nodes that jobs can run on, in order, and the state of each other one. Raises ParseError."""
+    usable: dict[str, None] = {}
+    others: dict[str, str] = {}
+    for number, line in enumerate(output.splitlines(), start=1):
+        if not line.strip():
+            continue
+        name, bar, state = line.strip().partition("|")
+        if not bar or not name or not state:
+            raise ParseError("sinfo", number, line, "not NODE|STATE")
+        word = state.rstrip(_MARKS)
+        if word in _USABLE and not state.endswith("*"):
+            usable[name] = None
+        else:
+            others[name] = state
+    return tuple(usable), others
+
+
+def read_idle(output: str) -> frozenset[str]:
+    """The nodes of the same output that are free."""
+    cells = (line.strip().partition("|") for line in output.splitlines())
+    return frozenset(name for name, _, state in cells if state == "idle")
+
+
+def topology_command() -> list[str]:
+    """The command that shows the switches."""
+    return ["scontrol", "show", "topology"]
+
+
+def read_topology(output: str) -> dict[str, str]:
+    """Node -> its leaf switch; empty if Slurm does not know the switches. Raises ParseError."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(output.splitlines(), start=1):
+        pairs = dict(_TOPOLOGY_PAIR.findall(line))
+        if pairs.get("Level") != "0" or "SwitchName" not in pairs:
+            continue
+        try:
+            nodes = expand_hosts(pairs.get("Nodes", ""))
+        except ValueError as error:
+            raise ParseError("scontrol show topology", number, line, str(error)) from None
+        for node in nodes:
+            found[node] = pairs["SwitchName"]
+    return found

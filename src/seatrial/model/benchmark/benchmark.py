@@ -65,14 +65,6 @@ LimitOf = Callable[[Machine, Params, Sequence[Sample]], Limit]
 """Derives the upper bound of a figure (for a time: the lower one)."""
 
 
-def _whole_limit(params: Params) -> Attainable:
-    return ALL_OF_IT
-
-
-def _always(params: Params) -> bool:
-    return True
-
-
 def elapsed(sample: Sample) -> float:
     """The value of a figure that is the time of a whole sample."""
     return sample.elapsed_s
@@ -102,9 +94,9 @@ class Figure(Frozen):
     series: str = ""
     limit: LimitOf | None = None
     ceiling: Callable[[Params], Ceiling | tuple[Ceiling, ...] | None] | None = None
-    attainable: Callable[[Params], Attainable] = _whole_limit
+    attainable: Callable[[Params], Attainable] = lambda params: ALL_OF_IT
     one_limit_over: tuple[str, ...] = ()
-    is_there: Callable[[Params], bool] = _always
+    is_there: Callable[[Params], bool] = lambda params: True
     customary: Callable[[Params, float], str] | None = None
     role: Role | HostCopies | None = None
     intensity: Callable[[Params], Intensity | None] | None = None
@@ -174,11 +166,6 @@ class Native(Program):
     inputs: Callable[[Params], Sequence[str]] | None = None
     takes_turns: bool = False
     starts_containers: bool = False
-
-    @property
-    def uses_devices(self) -> bool:
-        """Whether its library is one of devices."""
-        return self.library == "gpu"
 
     @property
     def may_start_mpi(self) -> bool:

@@ -27,10 +27,7 @@ UNKNOWN = "unknown"
 
 _LONGEST_TEXT = 4096  # the limit of Linux for a path
 _LONGEST_WORD = 131072  # the limit of Linux for one argument (MAX_ARG_STRLEN)
-_BOOLEANS = {
-    **dict.fromkeys(("yes", "on", "y", "true"), "true"),
-    **dict.fromkeys(("no", "off", "n", "false"), "false"),
-}
+_BOOLEANS = {**dict.fromkeys(("yes", "on", "y", "true"), "true"), **dict.fromkeys(("no", "off", "n", "false"), "false")}
 """What people write for true and false, in lower case."""
 _WHOLE = re.compile(r"[0-9]{1,16}")
 

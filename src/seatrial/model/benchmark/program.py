@@ -1,11 +1,9 @@
 """Programs: the interface of all kinds, what they write, and where their ranks are.
 
-`seatrial.engine.kinds` defines how programs of each kind are found, prepared, started and read.
-
-What a measuring program writes: JSON lines, version 1 of the protocol.
-
-`parse_record` is a pure function from bytes to `ProgramRecord`. A record without `end` is valid (the run died); a line
-that violates the protocol is a ProtocolError. docs/methodology.md describes every event.
+`seatrial.engine.kinds` defines how programs of each kind are found, prepared, started and read. What a measuring
+program writes is JSON lines, version 1 of the protocol. `parse_record` is a pure function from bytes to
+`ProgramRecord`. A record without `end` is valid (the run died); a line that violates the protocol is a ProtocolError.
+docs/methodology.md describes every event.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from seatrial.model.benchmark.parameter import Params, Value, whole
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.sample import Sample
+from seatrial.model.strict_json import no_constant
 
 
 class Program(Frozen):
@@ -40,8 +39,8 @@ class Program(Frozen):
 
     @property
     def uses_devices(self) -> bool:
-        """Whether it runs on GPUs, or on processors that OpenCL presents as devices."""
-        return False
+        """Whether it runs on GPUs, or on processors that OpenCL presents as devices: its library is one of these."""
+        return self.library == "gpu"
 
     @property
     def takes_turns(self) -> bool:
@@ -130,7 +129,7 @@ def parse_record(data: bytes) -> ProgramRecord:
     lines = data.split(b"\n")[:-1]
     for number, line in enumerate(lines, start=1):
         try:
-            event = json.loads(line, parse_constant=_no_constant)
+            event = json.loads(line, parse_constant=no_constant)
             kind = event["ev"]
             if ended:
                 raise ValueError("an event after the end")
@@ -141,7 +140,8 @@ def parse_record(data: bytes) -> ProgramRecord:
             elif kind == "sample":
                 samples.append(_sample(event))
             elif kind == "check":
-                checks[str(event["name"])] = _number_or_none(event["value"])
+                value = event["value"]
+                checks[str(event["name"])] = None if value is None else float(value)
             elif kind == "note":
                 notes[str(event["key"])] = event["value"]
             elif kind == "skip":
@@ -187,21 +187,15 @@ _SAMPLE_KEYS = frozenset({"ev", "series", "rank", "i", "elapsed_s", "work", "poi
 
 
 def _sample(event: Mapping[str, Any]) -> Sample:
-    elapsed = _number_or_none(event["elapsed_s"])
     return Sample(
         series=str(event["series"]),
         i=int(event["i"]),
-        elapsed_s=float("nan") if elapsed is None else elapsed,
+        elapsed_s=_nan_if_none(event["elapsed_s"]),
         work={str(name): _nan_if_none(amount) for name, amount in event.get("work", {}).items()},
         rank=int(event.get("rank", 0)),
         point={str(name): _point_value(value) for name, value in event.get("point", {}).items()},
         extra={name: value for name, value in event.items() if name not in _SAMPLE_KEYS},
     )
-
-
-def _no_constant(name: str) -> float:
-    """NaN and Infinity are not valid JSON; programs write null."""
-    raise ValueError(f"{name} is not valid JSON")
 
 
 def _point_value(value: Any) -> Value:
@@ -210,12 +204,8 @@ def _point_value(value: Any) -> Value:
     return value
 
 
-def _number_or_none(value: Any) -> float | None:
-    """A number, or None for null, which programs write for a value that is not finite."""
-    return None if value is None else float(value)
-
-
 def _nan_if_none(value: Any) -> float:
+    """A number; programs write null for a value that is not finite."""
     return float("nan") if value is None else float(value)
 
 

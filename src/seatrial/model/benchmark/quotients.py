@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import repeat
 from operator import truediv
+from typing import Any
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import Sample, SampleColumns, cells
@@ -42,5 +43,5 @@ class TimePerWork(Frozen):
 
 def _work_and_time(columns: SampleColumns, work: str) -> tuple[Iterable[float], Iterable[float]]:
     """The counted work and the time of each sample; work that is equal in all may go on without end."""
-    counts = columns.work[work]
+    counts: Any = columns.work[work]
     return (counts if isinstance(counts, list) else repeat(counts.all)), cells(columns.elapsed_s, columns.n)

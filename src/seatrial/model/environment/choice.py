@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated
 
 from seatrial.model.benchmark.declaration import StoredDeclaration
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_check import check_of_keys, or_null
 from seatrial.model.json_shape import As, Key, published
 
 
@@ -46,23 +47,36 @@ class EnvironmentChoice(Frozen):
     container_devices: Annotated[str | None, "the devices that it gets, with + between several"] = None
     vm: Annotated[str | None, "the guest that programs run in; null: this machine"] = None
 
+    @property
+    def text(self) -> str:
+        """In the form that `--set` accepts, such as "mpi=mpich transport=tcp flags=-O2"; "" if nothing was chosen."""
+        words = [f"{name}={value}" for name in TEXT_PARTS if (value := getattr(self, name))]
+        words += [f"flags={' '.join(self.flags)}"] if self.flags else []
+        words += [f"{name}={value}" for name, value in self.mpi_settings]
+        words += [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
+        return " ".join(words)
+
 
 AS_IT_IS = EnvironmentChoice()
+TEXT_PARTS = (
+    *("mpi", "compiler", "container", "container_runtime", "container_mpi", "container_mounts", "container_devices"),
+    *("container_build", "vm"),
+)
+"""The parts that are one text each."""
 
 
-class _MpiJson(TypedDict):
-    variables: NotRequired[dict[str, str | None] | None]
-
-
-class EnvironmentJson(TypedDict):
-    """What a program was built and run in, as far as its parts are used by name."""
-
-    name: NotRequired[str]
-    flags: NotRequired[list[str]]
-    added_flags: NotRequired[list[str]]
-    variables: NotRequired[dict[str, str | None] | None]
-    settings: NotRequired[dict[str, str]]
-    compiler: NotRequired[dict[str, object]]
-    target: NotRequired[dict[str, object]]
-    mpi: NotRequired[_MpiJson | None]
-    declaration: NotRequired[StoredDeclaration]
+_VARIABLES = dict[str, str | None] | None
+check_environment = check_of_keys(
+    {},
+    {
+        "name": str,
+        **dict.fromkeys(("flags", "added_flags"), list[str]),
+        "variables": _VARIABLES,
+        "settings": dict[str, str],
+        **dict.fromkeys(("compiler", "target"), dict[str, object]),
+        "mpi": or_null(check_of_keys({}, {"variables": _VARIABLES})),
+        "declaration": StoredDeclaration,
+    },
+)
+"""Raises ShapeError for a document that is not what a program was built and run in, as far as its parts are used by
+name."""

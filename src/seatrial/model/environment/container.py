@@ -1,11 +1,5 @@
-"""Containers as a part of the environment: runtimes, devices, mounts.
-
-Containers as a part of the environment: the runtimes that are known, where the launcher of ranks runs, and where
-programs are built.
-
-Mounts of a container: a file or folder of the host and where it is inside, checked the same way wherever they are
-written.
-"""
+"""Containers as a part of the environment: the runtimes that are known, where the launcher of ranks runs, where
+programs are built; and devices and mounts, checked the same way wherever they are written."""
 
 from __future__ import annotations
 

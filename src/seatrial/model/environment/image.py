@@ -1,8 +1,7 @@
 """Images of containers: their definition, and what they say about themselves.
 
-What an image that seatrial made says about itself, in the file `FACTS_FILE` inside it.
-
-An image may come from someone else: what does not match the shape is `None`, never an error.
+What an image that seatrial made says about itself is in the file `FACTS_FILE` inside it. An image may come from someone
+else: what does not match the shape is `None`, never an error.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec.structs import astuple
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_object import plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import As, Count
 
 

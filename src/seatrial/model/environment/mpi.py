@@ -1,6 +1,4 @@
-"""MPI libraries, and the settings of MPI under names that are common to all.
-
-The run-time settings of MPI under names that are common to all libraries, and their values.
+"""MPI libraries, and the run-time settings of MPI with their values, under names that are common to all libraries.
 
 `environments/mpi_settings.py` translates them for each library.
 """
@@ -16,8 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_object import plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import As, Json, Key, Sparse
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import field
@@ -170,8 +170,5 @@ class Site(Frozen):
         """The environments of a place, the preferred one first; None: all, in the order of the file."""
         if place is None or not place.partition.environments:
             return self.environments
-        return tuple(self._named(place.partition.environments))
-
-    def _named(self, names: Iterable[str]) -> Iterable[SiteEnvironment]:
         known = {environment.name: environment for environment in self.environments}
-        return (known[name] for name in names)
+        return tuple(known[name] for name in place.partition.environments)

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
 from seatrial.errors import UsageError
-from seatrial.model.json_object import plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import Json, view
 from seatrial.model.machine.machine import Machine
 

@@ -3,11 +3,10 @@
 Sources disagree about real machines (three tools reported three memory sizes on one of ours), so a fact is kept for
 each source and never merged; `Facts.best` gives one value, `Facts.disagreements` lists facts on which sources differ.
 
-The size of the memory that is installed, from readings that vary: for what must be the same tomorrow.
-
-The kernel's total varies between boots, with a balloon, and while memory is initialised late (`deferred_init`, deferred
-initialisation of struct pages) or plugged in: on such a guest it grows for minutes. What identifies a machine, and what
-sizes an experiment, therefore uses the nearest size that modules make.
+The size of the memory that is installed is for what must be the same tomorrow. The kernel's total varies between boots,
+with a balloon, and while memory is initialised late (`deferred_init`, deferred initialisation of struct pages) or
+plugged in: on such a guest it grows for minutes. What identifies a machine, and what sizes an experiment, therefore
+uses the nearest size that modules make.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""What identifies a machine: its settings, whether it is emulated, and what distinguishes two nodes.
+"""What identifies a machine: its settings, whether it is emulated, and what distinguishes two nodes of one allocation.
 
-What distinguishes two nodes of one allocation: results of unlike nodes are never put together.
+Results of unlike nodes are never put together. Nodes are alike if what identifies a machine is the same but for its
+name, the numbers of its CPUs and the addresses of its devices.
 
-Nodes are alike if what identifies a machine (model/machine/identity.py) is the same but for its name, the numbers of
-its CPUs and the addresses of its devices.
-
-Emulated processors: times measured on them are those of the emulator and say nothing of any hardware.
-
-The only place that decides this. What is measured on such a machine has no limits (`model.results.reading`) and, in
+Times measured on emulated processors are those of the emulator and say nothing of any hardware. This is the only place
+that decides this. What is measured on such a machine has no limits (`model.results.reading`) and, in
 `analysis`, no figures that could be compared (`ExperimentResult.emulated`).
 """
 
@@ -175,12 +172,11 @@ def _shown(value: FactValue | frozenset[str] | None) -> str:
 def _parts(machine: Machine, kind: DeviceKind) -> Counter[tuple[str, ...]]:
     """The parts of a kind: what identifies each, with its link; how many of each."""
     rates = {link.b: link.capable_Bps for link in machine.links if link.capable_Bps is not None}
-    return Counter(_described(device, rates.get(device.id)) for device in machine.of_kind(kind) if _counts(device))
-
-
-def _counts(device: Device) -> bool:
-    """Network interfaces of the kernel's own (bridges, pairs of a container) come and go."""
-    return device.kind is not DeviceKind.NIC or device.pci is not None
+    return Counter(
+        _described(device, rates.get(device.id))
+        for device in machine.of_kind(kind)
+        if kind is not DeviceKind.NIC or device.pci is not None  # the kernel's own (bridges, ...) come and go
+    )
 
 
 def _described(device: Device, rate_Bps: float | None) -> tuple[str, ...]:

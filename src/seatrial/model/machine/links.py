@@ -1,15 +1,10 @@
-"""Links: their paths and bandwidth between devices and the processor, their counters, the traffic of ranks on them.
+"""Links between devices and the processor (the path of one device, and the bandwidth of the paths of several at once);
+counters of network links (what each one means, and what happened between two readings); and whether what ranks sent to
+other nodes has passed the links of these nodes.
 
-The links between devices and the processor: the path of one device, and the bandwidth of the paths of several at
-once.
-
-Counters of network links: what each one means, and what happened between two readings.
-
-Sources: InfiniBand Architecture Specification, Volume 1, "Performance management" (PortCounters); Linux,
-Documentation/ABI/stable/sysfs-class-infiniband and Documentation/ABI/testing/sysfs-class-net-statistics; NVIDIA,
+Sources of the counters: InfiniBand Architecture Specification, Volume 1, "Performance management" (PortCounters);
+Linux, Documentation/ABI/stable/sysfs-class-infiniband and Documentation/ABI/testing/sysfs-class-net-statistics; NVIDIA,
 "Understanding mlx5 Linux counters and status parameters".
-
-Whether what ranks sent to other nodes has passed the links of these nodes.
 
 MPI libraries that take two nodes for one pass messages through memory; a run like that measures no network. The bytes
 that an interface counts include headers and repeated packets, so they cannot be fewer than the payload.
@@ -338,10 +333,6 @@ class Traffic(Frozen):
 
     sent_B: int
     received_B: int
-
-    def since(self, before: Traffic) -> Traffic:
-        """The bytes since an earlier count."""
-        return Traffic(self.sent_B - before.sent_B, self.received_B - before.received_B)
 
 
 def too_little(least_B: Mapping[str, float], counted: Mapping[str, Traffic]) -> str:

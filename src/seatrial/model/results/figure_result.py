@@ -8,12 +8,51 @@ from typing import Annotated, Any, overload
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.benchmark.parameter import JsonParams, Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import Count, Interval, Number, OneOrMore, ShareOrNaN, Text, published
+from seatrial.model.json_object import plain
+from seatrial.model.json_shape import (
+    Count,
+    Interval,
+    Json,
+    Keywords,
+    Number,
+    OneOrMore,
+    ShareOrNaN,
+    Text,
+    key,
+    published,
+)
 from seatrial.model.machine.limit import Limit
 from seatrial.model.results.outcome import Outcome
-from seatrial.model.results.pair_sampling import PairSampling
 from seatrial.model.results.record import Experiment
 from seatrial.model.units import Unit
+
+FEWEST_PARTNERS = 3
+"""A rank or node with fewer measured partners cannot be distinguished from a slow link to one of them."""
+
+
+class PairSampling(Frozen):
+    """`pairs` of the `of_pairs` pairs of ranks were measured; a rank met from `least_partners` to `most_partners`
+    others. `seed` and `rounds` of `of_rounds` of the tournament determine which (None: not known)."""
+
+    pairs: Count
+    of_pairs: OneOrMore
+    least_partners: Count
+    most_partners: Count
+    seed: int | None = None
+    rounds: int | None = None
+    of_rounds: int | None = None
+
+    @property
+    @key
+    def share(self) -> Annotated[float, Keywords(minimum=0, maximum=1)]:
+        """The share of pairs that were measured, which is the chance that one given slow link was."""
+        return self.pairs / self.of_pairs
+
+    @property
+    @key
+    def tells_ranks(self) -> bool:
+        """Whether every rank met enough others to distinguish a slow rank from a slow pair."""
+        return self.least_partners >= FEWEST_PARTNERS
 
 
 class Outlier(Frozen):
@@ -305,21 +344,13 @@ class StatedFigure(Frozen):
     parameters: Mapping[str, Any]
     unit: str
     better: str
-    median: float
-    ci95: tuple[float, float] | None
+    median: Number
+    ci95: Interval
     n_repeats: int
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> Json:
         """As kept in a record."""
-        return {
-            "name": self.name,
-            "parameters": dict(self.parameters),
-            "unit": self.unit,
-            "better": self.better,
-            "median": self.median,
-            "ci95": None if self.ci95 is None else list(self.ci95),
-            "n_repeats": self.n_repeats,
-        }
+        return plain(self)
 
 
 class ExportedRow(Frozen):

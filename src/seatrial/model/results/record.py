@@ -11,8 +11,7 @@ from typing import Any
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_object import plain
-from seatrial.model.json_record import record_of
+from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import Json, Text
 from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record_shape import RECORD_VERSION, check_record

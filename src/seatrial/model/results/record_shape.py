@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal
 
-from seatrial.model.json_check import ShapeError, check_shape
+from seatrial.model.json_check import Check, ShapeError, check_of, check_of_keys, list_of, or_null
 from seatrial.model.json_shape import Count, Keywords, NonNegative, Text
 from seatrial.model.results.outcome import Stage, State
 from seatrial.model.strict_json import require_plain
@@ -17,283 +18,160 @@ _MOST_EQUAL = 10_000
 """Samples with the same index. More are refused: a short line must not stand for millions of samples."""
 
 
-class NotesJson(TypedDict):
-    """Notes of the program that are used elsewhere than on the page; all others are only displayed."""
-
-    mpi_version: NotRequired[str]
-    blas_version: NotRequired[str]
-    blas_core: NotRequired[str]
-    blas_path: NotRequired[str]
-    blas_family: NotRequired[str]
-    blas_own_core: NotRequired[str]
-    blas_better: NotRequired[str]
+def _amounts(*names: str) -> dict[str, Any]:
+    return dict.fromkeys(names, NonNegative)
 
 
-class SourceJson(TypedDict):
-    """The file that a repeat was imported from."""
+_NOTES = ("mpi_version", "blas_version", "blas_core", "blas_path", "blas_family", "blas_own_core", "blas_better")
+"""Notes of the program that are used elsewhere than on the page; all others are only displayed."""
 
-    sha256: NotRequired[str]
-    kind: NotRequired[str]
+_SOURCE = check_of_keys({}, {"sha256": str, "kind": str})
+"""The file that a repeat was imported from."""
 
+_FAULTS = ("minor_faults", "major_faults", "voluntary", "max_resident_B")
+_USED = check_of_keys({}, _amounts("cpu_s", "involuntary", *_FAULTS, "leader_cpu_s", "leader_delay_s"))
+"""What a program used, including the children that it waited for; `leader_...`: its main thread alone."""
 
-class UsedJson(TypedDict):
-    """What a program used, including the children that it waited for; `leader_...`: its main thread alone."""
+_LINK_COUNTER = check_of_keys({"port": str, "counter": str, "kind": str, "grew_by": or_null(Count)}, {"host": str})
+"""A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown, `host` is its
+node if there were several."""
 
-    cpu_s: NotRequired[NonNegative]
-    minor_faults: NotRequired[NonNegative]
-    major_faults: NotRequired[NonNegative]
-    voluntary: NotRequired[NonNegative]
-    involuntary: NotRequired[NonNegative]
-    max_resident_B: NotRequired[NonNegative]
-    leader_cpu_s: NotRequired[NonNegative]
-    leader_delay_s: NotRequired[NonNegative]
+_FILE_SYSTEM = check_of_keys({"type": str, "mount_point": str, "options": list[str]})
+"""A file system, with those of its mount options that make calls wait."""
 
+_WAIT = check_of_keys({"in": str, "wait_s": NonNegative}, {"path": str, "file_system": or_null(_FILE_SYSTEM)})
 
-class LinkCounterJson(TypedDict):
-    """A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown, `host` is its
-    node if there were several."""
+_BOUND = check_of_keys({"cpus": str, "threads": Count, **_amounts("cpu_s", "delay_s")})
+"""The threads of a program that may run on the same CPUs ("0-1,3")."""
 
-    host: NotRequired[str]
-    port: str
-    counter: str
-    kind: str
-    grew_by: Count | None
+_LOCKS = check_of_keys(
+    {**dict.fromkeys(("threads", "looks", "blocked_looks"), Count), **_amounts("wait_s", "blocked_s", "turns")}
+)
+"""The threads that waited for a mutex in `looks`, for `wait_s` together. They were blocked for any reason in
+`blocked_looks`, and for `blocked_s` as the kernel counts; they got a CPU `turns` times."""
 
+_WAITED_FOR = check_of_keys({"name": str, "looks": Count, "wait_s": NonNegative})
+"""A child that processes of a name waited for."""
 
-class FileSystemJson(TypedDict):
-    """A file system, with those of its mount options that make calls wait."""
-
-    type: str
-    mount_point: str
-    options: list[str]
-
-
-# `in` is a keyword of Python.
-WaitJson = TypedDict(
-    "WaitJson",
+_PROCESSES = check_of_keys(
     {
-        "in": str,
-        "path": NotRequired[str],
-        "wait_s": NonNegative,
-        "file_system": NotRequired[FileSystemJson | None],
+        "name": str,
+        "processes": Count,
+        **_amounts("seen_s", "cpu_s", "system_s", "minor_faults"),
+        "waits_for": list_of(_WAITED_FOR),
+    }
+)
+"""The processes of a name, as they were last seen, and the children that they waited for."""
+
+_LOOKS = check_of_keys(
+    {},
+    {
+        **dict.fromkeys(("threads", "runs", "looks", "sleep_looks"), Count),
+        **_amounts("cpu_s", "delay_s", "covered_s", "program_s", "program_cpu_s", "program_system_s", "sleep_s"),
+        **_amounts(*_FAULTS),
+        "allowed": str,
+        "bound": list_of(_BOUND),
+        "locks": _LOCKS,
+        "processes": list_of(_PROCESSES),
+        "waits": list_of(_WAIT),
     },
 )
+"""What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended."""
 
+_QUOTA = check_of_keys({"cpus": NonNegative, "file": str}, _amounts("periods", "throttled_periods", "throttled_s"))
+"""A CPU quota, in CPUs, and how far it was used up meanwhile."""
 
-class BoundJson(TypedDict):
-    """The threads of a program that may run on the same CPUs ("0-1,3")."""
+_IO_LIMIT = check_of_keys(
+    {**dict.fromkeys(("file", "device", "direction", "unit"), str), "limit": NonNegative, "moved": or_null(NonNegative)}
+)
+"""A limit on I/O, and what was moved under it meanwhile (bytes or operations)."""
 
-    cpus: str
-    threads: Count
-    cpu_s: NonNegative
-    delay_s: NonNegative
+_AMOUNTS_OF_RANKS = ("cpu_wall_s", "cpu_s", "delay_s", "throttled_share", "throttled_s", "quota")
+_MPI_RANKS = check_of_keys(
+    {
+        "rank": list[Count],
+        "computing_s": list[NonNegative],
+        **dict.fromkeys(("node", "mask"), list[Count | None]),
+        **dict.fromkeys(_AMOUNTS_OF_RANKS, list[NonNegative | None]),
+    }
+)
+"""Columns of equal length, a value for each rank (`profiler/merge/recorded.py`)."""
 
+_MPI_NODE = check_of_keys({"host": str, "online": Count, **_amounts("wall_s", "busy_s", "steal_s", "ranks_s")})
+"""CPU time on one node while its ranks ran."""
 
-class LocksJson(TypedDict):
-    """The threads that waited for a mutex in `looks`, for `wait_s` together. They were blocked for any reason in
-    `blocked_looks`, and for `blocked_s` as the kernel counts; they got a CPU `turns` times."""
+_MPI = check_of_keys(
+    {"ranks": Count, "tables": Count, "complete": bool, **_amounts("wall_s", "mpi_s"), "calls": list[list[Any]]},
+    {"least_s": list[NonNegative], "per_rank": _MPI_RANKS, "masks": list[list[Count]], "nodes": list_of(_MPI_NODE)},
+)
+"""The summary of the MPI probe (`profiler/tables/summary.py`); records of earlier versions end with `calls`."""
 
-    threads: Count
-    looks: Count
-    wait_s: NonNegative
-    blocked_looks: Count
-    blocked_s: NonNegative
-    turns: NonNegative
+_IO = check_of_keys(_amounts("asked_read_B", "asked_written_B", "device_read_B", "device_written_B"))
+"""The counters of the I/O probe, in bytes."""
 
+_SEEN: Mapping[str, Any] = {
+    **dict.fromkeys(("host", "block", "study"), str),
+    **dict.fromkeys(("added_libs", "hosts"), list[str]),
+    **dict.fromkeys(("load_1m", "steal_s", "steal_share", "program_s", "launch_s"), float | None),
+    **_amounts("budget_s", "outside_s", "cpu_window_s", "others_s", "others_share", "clock_step_s"),
+    **dict.fromkeys(("busy_s", "pressure"), dict[str, NonNegative]),
+    "affinity": list[list[Count]],
+    "libs": dict[str, str],
+    "command": list[str] | str,
+    "variables": dict[str, str | None],
+    "again": str | bool,
+    "together": Count,
+    "notes": check_of_keys({}, dict.fromkeys(_NOTES, str)),
+    "source": _SOURCE,
+    "used": _USED,
+    "looks": _LOOKS,
+    "links": list_of(_LINK_COUNTER),
+    "quota": _QUOTA,
+    "io_limits": list_of(_IO_LIMIT),
+    "file_system": _FILE_SYSTEM,
+    "mpi": or_null(_MPI),
+    "io": or_null(_IO),
+}
+SEEN: Mapping[str, Check] = {name: check_of(kind) for name, kind in _SEEN.items()}
+"""What was observed around a repeat: the checks of its values; other keys are only displayed."""
 
-class WaitedForJson(TypedDict):
-    """A child that processes of a name waited for."""
+_GROUP = check_of_keys(
+    {
+        "series": str,
+        "point": dict[str, str | bool | float],
+        "rank": int,
+        "n": Count,
+        **dict.fromkeys(("i", "elapsed_s"), object),
+        **dict.fromkeys(("work", "extra"), dict[str, object]),
+    }
+)
+"""Samples by column; the cells are checked by `_check_cells`."""
 
-    name: str
-    looks: Count
-    wait_s: NonNegative
-
-
-class ProcessesJson(TypedDict):
-    """The processes of a name, as they were last seen, and the children that they waited for."""
-
-    name: str
-    processes: Count
-    seen_s: NonNegative
-    cpu_s: NonNegative
-    system_s: NonNegative
-    minor_faults: NonNegative
-    waits_for: list[WaitedForJson]
-
-
-class LooksJson(TypedDict):
-    """What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended."""
-
-    threads: NotRequired[Count]
-    cpu_s: NotRequired[NonNegative]
-    delay_s: NotRequired[NonNegative]
-    covered_s: NotRequired[NonNegative]
-    program_s: NotRequired[NonNegative]
-    program_cpu_s: NotRequired[NonNegative]
-    program_system_s: NotRequired[NonNegative]
-    runs: NotRequired[Count]
-    major_faults: NotRequired[NonNegative]
-    minor_faults: NotRequired[NonNegative]
-    voluntary: NotRequired[NonNegative]
-    max_resident_B: NotRequired[NonNegative]
-    looks: NotRequired[Count]
-    allowed: NotRequired[str]
-    bound: NotRequired[list[BoundJson]]
-    sleep_s: NotRequired[NonNegative]
-    sleep_looks: NotRequired[Count]
-    locks: NotRequired[LocksJson]
-    processes: NotRequired[list[ProcessesJson]]
-    waits: NotRequired[list[WaitJson]]
-
-
-class QuotaJson(TypedDict):
-    """A CPU quota, in CPUs, and how far it was used up meanwhile."""
-
-    cpus: NonNegative
-    file: str
-    periods: NotRequired[NonNegative]
-    throttled_periods: NotRequired[NonNegative]
-    throttled_s: NotRequired[NonNegative]
-
-
-class IoLimitJson(TypedDict):
-    """A limit on I/O, and what was moved under it meanwhile (bytes or operations)."""
-
-    file: str
-    device: str
-    direction: str
-    unit: str
-    limit: NonNegative
-    moved: NonNegative | None
-
-
-class MpiRanksJson(TypedDict):
-    """Columns of equal length, a value for each rank (`profiler/merge/recorded.py`)."""
-
-    rank: list[Count]
-    node: list[Count | None]
-    computing_s: list[NonNegative]
-    cpu_wall_s: list[NonNegative | None]
-    cpu_s: list[NonNegative | None]
-    delay_s: list[NonNegative | None]
-    throttled_share: list[NonNegative | None]
-    throttled_s: list[NonNegative | None]
-    quota: list[NonNegative | None]
-    mask: list[Count | None]
-
-
-class MpiNodeJson(TypedDict):
-    """CPU time on one node while its ranks ran."""
-
-    host: str
-    online: Count
-    wall_s: NonNegative
-    busy_s: NonNegative
-    steal_s: NonNegative
-    ranks_s: NonNegative
-
-
-class MpiJson(TypedDict):
-    """The summary of the MPI probe (`profiler/tables/summary.py`); records of earlier versions end with `calls`."""
-
-    ranks: Count
-    tables: Count
-    complete: bool
-    wall_s: NonNegative
-    mpi_s: NonNegative
-    calls: list[list[Any]]
-    least_s: NotRequired[list[NonNegative]]
-    per_rank: NotRequired[MpiRanksJson]
-    masks: NotRequired[list[list[Count]]]
-    nodes: NotRequired[list[MpiNodeJson]]
-
-
-class IoJson(TypedDict):
-    """The counters of the I/O probe, in bytes."""
-
-    asked_read_B: NonNegative
-    asked_written_B: NonNegative
-    device_read_B: NonNegative
-    device_written_B: NonNegative
-
-
-class SeenJson(TypedDict):
-    """What was observed around a repeat; other keys are only displayed."""
-
-    affinity: NotRequired[list[list[Count]]]
-    libs: NotRequired[dict[str, str]]
-    added_libs: NotRequired[list[str]]
-    hosts: NotRequired[list[str]]
-    host: NotRequired[str]
-    command: NotRequired[list[str] | str]
-    variables: NotRequired[dict[str, str | None]]
-    notes: NotRequired[NotesJson]
-    source: NotRequired[SourceJson]
-    block: NotRequired[str]
-    study: NotRequired[str]
-    again: NotRequired[str | bool]
-    together: NotRequired[Count]
-    budget_s: NotRequired[NonNegative]
-    outside_s: NotRequired[NonNegative]
-    load_1m: NotRequired[float | None]
-    steal_s: NotRequired[float | None]
-    steal_share: NotRequired[float | None]
-    cpu_window_s: NotRequired[NonNegative]
-    others_s: NotRequired[NonNegative]
-    others_share: NotRequired[NonNegative]
-    program_s: NotRequired[float | None]
-    launch_s: NotRequired[float | None]
-    clock_step_s: NotRequired[NonNegative]
-    used: NotRequired[UsedJson]
-    looks: NotRequired[LooksJson]
-    busy_s: NotRequired[dict[str, NonNegative]]
-    pressure: NotRequired[dict[str, NonNegative]]
-    links: NotRequired[list[LinkCounterJson]]
-    quota: NotRequired[QuotaJson]
-    io_limits: NotRequired[list[IoLimitJson]]
-    file_system: NotRequired[FileSystemJson]
-    mpi: NotRequired[MpiJson | None]
-    io: NotRequired[IoJson | None]
-
-
-Point = dict[str, str | bool | float]
-
-
-class GroupJson(TypedDict):
-    """Samples by column; the cells are checked by `check_cells`."""
-
-    series: str
-    point: Point
-    rank: int
-    n: Count
-    i: object
-    elapsed_s: object
-    work: dict[str, object]
-    extra: dict[str, object]
-
-
-class RecordJson(TypedDict):
-    """One line of a record file, without its checksum."""
-
-    v: Literal[1]
-    experiment: Text
-    repeat: Annotated[int, Keywords(minimum=0, maximum=2**53)]
-    order: Annotated[int, Keywords(minimum=0, maximum=2**53)]
-    t0: Annotated[float, Keywords(minimum=-1e12, maximum=1e12)]
-    wall_s: NonNegative
-    outcome: State
-    reason: str
-    evidence: str
-    stage: Stage | Literal[""] | None
-    check: str
-    seen: SeenJson
-    samples: list[GroupJson]
-    checks: dict[str, float | None]
+_NUMBER_OF_REPEAT = Annotated[int, Keywords(minimum=0, maximum=2**53)]
+_RECORD: Check = check_of_keys(
+    {
+        "v": Literal[1],
+        "experiment": Text,
+        "repeat": _NUMBER_OF_REPEAT,
+        "order": _NUMBER_OF_REPEAT,
+        "t0": Annotated[float, Keywords(minimum=-1e12, maximum=1e12)],
+        "wall_s": NonNegative,
+        "outcome": State,
+        "reason": str,
+        "evidence": str,
+        "stage": Stage | Literal[""] | None,
+        "check": str,
+        "seen": check_of_keys({}, SEEN),
+        "samples": list_of(_GROUP),
+        "checks": dict[str, float | None],
+    }
+)
+"""One line of a record file, without its checksum."""
 
 
 def check_record(document: Any) -> None:
     """Raises ValueError for the first part of a parsed line that is not as the shape declares."""
-    check_shape(RecordJson, document)
+    _RECORD(document)
     require_plain(document["seen"])
     _check_profile(document["seen"].get("mpi"))
     left = MOST_SAMPLES
@@ -305,7 +183,7 @@ def check_record(document: Any) -> None:
             raise error.within(f"samples[{number}]") from None
 
 
-def _check_profile(profile: MpiJson | None) -> None:
+def _check_profile(profile: Mapping[str, Any] | None) -> None:
     for row in profile["calls"] if profile is not None else ():
         if [type(cell) for cell in row] not in _CALL_ROWS or not all(cell is None or cell >= 0 for cell in row[1:]):
             raise ShapeError("has a call of MPI that is not [name, size or null, count, bytes, seconds]").within("seen")
@@ -314,7 +192,7 @@ def _check_profile(profile: MpiJson | None) -> None:
 _CALL_ROWS = [[str, size, int, int, time] for size in (int, type(None)) for time in (float, int)]
 
 
-def _check_group(group: GroupJson, left: int) -> None:
+def _check_group(group: Mapping[str, Any], left: int) -> None:
     n = group["n"]
     if left < 0 or (n > _MOST_EQUAL and type(group["i"]) is dict):
         raise ShapeError(f"claims {n} samples")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.parameter import Value
+from seatrial.model.strict_json import LARGEST
 
 
 # not frozen: a column of samples shows each of its rows in the same one
@@ -62,20 +63,25 @@ def pack(samples: Iterable[Sample]) -> list[dict[str, Any]]:
 
 def unpack(columns: Sequence[Mapping[str, Any]]) -> list[Sample]:
     """The samples that were packed, group by group. Raises ProtocolError if the lengths of the columns differ."""
-    samples: list[Sample] = []
     try:
-        for group in columns:
-            n = int(group["n"])
-            series, point, rank = group["series"], group["point"], group["rank"]
-            indices, elapsed = _cells(group["i"], n), _cells(group["elapsed_s"], n)
-            work, extra = _by_sample(group["work"], n), _by_sample(group["extra"], n)
-            samples += [
-                Sample(series, i, elapsed_s, its_work, rank, point, its_extra)
-                for i, elapsed_s, its_work, its_extra in zip(indices, elapsed, work, extra, strict=True)
-            ]
+        return [sample for group in columns for sample in samples_of(_columns_of(group))]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ProtocolError(f"invalid columns of samples ({error!r})") from error
-    return samples
+
+
+def _columns_of(group: Mapping[str, Any]) -> SampleColumns:
+    n = int(group["n"])
+    work, extra = ({name: _unpacked(column, n) for name, column in group[of].items()} for of in ("work", "extra"))
+    indices, elapsed_s = cells(_unpacked(group["i"], n), n), _unpacked(group["elapsed_s"], n)
+    return SampleColumns(group["series"], group["point"], group["rank"], n, indices, elapsed_s, work, extra)
+
+
+def _unpacked(column: Any, n: int) -> Any:
+    if isinstance(column, dict):
+        return EqualCells(column["all"])
+    if not isinstance(column, list) or len(column) != n:
+        raise ValueError(f"expected a column of {n} cells")
+    return column
 
 
 def _column(cells: list[Any]) -> Any:
@@ -83,68 +89,42 @@ def _column(cells: list[Any]) -> Any:
     return {"all": cells[0]} if len(cells) > 1 and all(cell == cells[0] for cell in cells[1:]) else cells
 
 
-def _by_sample(columns: Mapping[str, Any], n: int) -> Sequence[Mapping[str, Any]]:
-    """Name -> cell of each sample. Samples share the mapping if all columns are constant."""
-    if all(isinstance(column, dict) for column in columns.values()):
-        return [{name: column["all"] for name, column in columns.items()}] * n
-    cells = [_cells(column, n) for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*cells, strict=True)]
+_Int = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+_Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
+_Number = Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]
+_Count = Annotated[int, Meta(ge=0, le=2**53)]
+_Cell = (
+    str | bool | _Int | _Number | list[str | bool | _Int | _Number | list[str | bool | _Int | _Number | None] | None]
+)
 
 
-def _cells(column: Any, n: int) -> Sequence[Any]:
-    if isinstance(column, dict):
-        return [column["all"]] * n
-    if not isinstance(column, list) or len(column) != n:
-        raise ValueError(f"expected a column of {n} cells")
-    return column
+class EqualNumbers(Struct, gc=False, forbid_unknown_fields=True):
+    """A column of equal numbers."""
+
+    all: _Int | _Number | None
 
 
-class EqualCells(Protocol):
-    """A column whose cells are all equal."""
+class EqualCells(Struct, gc=False, forbid_unknown_fields=True):
+    """A column of equal values."""
 
-    @property
-    def all(self) -> Any:
-        """The value of each cell."""
+    all: _Cell | None
 
 
-Column = list[Any] | EqualCells
+Column = list[Any] | EqualNumbers | EqualCells
 
 
-class SampleColumns(Protocol):
+class SampleColumns(Struct, gc=False, forbid_unknown_fields=True):
     """`n` samples of one series, point and rank, each field a column, as `pack` groups them.
     Columns have `n` cells or are equal cells."""
 
-    @property
-    def series(self) -> str:
-        """The series of all of them."""
-
-    @property
-    def point(self) -> Mapping[str, Value]:
-        """The point of all of them."""
-
-    @property
-    def rank(self) -> int:
-        """The rank of all of them."""
-
-    @property
-    def n(self) -> int:
-        """How many there are."""
-
-    @property
-    def i(self) -> Sequence[int]:
-        """The number of each."""
-
-    @property
-    def elapsed_s(self) -> Column:
-        """The time of each, in seconds."""
-
-    @property
-    def work(self) -> Mapping[str, Column]:
-        """Name -> count of each."""
-
-    @property
-    def extra(self) -> Mapping[str, Column]:
-        """Name -> what else was measured with each."""
+    series: str
+    point: dict[str, str | bool | _Int | _Number]
+    rank: _Whole
+    n: _Count
+    i: list[_Whole]
+    elapsed_s: list[_Int | _Number | None] | EqualNumbers
+    work: dict[str, list[_Int | _Number | None] | EqualNumbers]
+    extra: dict[str, list[_Cell | None] | EqualCells]
 
 
 class ColumnedSamples(Sequence[Sample]):

@@ -148,8 +148,3 @@ class Answer(Frozen):
     breakdowns: tuple[Breakdown, ...] = ()
     not_compared: tuple[str, ...] = ()
     outcomes: Mapping[str, int] = {}
-
-    @property
-    def outcomes_total(self) -> int:
-        """The number of experiments."""
-        return sum(self.outcomes.values())

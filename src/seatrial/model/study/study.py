@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec.structs import replace
 
@@ -11,7 +11,20 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark.parameter import JsonValue, Params, Value
 from seatrial.model.environment.mpi import CLUSTER_LINK
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import Count, Keywords, Later, NonNegative, OneOrMore, Positive, Sparse, Text, published
+from seatrial.model.json_object import plain, record_of
+from seatrial.model.json_shape import (
+    Count,
+    Json,
+    Keywords,
+    Later,
+    NonNegative,
+    OneOrMore,
+    Positive,
+    Sparse,
+    Text,
+    published,
+)
+from seatrial.model.secrets import masked_document
 
 LABEL = "label"
 """The axis that changes nothing: all its values are the same program, to compare A with A."""
@@ -217,3 +230,35 @@ def _are_one_to_one(first: Sequence[_Distinct], second: Sequence[_Distinct]) -> 
     there: dict[_Distinct, _Distinct] = {}
     back: dict[_Distinct, _Distinct] = {}
     return all(there.setdefault(a, b) == b and back.setdefault(b, a) == a for a, b in zip(first, second, strict=True))
+
+
+class StudyPoint(Frozen):
+    """One point: the id of its experiment, and the values of the axes as written in the study."""
+
+    experiment: str
+    benchmark: str
+    given: Mapping[str, Value | None]
+
+
+class KeptStudy(Frozen):
+    """A study that was run on one machine (its identity, as in experiments), with its points in planned order."""
+
+    study: Study
+    machine: str
+    points: tuple[StudyPoint, ...]
+
+
+def study_document(kept: KeptStudy) -> Json:
+    """As stored in `studies/<key>.json`. A key that was added later is absent where it changes nothing, so that a study
+    keeps its key."""
+    return plain(kept)
+
+
+def study_from_document(document: Mapping[str, Any]) -> KeptStudy:
+    """The study that `study_document` described. Raises ValueError if it is invalid."""
+    return record_of(KeptStudy, document)
+
+
+def study_without_secrets(study: Study) -> Study:
+    """The study with secrets among its arguments masked, as it may be shown and stored."""
+    return record_of(Study, masked_document(plain(study)))

@@ -33,9 +33,9 @@ from seatrial.model.study.study import Study
 from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.session import AGENT, PORT, SSH, Channel, Streams, ssh_words, talk
 from seatrial.plan.environment_axes import VM, environment_value
-from seatrial.plan.settings import Settings, values_of
+from seatrial.plan.files import Node
+from seatrial.plan.points import Settings, values_of
 from seatrial.plan.site_in_force import site_in_force
-from seatrial.plan.study_yaml import Node
 from seatrial.processes.start import Running
 
 if TYPE_CHECKING:

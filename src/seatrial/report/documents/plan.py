@@ -24,9 +24,7 @@ from seatrial.model.json_shape import (
     when,
 )
 from seatrial.model.study.study import Axis, BestOf, Scaling
-from seatrial.plan.planned_jobs import PlannedJob, PlannedJobs
-from seatrial.plan.planned_study import LinkedProgram, PlannedExperiment, PlannedStudy
-from seatrial.plan.planned_trial import PlannedTrial
+from seatrial.plan.planned import LinkedProgram, PlannedExperiment, PlannedJob, PlannedJobs, PlannedStudy, PlannedTrial
 from seatrial.plan.study_points import SameSides
 
 

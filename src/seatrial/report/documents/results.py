@@ -27,9 +27,8 @@ from seatrial.model.json_shape import (
     when,
 )
 from seatrial.model.machine.limit import Basis, Limit
-from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier, PairSampling
 from seatrial.model.results.outcome import State
-from seatrial.model.results.pair_sampling import PairSampling
 from seatrial.model.study.result import Trial
 from seatrial.model.units import Unit
 from seatrial.report.documents.compare import StudyJson

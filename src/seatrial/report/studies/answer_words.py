@@ -107,7 +107,7 @@ def _without_result(answer: Answer) -> str:
         return f"Nothing was compared: {answer.not_compared[0]}{more}"
     if answer.outcomes:
         counted = [f"{number} {state.replace('_', ' ')}" for state, number in answer.outcomes.items()]
-        return f"No answer: of {count(answer.outcomes_total, 'experiment')}, {', '.join(counted)}"
+        return f"No answer: of {count(sum(answer.outcomes.values()), 'experiment')}, {', '.join(counted)}"
     return "Nothing was measured on two sides, so nothing was compared"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.model.results.figure_result import FleetSpread, Outlier, Screening, ScreenResult
-from seatrial.model.results.pair_sampling import PairSampling
+from seatrial.model.results.figure_result import FleetSpread, Outlier, PairSampling, Screening, ScreenResult
 from seatrial.model.spelling import NO_VALUE, arrow_meaning, count, few_names, label, settings, show, show_range
 from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender

@@ -9,9 +9,7 @@ from seatrial.model.benchmark.parameter import Value
 from seatrial.model.spelling import count, few_names, show, show_percent, written
 from seatrial.model.study.study import SYSTEM, Compare, Scaling
 from seatrial.model.units import duration
-from seatrial.plan.planned_jobs import PlannedJobs
-from seatrial.plan.planned_study import PlannedExperiment, PlannedStudy
-from seatrial.plan.planned_trial import PlannedTrial
+from seatrial.plan.planned import PlannedExperiment, PlannedJobs, PlannedStudy, PlannedTrial
 from seatrial.report.text.terminal import PLAIN, Style, block, clean, joined, sentences
 from seatrial.stats.interval import MINIMUM_REPEATS
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Annotated
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import Text, published
+from seatrial.model.json_shape import NonNegative, OneOrMore, Positive, Text, key, published
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
 from seatrial.model.study.study import SYSTEM, Study
 from seatrial.plan.points import Point
 from seatrial.plan.study_points import SameSides, compared_points
 from seatrial.stats import interval, sequential
-from seatrial.stats.interval import MINIMUM_REPEATS
+from seatrial.stats.interval import LOOKS, MINIMUM_REPEATS, StoppingRule
 
 
 class PlannedExperiment(Frozen):
@@ -125,3 +126,80 @@ def joined_plans(study: Study, parts: Sequence[PlannedStudy]) -> PlannedStudy:
         linked=tuple(dict.fromkeys(linked for part in parts for linked in part.linked)),
         build_s=sum(part.build_s for part in parts),
     )
+
+
+class PlannedTrial(Frozen):
+    """The experiments of the trial, each once. `rule` stops each; `build_s` is the time to build what is missing, in
+    seconds."""
+
+    experiments: tuple[PlannedExperiment, ...]
+    rule: StoppingRule
+    build_s: float = 0.0
+
+    def estimate_of(self, experiment: PlannedExperiment) -> float:
+        """The time until an experiment stops at the first look, in seconds, if it is precise then."""
+        return self._until(LOOKS[0], experiment)
+
+    def most_of(self, experiment: PlannedExperiment) -> float:
+        """The time if it is never precise: to the end of its budget or the maximum of repeats, in seconds."""
+        return self._until(self.rule.maximum, experiment)
+
+    @property
+    def estimate_s(self) -> float:
+        """The expected time of all repeats, in seconds."""
+        return sum(map(self.estimate_of, self.experiments))
+
+    @property
+    def most_s(self) -> float:
+        """The longest expected time of all repeats, in seconds."""
+        return sum(map(self.most_of, self.experiments))
+
+    def _until(self, repeats: int, experiment: PlannedExperiment) -> float:
+        least_s = self.rule.minimum * experiment.repeat_s
+        return max(least_s, min(repeats * experiment.repeat_s, self.rule.budget_s))
+
+
+@published("Job")
+class PlannedJob(Frozen):
+    """One job of a batch system."""
+
+    system: Annotated[str, "where it is submitted to: NAME:PARTITION"]
+    benchmarks: tuple[str, ...]
+    nodes: OneOrMore
+    expected_s: Annotated[NonNegative, "its time with few repeats"]
+    limit_s: Annotated[Positive, "its time limit"]
+    script: Annotated[str, "what is submitted, with JOB in place of the job's id"]
+
+    @property
+    @key
+    def node_hours(self) -> NonNegative:
+        """What it takes at most."""
+        return self.nodes * self.limit_s / 3600.0
+
+
+class PlannedJobs(Frozen):
+    """All jobs of a command, and where they would go (`NAME:PARTITION`, several joined by commas).
+    `machine_is_of_nodes`: the plan is for machines that earlier jobs found there; else for the one that the plan was
+    made on."""
+
+    system: str
+    jobs: tuple[PlannedJob, ...]
+    machine_is_of_nodes: bool
+
+    @property
+    def node_hours(self) -> float:
+        """What all take at most."""
+        return sum(job.node_hours for job in self.jobs)
+
+
+def by_importance(points: Sequence[Point], least_s: Callable[[Point], float]) -> list[Point]:
+    """Breadth first: the first point of each benchmark before the second of any. Benchmarks with a figure that others
+    are compared with (a role, such as memory bandwidth) come first, of those alike the shorter, by the time `least_s`
+    in seconds."""
+    seen: Counter[str] = Counter()
+    keys = {}
+    for point in points:
+        has_role = any(figure.role is not None for figure in point.benchmark.figures)
+        keys[id(point)] = (seen[point.benchmark.name], not has_role, least_s(point))
+        seen[point.benchmark.name] += 1
+    return sorted(points, key=lambda point: keys[id(point)])
