@@ -38,7 +38,7 @@ from common import live_machine, measure, output_of, provenance, ready, rival_pr
 
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import NATIVE_HEADERS
-from seatrial.environments.native_sources import units_of
+from seatrial.environments.compiled import units_of
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.reading import readings
 

@@ -40,8 +40,8 @@ from typing import Any
 from common import live_machine, provenance, ready, write
 
 from seatrial.environments.compiler import first_compiler
+from seatrial.environments.loader import c_compiler
 from seatrial.environments.mpi import choose_mpi
-from seatrial.environments.shared_library import c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.library import build_profiler, profiler_variables
 

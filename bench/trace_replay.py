@@ -36,8 +36,8 @@ from seatrial.analysis.profile_folder import profiles_of_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.environments.compiler import first_compiler
+from seatrial.environments.loader import c_compiler
 from seatrial.environments.mpi import choose_mpi
-from seatrial.environments.shared_library import c_compiler
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.library import build_profiler, profiler_variables

@@ -21,7 +21,7 @@ from native_stamp import is_compiled_everywhere
 from xdist.scheduler import LoadScopeScheduling
 
 from seatrial.environments import build
-from seatrial.environments.native_sources import Unit
+from seatrial.environments.compiled import Unit
 from seatrial.model.machine.machine import Machine
 from seatrial.processes import start
 

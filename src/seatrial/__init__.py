@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from seatrial.engine.ready import Listener as Listener
     from seatrial.errors import SeatrialError as SeatrialError
     from seatrial.errors import UsageError as UsageError
-    from seatrial.interface.compare import compare as compare
     from seatrial.interface.machines import discover as discover
     from seatrial.interface.machines import discover_fabric as discover_fabric
     from seatrial.interface.profile import ProfileResult as ProfileResult
     from seatrial.interface.profile import profile as profile
     from seatrial.interface.results import Results as Results
+    from seatrial.interface.results import compare as compare
     from seatrial.interface.results import results as results
     from seatrial.interface.run import run as run
-    from seatrial.interface.versus import versus as versus
+    from seatrial.interface.run import versus as versus
     from seatrial.model.machine.fabric import Fabric as Fabric
     from seatrial.model.machine.finding import Finding as Finding
     from seatrial.model.machine.machine import Machine as Machine

@@ -13,8 +13,8 @@ from engine.harness import make_ready
 
 from seatrial.benchmarks.cpu.linebounce import BENCHMARK as LINEBOUNCE
 from seatrial.environments.build import NATIVE_HEADERS
+from seatrial.environments.compiled import units_of
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.native_sources import units_of
 from seatrial.model.benchmark.program import parse_record
 from seatrial.model.machine.machine import Machine
 from seatrial.store.folder import ResultsFolder

@@ -25,9 +25,9 @@ from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import NATIVE_HEADERS, build, embedding
 from seatrial.environments.cached_files import building_folder
 from seatrial.environments.chosen import chosen_environment
+from seatrial.environments.compiled import Unit, units_of
 from seatrial.environments.compiler import Compiler, find_compilers
 from seatrial.environments.mpi import find_mpis
-from seatrial.environments.native_sources import Unit, units_of
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import Benchmark, Native
 from seatrial.model.benchmark.program import parse_record

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments.build import NATIVE_HEADERS
+from seatrial.environments.compiled import units_of
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.native_sources import units_of
 from seatrial.model.machine.machine import Machine
 
 pytestmark = pytest.mark.real

@@ -12,8 +12,8 @@ import pytest
 
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.environments.build import NATIVE_HEADERS, build
+from seatrial.environments.compiled import units_of
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.native_sources import units_of
 from seatrial.errors import Exit
 from seatrial.launch.local import Completed, Program, run, run_together
 from seatrial.model.benchmark.program import parse_record

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.ending import main
-from seatrial.cli.process import STOPS
+from seatrial.cli.process import STOPS, main
 from seatrial.plan.site_in_force import use_site
 
 

@@ -47,7 +47,7 @@ def answer(folder: Path, command: str, redirections: str) -> subprocess.Complete
 
 
 def in_turns(*redirections: Any) -> Any:
-    """Each command with one of them in turn: how it ends is decided in one place (cli/ending.py)."""
+    """Each command with one of them in turn: how it ends is decided in one place (cli/process.py)."""
     cases = usually(
         ((command, one) for command in sorted(COMMANDS) for one in redirections),
         lambda case: sorted(COMMANDS).index(case[0]) % len(redirections) == redirections.index(case[1]),

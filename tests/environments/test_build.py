@@ -18,7 +18,7 @@ from seatrial.environments.build import Environment, build, program_key
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import KeptFile, make_file
 from seatrial.environments.chosen import native_environment
-from seatrial.environments.native_sources import standard_headers, units_of, with_headers
+from seatrial.environments.compiled import standard_headers, units_of, with_headers
 from seatrial.errors import BuildError
 from seatrial.model.machine.machine import Machine
 

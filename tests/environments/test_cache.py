@@ -17,8 +17,8 @@ from seatrial.environments import cached_files as copying
 from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache
 from seatrial.environments.cached_files import building_folder, origins, private_copy
 from seatrial.environments.compiler import first_compiler
+from seatrial.environments.loader import build_program
 from seatrial.environments.mpi_candidates import wheel_prefixes
-from seatrial.environments.shared_library import build_program
 from seatrial.errors import UsageError
 from seatrial.model.machine.machine import Machine
 

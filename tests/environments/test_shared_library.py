@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments.compiler import Compiler, first_compiler
-from seatrial.environments.shared_library import build_library, build_program
+from seatrial.environments.loader import build_library, build_program
 from seatrial.errors import BuildError, NoCompilerError
 
 pytestmark = pytest.mark.real
@@ -108,7 +108,7 @@ import signal
 import sys
 from pathlib import Path
 from seatrial.environments.compiler import Compiler
-from seatrial.environments.shared_library import build_library
+from seatrial.environments.loader import build_library
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with SIGINT ignored
 print(build_library("answer", Compiler((sys.argv[1],), "gcc", "slow 1"), [Path(sys.argv[2])], {texts!r}))
 """

@@ -6,14 +6,13 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from seatrial.analysis.folder import contents_in, trial_of
 from seatrial.analysis.network_fit import network_tables
+from seatrial.analysis.profile_folder import contents_in, trial_of
 from seatrial.analysis.rank_layout import bindings
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.rules import findings
-from seatrial.interface.compare import compare
 from seatrial.interface.machines import discovered
-from seatrial.interface.results import results
+from seatrial.interface.results import compare, results
 from seatrial.model.machine.document import machine_document
 from seatrial.report.documents.check import check_document
 from seatrial.report.documents.compare import compare_document

@@ -10,7 +10,7 @@ import pytest
 from made_up import made_up_machine
 
 import seatrial
-from seatrial.interface.versus import versus_study, words_of
+from seatrial.interface.run import versus_study, words_of
 from seatrial.model.study.study import LABEL
 from seatrial.plan.study_points import compared_points, study_points
 from seatrial.stats.interval import MINIMUM_REPEATS

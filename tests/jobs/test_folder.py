@@ -13,8 +13,7 @@ import pytest
 from seatrial.jobs.batch.portable import node_script
 from seatrial.jobs.folder import JobFolder, Phase
 from seatrial.store.claim import abandoned, claim, claimed_elsewhere
-from seatrial.store.folder import ResultsFolder
-from seatrial.store.job_marks import IN_JOB
+from seatrial.store.folder import IN_JOB, ResultsFolder
 
 
 def a_job(path: Path) -> JobFolder:

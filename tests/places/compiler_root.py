@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from seatrial.environments.build import BASE_FLAGS, NATIVE_HEADERS
-from seatrial.environments.native_sources import units_of
+from seatrial.environments.compiled import units_of
 
 _TOOLS = ("cc1plus", "as", "ld", "collect2")
 _LINKED = (

@@ -11,7 +11,7 @@ from profiler.made_up_samples import Samples, Series, counters
 
 import seatrial
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.shared_library import c_compiler
+from seatrial.environments.loader import c_compiler
 from seatrial.errors import ParseError
 from seatrial.profiler.tables.io_samples import (
     COUNTERS,

@@ -20,7 +20,7 @@ import seatrial
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import compiler_named, find_compilers, first_compiler
-from seatrial.environments.shared_library import build_program, c_compiler
+from seatrial.environments.loader import build_program, c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import SHARED_SOURCES, build_collector, profiler_variables

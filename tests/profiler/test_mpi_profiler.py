@@ -17,7 +17,7 @@ from usual import usually
 
 import seatrial
 from seatrial.environments.compiler import compiler_named, find_compilers, first_compiler
-from seatrial.environments.shared_library import c_compiler
+from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.library import profiler_variables
 from seatrial.profiler.capture.wrappers import wrapper_texts

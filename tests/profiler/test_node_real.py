@@ -15,7 +15,7 @@ from profiler.mpi_programs import ROOT_MAY, run
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.shared_library import c_compiler
+from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.library import INCLUDE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments.compiler import first_compiler
-from seatrial.environments.shared_library import c_compiler
+from seatrial.environments.loader import c_compiler
 
 pytestmark = pytest.mark.real
 

@@ -21,8 +21,8 @@ from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.printed import half_unit
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 _TOOL = "Abaqus"
 _PAGE = Pattern(r"A(?:baqus|BAQUS) (\S.{0,60}?) Date ([0-9]{1,2}-[A-Za-z]{3}-[0-9]{4}) Time [0-9:]{5,8}")

@@ -17,10 +17,10 @@ from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value, value_from_json
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_check import parse_json
 from seatrial.model.results.figure_result import COLUMNS, StatedFigure
 from seatrial.model.results.imported import ImportedFile, StatedExperiment
 from seatrial.model.results.outcome import Outcome, State
-from seatrial.model.strict_json import parse_json
 from seatrial.model.units import UNITS
 
 _TOOL = "seatrial export"

@@ -19,9 +19,9 @@ from seatrial.model.benchmark.benchmark import Figure
 from seatrial.model.benchmark.parameter import UNKNOWN, Params, Value, beyond_caches_B, whole
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 _TOOL = "hpcc"
 _BEGIN, _END = Pattern(r"Begin of Summary section\."), Pattern(r"End of Summary section\.")

@@ -13,7 +13,7 @@ from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Line, Pattern
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
-from seatrial.model.printed import half_unit
+from seatrial.model.spelling import half_unit
 
 TOOL = "HPCG"
 SHORTEST_OFFICIAL_S = 1800.0

@@ -19,8 +19,8 @@ from seatrial.applications.reading.text import Pattern, last_digit, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.printed import half_unit
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 _TOOL = "LS-DYNA"
 _BANNER = Pattern(r"\| LS-DYNA, A Program for Nonlinear Dynamic \|")

@@ -25,9 +25,9 @@ from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 _TOOL = "nccl-tests"
 _BEGIN = Pattern(r"#\s*nThread:?\s+[0-9]+\s+nGpus:?\s+[0-9]+\s.{0,400}")

@@ -20,9 +20,9 @@ from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 _TOOL = "nvbandwidth"
 _NAME = r"([A-Za-z][A-Za-z0-9_]{0,100})"

@@ -32,8 +32,8 @@ from seatrial.model.benchmark.benchmark import Check, External, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.machine.machine import Machine
-from seatrial.model.printed import half_unit
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 _CLOCK = r"([0-9]{1,2}): *([0-9]{1,2}): *([0-9]{1,2})"
 _DATE = r"([0-9]{1,2}) ?([A-Z][a-z]{2}) ?([0-9]{4})"

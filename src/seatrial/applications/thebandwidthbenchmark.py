@@ -13,9 +13,9 @@ from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.tables import best_rate
 from seatrial.applications.reading.text import Line, Pattern, last_digit
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 _TOOL = "TheBandwidthBenchmark"
 _WORDS = {"Init": 1, "Sum": 1, "Copy": 2, "Update": 2, "Triad": 3, "Daxpy": 3, "STriad": 4, "SDaxpy": 4}

@@ -18,8 +18,8 @@ from msgspec import Struct
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.declaration import Declaration, DeclaredCheck, DeclaredFigure, Pick, Which
 from seatrial.model.frozen import Frozen
-from seatrial.model.printed import half_unit
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 LARGEST_OUTPUT_B = 128 << 20
 _LONGEST_LINE = 1 << 16

@@ -41,7 +41,7 @@ def _compare(
     out: Annotated[Output, {"quiet": "the answer alone", "verbose": "every difference between the sides"}],
 ) -> int:
     """Measures nothing; `run STUDY` measures side by side."""
-    from seatrial.interface.compare import compare
+    from seatrial.interface.results import compare
     from seatrial.report.documents.compare import compare_document
     from seatrial.report.text.compare import compare_text
 

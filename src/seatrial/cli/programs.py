@@ -65,7 +65,7 @@ class Program(Options):
 
     def settings(self) -> dict[str, Value]:
         """The parameters of the benchmark `command` that they set. Raises UsageError for what cannot be run or read."""
-        from seatrial.interface.versus import words_of
+        from seatrial.interface.run import words_of
 
         found: dict[str, Value] = {}
         for name, number in (("warmup", self.warmup), ("expect", self.expect)):
@@ -96,7 +96,7 @@ def merged(settings: Mapping[str, Any], of_program: Mapping[str, Value]) -> dict
 
 def checked(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words of a command that can be run. Raises UsageError for others; says so if words look meant for a shell."""
-    from seatrial.interface.versus import refuse_missing
+    from seatrial.interface.run import refuse_missing
 
     refuse_missing(words)
     if meant := [word for word in words[1:] if word in _OF_A_SHELL]:

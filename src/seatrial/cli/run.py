@@ -80,8 +80,7 @@ def _run(
     """`run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs."""
     from seatrial.cli.progress import TerminalProgress
     from seatrial.cli.run_results import Printer
-    from seatrial.interface.run import run
-    from seatrial.interface.versus import versus, words_of
+    from seatrial.interface.run import run, versus, words_of
     from seatrial.jobs.request import Submission
     from seatrial.model.units import parse_seconds
     from seatrial.plan.points import parse_settings

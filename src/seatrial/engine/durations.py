@@ -23,11 +23,11 @@ from seatrial.environments.cache import cache_folder, make_folder, own_cache
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_check import parse_json
 from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import NonNegative, Positive, Text
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.secrets import masked_parameters
-from seatrial.model.strict_json import parse_json
 from seatrial.plan.points import Point
 from seatrial.store.files import write_once
 from seatrial.store.folder import ResultsFolder

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.environments.cached_files import private_top
 from seatrial.environments.compiler import variables_with
-from seatrial.errors import UsageError
+from seatrial.errors import ParseError, UsageError
 from seatrial.launch.local import Completed
 from seatrial.launch.ranks import rank_layout
 from seatrial.model.benchmark.copies import (
@@ -47,6 +47,42 @@ from seatrial.places.cluster.tools import ClusterError
 from seatrial.places.contained import Start, started
 from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.points import Point
+from seatrial.profiler.capture.functions import function_names
+from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
+from seatrial.profiler.capture.run import ProbeSettings, profiled_variables, profiler
+from seatrial.profiler.tables.process_table import ProcessTable, read_table
+from seatrial.profiler.tables.summary import mpi_summary
+
+_TABLES = "mpi"
+_NOTHING = ProbeSettings()
+
+
+def mpi_variables(ready: Ready, directory: Path) -> dict[str, str]:
+    """The variables that the profiler adds to a repeat. Raises BuildError."""
+    target = directory / _TABLES
+    variables = {**os.environ, **{name: value for name, value in ready.variables if value is not None}}
+    return profiled_variables(profiler(), target, node_folder(target), _NOTHING, variables)
+
+
+def mpi_folder(directory: Path) -> AbstractContextManager[object]:
+    """The folder of the tables, and what the profiler needs of this node, for as long as a repeat runs. Raises OSError,
+    StoreError."""
+    target = directory / _TABLES
+    target.mkdir(exist_ok=True)
+    return NodeFolder(node_folder(target), target)
+
+
+def mpi_report(directory: Path) -> dict[str, Any] | None:
+    """The sums over the ranks; None if there is none, or one cannot be read."""
+    tables: list[ProcessTable] = []
+    names = function_names()
+    for path in sorted((directory / _TABLES).glob("*.mpi")):
+        try:
+            tables.append(read_table(path, len(names)))
+        except (ParseError, OSError):
+            return None  # a sum without this rank would look like less work
+    return mpi_summary(tables, names) if tables else None
+
 
 _MOST = "max_resident_B"
 """What copies used is summed, but for the size of the largest process."""
@@ -171,7 +207,7 @@ def probe_variables(ready: Ready, directory: Path) -> dict[str, str]:
     """The variables that the probes add to a repeat. Raises BuildError."""
     if not ready.point.is_profiled:
         return {}
-    from seatrial.engine.mpi_probe import mpi_variables
+    from seatrial.engine.starting import mpi_variables
 
     return mpi_variables(ready, directory)
 
@@ -182,7 +218,7 @@ def probed(claimed: Sequence[tuple[Ready, Path]]) -> Iterator[None]:
     with ExitStack() as folders:
         for ready, directory in claimed:
             if ready.point.is_profiled:
-                from seatrial.engine.mpi_probe import mpi_folder
+                from seatrial.engine.starting import mpi_folder
 
                 folders.enter_context(mpi_folder(directory))
         yield
@@ -193,7 +229,7 @@ def probe_reports(ready: Ready, directory: Path, completed: Completed | None) ->
     ended unobserved."""
     reports: dict[str, Any] = {}
     if ready.point.is_profiled:
-        from seatrial.engine.mpi_probe import mpi_report
+        from seatrial.engine.starting import mpi_report
 
         reports["mpi"] = mpi_report(directory)
     if "io" in ready.point.probes:

@@ -29,8 +29,8 @@ from seatrial.environments.cached_files import (
     private_copy,
     private_top,
 )
+from seatrial.environments.compiled import Unit, standard_headers, units_of, with_headers
 from seatrial.environments.compiler import Compiler, Target
-from seatrial.environments.native_sources import Unit, standard_headers, units_of, with_headers
 from seatrial.errors import BuildError, ProtocolError
 from seatrial.model.benchmark.program import Hello, parse_record
 from seatrial.model.environment.mpi import Mpi

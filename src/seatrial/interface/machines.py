@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from seatrial.analysis.device_copies import PeerRates, peer_rates, with_measured
-from seatrial.analysis.folder import machine_in, trial_of
+from seatrial.analysis.profile_folder import machine_in, trial_of
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS, read_fabric
 from seatrial.fabric.parts import Text

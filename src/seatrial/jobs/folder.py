@@ -31,10 +31,9 @@ from typing import Any
 
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
-from seatrial.model.strict_json import parse_json
+from seatrial.model.json_check import parse_json
 from seatrial.store.files import make_folder, opened_file, opened_folder, read_file, write_once
-from seatrial.store.folder import ResultsFolder
-from seatrial.store.job_marks import JOB_ID, JOBS, JobMarks
+from seatrial.store.folder import JOB_ID, JOBS, JobMarks, ResultsFolder
 
 PROGRAMS = "programs"
 VOID = "void"

@@ -17,10 +17,9 @@ from msgspec import Struct, field
 from seatrial.errors import StoreError
 from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.folder import JobFolder, Phase
-from seatrial.jobs.queue import Queue, QueueError
-from seatrial.jobs.unshared import Fetching
+from seatrial.jobs.queue import Fetching, Queue, QueueError
 from seatrial.store.files import write_once
-from seatrial.store.job_marks import JOBS
+from seatrial.store.folder import JOBS
 
 _LOOK_S = 1.0
 """How often the files of jobs are looked at, in seconds."""

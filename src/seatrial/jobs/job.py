@@ -16,7 +16,7 @@ from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.study.study import KeptStudy, study_document
-from seatrial.store.job_marks import JOBS
+from seatrial.store.folder import JOBS
 
 VERSION = 1
 

@@ -43,8 +43,8 @@ from seatrial.jobs.node_plan import (
     record_node_repeats,
     repeats_in,
 )
+from seatrial.jobs.queue import bringing, folder_on_node
 from seatrial.jobs.request import Command, Portion, batch_request, part_of_job, points_of
-from seatrial.jobs.unshared import bringing, folder_on_node
 from seatrial.jobs.where import Where
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
 from seatrial.model.frozen import Frozen
@@ -56,8 +56,7 @@ from seatrial.plan.points import Point
 from seatrial.probes.variables import starts_of_performance_variables
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.files import read_file
-from seatrial.store.folder import ResultsFolder
-from seatrial.store.job_marks import IN_JOB, JOBS
+from seatrial.store.folder import IN_JOB, JOBS, ResultsFolder
 from seatrial.store.record_heads import read_heads
 
 OTHER_MACHINE = "another machine"

@@ -39,7 +39,7 @@ from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import study_points
 from seatrial.plan.targets import only_study, with_declared
 from seatrial.stats.interval import StoppingRule
-from seatrial.store.job_marks import IN_JOB, JOBS
+from seatrial.store.folder import IN_JOB, JOBS
 
 _SPARE = 1.25
 """A job's time limit is this much more than what its measurements take at most, for repeats slower than expected."""

@@ -32,7 +32,7 @@ from seatrial.jobs.node_jobs import (
     settle,
 )
 from seatrial.jobs.placed_nodes import with_placed_nodes
-from seatrial.jobs.queue import Queue, QueueError
+from seatrial.jobs.queue import Fetching, Queue, QueueError
 from seatrial.jobs.request import (
     Command,
     Portion,
@@ -55,7 +55,6 @@ from seatrial.jobs.results import (
     without,
     without_jobs,
 )
-from seatrial.jobs.unshared import Fetching
 from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
 from seatrial.model.frozen import Frozen
@@ -70,8 +69,7 @@ from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.study_points import refuse_unfit
 from seatrial.store.files import make_folder
-from seatrial.store.folder import ResultsFolder
-from seatrial.store.job_marks import JOBS
+from seatrial.store.folder import JOBS, ResultsFolder
 
 _MOST_SHOWN = 8
 

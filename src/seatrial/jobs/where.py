@@ -19,7 +19,7 @@ from seatrial.places.cluster.up import PARTITION, variables
 from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import is_study_file, only_study, with_declared
-from seatrial.store.job_marks import IN_JOB
+from seatrial.store.folder import IN_JOB
 
 CLUSTER = "cluster"
 """The name of our own cluster as a system, inside `seatrial cluster exec`."""

@@ -18,6 +18,16 @@ from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, is_of_environment
 from seatrial.model.units import Unit
 
+
+def half_unit(token: str) -> float:
+    """Half a unit in the last printed place of a number: its largest rounding error."""
+    mantissa, _, exponent = token.lower().partition("e")
+    if float(mantissa) == 0:  # "0.0e14" is as exact as "0.0"
+        exponent = ""
+    decimals = len(mantissa.partition(".")[2])
+    return float(0.5 * 10.0 ** (int(exponent or 0) - decimals))
+
+
 DIGITS = 3
 _MOST_DIGITS = 7
 """More are noise: a clock with a resolution of 1 ns cannot resolve ten digits of a time below ten seconds."""

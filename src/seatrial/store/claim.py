@@ -26,8 +26,7 @@ from msgspec.structs import replace
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
 from seatrial.store.files import opened_file, write_once
-from seatrial.store.folder import ResultsFolder
-from seatrial.store.job_marks import IN_JOB, is_dead_in_job
+from seatrial.store.folder import IN_JOB, ResultsFolder, is_dead_in_job
 
 _CLAIM_FILE = "claim.json"
 _LARGEST_CLAIM_B = 1 << 20

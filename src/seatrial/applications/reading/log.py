@@ -22,9 +22,9 @@ from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.printed import half_unit
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
+from seatrial.model.spelling import half_unit
 
 HOTTEST_K = 10_000.0
 """A molecular simulation above this temperature has exploded: its atoms no longer interact, so its rate is none."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 from seatrial.applications.reading.figures import in_SI
 from seatrial.applications.reading.text import Line, Pattern, is_product
 from seatrial.model.frozen import Frozen
-from seatrial.model.printed import half_unit
+from seatrial.model.spelling import half_unit
 
 MOST_SECONDS = 1e7
 """No single operation of a benchmark takes longer: four months."""

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
-from seatrial.model.printed import half_unit
+from seatrial.model.spelling import half_unit
 
 
 class Pattern:

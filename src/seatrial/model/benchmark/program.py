@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.parameter import Params, Value, whole
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_check import no_constant
 from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.sample import Sample
-from seatrial.model.strict_json import no_constant
 
 
 class Program(Frozen):

@@ -11,12 +11,12 @@ from typing import Any
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_check import parse_line
 from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import Json, Text
 from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record_shape import RECORD_VERSION, check_record
 from seatrial.model.results.sample import Sample, pack, unpack
-from seatrial.model.strict_json import parse_line
 
 
 def content_key(document: Mapping[str, Any]) -> str:

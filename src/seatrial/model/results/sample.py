@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.strict_json import LARGEST
+from seatrial.model.json_check import LARGEST
 
 
 # not frozen: a column of samples shows each of its rows in the same one

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from seatrial.environments.asking import Started, ask, side_by_side
 from seatrial.environments.build import BASE_FLAGS, NATIVE_HEADERS
+from seatrial.environments.compiled import Unit, units_of
 from seatrial.environments.compiler import Compiler, resolve_target
-from seatrial.environments.native_sources import Unit, units_of
 from seatrial.errors import BuildError, ImageError
 from seatrial.model.environment.image import ImageProgram
 from seatrial.model.frozen import Frozen

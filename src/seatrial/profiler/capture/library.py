@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.environments.compiler import Compiler
-from seatrial.environments.shared_library import build_library, build_program
+from seatrial.environments.loader import build_library, build_program
 from seatrial.profiler.capture.wrappers import wrapper_texts
 
 _SOURCES = Path(__file__).parents[1] / "native"
