@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.cli.process import STOPS, main
+from seatrial.cli.ending import main
+from seatrial.cli.process import STOPS
 from seatrial.plan.site_in_force import use_site
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from seatrial.cli.process import main
+from seatrial.cli.ending import main
 
 _CHANGING = ("open", "mkdir", "rename", "replace", "unlink", "rmdir", "write", "ftruncate")
 _MOST_CALLS = 200

@@ -11,7 +11,7 @@ from made_up import made_up_machine
 
 from seatrial.errors import UsageError
 from seatrial.launch.allocation import allocated, like_nodes, named_hosts, srun_words, ssh_words
-from seatrial.launch.ranks import machines_in, node_lines
+from seatrial.launch.node_probe import machines_in, node_lines
 from seatrial.model.machine.machine import Machine
 
 SLURM = {"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n[08-10]"}

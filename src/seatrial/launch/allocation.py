@@ -19,7 +19,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
-from seatrial.launch.ranks import machines_in
+from seatrial.launch.node_probe import machines_in
 from seatrial.machine.live import discover_live
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import expand_hosts, fold_hosts
@@ -146,7 +146,7 @@ def _allocated(source: str, listed: Sequence[str], starter: str, host: str) -> A
 _LIMIT_S = 90.0
 _MOST_AT_ONCE = 32
 """Connections of ssh at a time."""
-_MODULE = "seatrial.launch.ranks"
+_MODULE = "seatrial.launch.node_probe"
 _LONGEST_SAID = 300
 
 
