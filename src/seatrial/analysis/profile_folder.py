@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seatrial.analysis.profile_reference import judged_profiles
 from seatrial.diagnosis.diagnose import diagnosed_profiles
 from seatrial.errors import ParseError, StoreError
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.counters import NodeLimits
+from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
-from seatrial.profiler.tables.io_samples import IoSamples, read_io_samples
-from seatrial.profiler.tables.process_table import ProcessTable, read_table
 from seatrial.store.files import names, opened_folder, reason
+
+if TYPE_CHECKING:
+    from seatrial.profiler.tables.io_samples import IoSamples
+    from seatrial.profiler.tables.process_table import ProcessTable
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +52,8 @@ def profiles_in(results: Path) -> list[Profile]:
 
 
 def _tables(folder: Path) -> tuple[list[ProcessTable], int]:
+    from seatrial.profiler.tables.process_table import read_table  # it loads numpy
+
     found: list[ProcessTable] = []
     damaged = 0
     functions = len(function_names())
@@ -63,6 +68,8 @@ def _tables(folder: Path) -> tuple[list[ProcessTable], int]:
 
 def _samples(folder: Path) -> list[IoSamples]:
     """The I/O samples of all nodes; a file that cannot be read is logged."""
+    from seatrial.profiler.tables.io_samples import read_io_samples  # it loads numpy
+
     found: list[IoSamples] = []
     for path in sorted(folder.glob("*.io")):
         try:

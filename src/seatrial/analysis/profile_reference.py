@@ -20,7 +20,7 @@ from seatrial.model.benchmark.role import Role
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.profiler.cause import Cause
-from seatrial.profiler.counters import NodeLimits
+from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.profile import Profile
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder

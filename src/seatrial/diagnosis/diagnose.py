@@ -14,6 +14,7 @@ from seatrial.diagnosis.late import could_be_late, late, late_in_call, longest_s
 from seatrial.diagnosis.node import node_diagnoses
 from seatrial.diagnosis.ranks import Uneven, explained_by_computing, uneven, uneven_despite_delay
 from seatrial.diagnosis.work import blocked_diagnoses, io_diagnoses
+from seatrial.profiler.call_site import Resolve, no_symbols
 from seatrial.profiler.cause import (
     NO_CPU_CAUSES,
     WAITING_CAUSES,
@@ -24,12 +25,10 @@ from seatrial.profiler.cause import (
     Sureness,
 )
 from seatrial.profiler.merge.bound import wait_kind
-from seatrial.profiler.merge.merge import no_symbols, profiles
 
 if TYPE_CHECKING:
     from seatrial.profiler.call_site import CallSite
-    from seatrial.profiler.counters import NodeLimits
-    from seatrial.profiler.merge.sites import Resolve
+    from seatrial.profiler.cpu import NodeLimits
     from seatrial.profiler.profile import Profile
     from seatrial.profiler.tables.io_samples import IoSamples
     from seatrial.profiler.tables.process_table import ProcessTable
@@ -70,6 +69,8 @@ def diagnosed_profiles(
     limits: NodeLimits | None = None,
 ) -> list[Profile]:
     """The profiles of these tables, as `merge.profiles` makes them, with their diagnoses."""
+    from seatrial.profiler.merge.merge import profiles  # it loads numpy
+
     merged = profiles(tables, names, resolve, damaged, samples, limits)
     return [replace(profile, diagnoses=diagnose(profile)) for profile in merged]
 

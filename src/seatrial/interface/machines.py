@@ -12,8 +12,7 @@ from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.overlay import with_measured
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
-from seatrial.machine.live import survey_live
-from seatrial.machine.local_tools import survey_nvidia
+from seatrial.machine.live import survey_live, survey_nvidia
 from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.frozen import Frozen

@@ -14,10 +14,8 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import OddSlot
 
 GIB = 1 << 30
-_LEAST = 3
-"""Of two modules, neither is the usual one."""
-_MOST_ODD = 8
-"""One slot may be odd, and one of this many."""
+_LEAST = 3  # Of two modules, neither is the usual one.
+_MOST_ODD = 8  # One slot may be odd, and one of this many.
 
 
 class SlotPlace(Frozen):
@@ -52,21 +50,22 @@ def odd_slots(slots: Sequence[SlotPlace]) -> tuple[OddSlot, ...]:
 _Odd = tuple[SlotPlace, str, str, str, int]
 """Slot, property, its value, the usual value, number of slots that have that."""
 
+
+def _ecc_bits(module: MemoryModule) -> int | None:
+    if module.total_bits is None or module.data_bits is None or module.total_bits < module.data_bits:
+        return None
+    return module.total_bits - module.data_bits
+
+
 _PROPERTIES: tuple[tuple[str, Callable[[MemoryModule], float | str | None], str, bool], ...] = (
     ("size", lambda module: module.size_bytes, "{gib:g} GiB", False),
     ("configured speed", lambda module: module.configured_MTps, "{value:g} MT/s", False),
     ("rated speed", lambda module: module.rated_MTps, "{value:g} MT/s", True),
     ("ranks", lambda module: module.rank, "{value:g}", False),
     ("buffering", lambda module: module.buffering, "{value}", False),
-    ("bits for ECC", lambda module: _ecc_bits(module), "{value:g}", True),
+    ("bits for ECC", _ecc_bits, "{value:g}", True),
 )
 """Name, value, how it is shown, whether only a lower one matters."""
-
-
-def _ecc_bits(module: MemoryModule) -> int | None:
-    if module.total_bits is None or module.data_bits is None or module.total_bits < module.data_bits:
-        return None
-    return module.total_bits - module.data_bits
 
 
 def _differing(filled: Sequence[SlotPlace]) -> Iterator[_Odd]:
@@ -146,18 +145,11 @@ def _beside_other_channels(slots: Sequence[SlotPlace]) -> list[SlotPlace]:
     fewer = [channel for channel, number in counts.items() if number < usual]
     if len(fewer) != 1 or times + 1 != len(counts) or times < 2:
         return []
-    positions = _filled_positions([own for channel, own in channels.items() if channel != fewer[0]])
-    own = channels[fewer[0]]
-    gaps = [
-        slot for position, slot in enumerate(own) if not slot.is_filled and (position in positions or len(own) == 1)
-    ]
-    return gaps[: usual - counts[fewer[0]]] if gaps else []
-
-
-def _filled_positions(channels: Sequence[Sequence[SlotPlace]]) -> set[int]:
-    """The positions in the order of the slots that every one of these channels has filled."""
-    filled = [{position for position, slot in enumerate(own) if slot.is_filled} for own in channels]
-    return set.intersection(*filled) if filled else set()
+    own = channels.pop(fewer[0])
+    filled = ({position for position, slot in enumerate(other) if slot.is_filled} for other in channels.values())
+    positions = set.intersection(*filled)
+    gaps = [slot for n, slot in enumerate(own) if not slot.is_filled and (n in positions or len(own) == 1)]
+    return gaps[: usual - counts[fewer[0]]]
 
 
 def _names(slots: Sequence[SlotPlace]) -> Mapping[int, str]:

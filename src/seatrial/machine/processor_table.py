@@ -46,22 +46,12 @@ class Vector(Frozen):
     latency_cycles: int | None
     source: str
 
-    @property
-    def confirmed(self) -> bool:
-        """Whether no part of the source is marked unconfirmed."""
-        return "unconfirmed" not in self.source
-
 
 class Channels(Frozen):
     """Memory channels per socket."""
 
     count: int
     source: str
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the source is not marked unconfirmed."""
-        return "unconfirmed" not in self.source
 
 
 class Interleaving(Frozen):

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from seatrial.machine.readers.mounts import Mount, read_mounts
+from seatrial.machine.readers.procfs import Mount, read_mounts
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _SLOW_OPTIONS = frozenset({"sync", "dirsync", "noac", "actimeo=0", "data=journal", "lookupcache=none", "directio"})
@@ -25,11 +25,12 @@ def file_system_of(path: str, mounts: Path = _MOUNTS) -> dict[str, Any] | None:
         text = mounts.read_bytes()
     except OSError:
         return None
-    found = _mount(os.path.normpath(path), _by_length(text))
-    if found is None:
-        return None
-    mount, options = found
-    return {"type": mount.kind, "mount_point": mount.point, "options": sorted(options & _SLOW_OPTIONS)}
+    path = os.path.normpath(path)
+    for mount, options in _by_length(text):
+        point = mount.point.rstrip("/")
+        if path == point or path.startswith(f"{point}/"):
+            return {"type": mount.kind, "mount_point": mount.point, "options": sorted(options & _SLOW_OPTIONS)}
+    return None
 
 
 @lru_cache(maxsize=4)
@@ -44,11 +45,3 @@ def _by_length(text: bytes) -> tuple[tuple[Mount, frozenset[str]], ...]:
     found.reverse()
     found.sort(key=lambda one: -len(one[0].point))
     return tuple(found)
-
-
-def _mount(path: str, mounts: tuple[tuple[Mount, frozenset[str]], ...]) -> tuple[Mount, frozenset[str]] | None:
-    for mount, options in mounts:
-        point = mount.point.rstrip("/")
-        if path == point or path.startswith(f"{point}/"):
-            return mount, options
-    return None

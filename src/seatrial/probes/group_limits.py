@@ -7,7 +7,7 @@ Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, cpu.stat, io.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,23 +15,17 @@ from typing import Any
 from msgspec import field
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.control_groups import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
+from seatrial.machine.readers.procfs import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
 from seatrial.model.frozen import Frozen
 from seatrial.probes.system import kernel_text
 
+_LIMITED = (("read", "B/s"), ("write", "B/s"), ("read", "op/s"), ("write", "op/s"))
 _V1_LIMITS = {
-    "blkio.throttle.read_bps_device": ("read", "B/s"),
-    "blkio.throttle.write_bps_device": ("write", "B/s"),
-    "blkio.throttle.read_iops_device": ("read", "op/s"),
-    "blkio.throttle.write_iops_device": ("write", "op/s"),
+    f"blkio.throttle.{direction}_{'bps' if unit == 'B/s' else 'iops'}_device": (direction, unit)
+    for direction, unit in _LIMITED
 }
-_V2_LIMITS = {"rbps": ("read", "B/s"), "wbps": ("write", "B/s"), "riops": ("read", "op/s"), "wiops": ("write", "op/s")}
-_V2_COUNTERS = {
-    "rbytes": ("read", "B/s"),
-    "wbytes": ("write", "B/s"),
-    "rios": ("read", "op/s"),
-    "wios": ("write", "op/s"),
-}
+_V2_LIMITS = dict(zip(("rbps", "wbps", "riops", "wiops"), _LIMITED, strict=True))
+_V2_COUNTERS = dict(zip(("rbytes", "wbytes", "rios", "wios"), _LIMITED, strict=True))
 _V1_COUNTERS = {
     "blkio.throttle.io_service_bytes_recursive": "B/s",
     "blkio.throttle.io_serviced_recursive": "op/s",
@@ -165,11 +159,11 @@ def _io_limits(folders: _Folders) -> Iterator[IoLimit]:
 
 
 def _of_v1(folder: Path) -> Iterator[IoLimit]:
-    counters: Mapping[tuple[str, str, str], int] | None = None
+    limits = {name: _numbers(kernel_text(folder / name)) for name in _V1_LIMITS}
+    counters = _v1_counters(folder) if any(any(of_devices.values()) for of_devices in limits.values()) else {}
     for name, (direction, unit) in _V1_LIMITS.items():
-        for device, limit in _numbers(kernel_text(folder / name)).items():
+        for device, limit in limits[name].items():
             if limit > 0:
-                counters = _v1_counters(folder) if counters is None else counters
                 moved = counters.get((device, direction, unit), 0)
                 yield IoLimit(str(folder / name), device, direction, unit, float(limit), moved)
 

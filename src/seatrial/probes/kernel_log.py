@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 _DEVICE = "/dev/kmsg"
 _LONGEST_RECORD_B = 8192
-_MOST_RECORDS = 20_000
-"""A kernel that writes more during a repeat is flooded; what follows is not read."""
+_MOST_RECORDS = 20_000  # A kernel that writes more during a repeat is flooded; what follows is not read.
 _MOST_EVENTS = 20
 _LONGEST_EVENT = 300
 
@@ -64,16 +63,11 @@ class KernelLog:
 @contextmanager
 def kernel_log() -> Iterator[KernelLog]:
     """The log of what the kernel reports from now on. Never fails."""
-    descriptor: int | None = None
-    try:
-        descriptor = os.open(_DEVICE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        os.lseek(descriptor, 0, os.SEEK_END)
-    except OSError:
-        if descriptor is not None:
-            os.close(descriptor)
+    with ExitStack() as opened:
         descriptor = None
-    try:
+        with suppress(OSError):
+            log = os.open(_DEVICE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            opened.callback(os.close, log)
+            os.lseek(log, 0, os.SEEK_END)
+            descriptor = log
         yield KernelLog(descriptor)
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)

@@ -57,8 +57,7 @@ def pressure_between(before: Mapping[str, int], after: Mapping[str, int]) -> dic
 
 
 _BUSY_FIELDS = (1, 2, 3, 6, 7)
-_MOST_CPUS = 64
-"""Of more CPUs, only the sum is recorded: records stay short."""
+_MOST_CPUS = 64  # Of more CPUs, only the sum is recorded: records stay short.
 _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq steal ..." (proc(5))
 
 

@@ -156,8 +156,7 @@ _SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)(?P<name>(?:[\s:].*)?)
 _ADAPTER = re.compile(r"(?P<kind>CA|Router|RT):\s+(?:0x[0-9a-fA-F]+\s+)?(?P<name>.*)\Z", re.ASCII)
 _MANY_PORTS = 2
 _MOST_NAMED = 5
-_NO_LIDS = (0, 0xFFFF)
-"""LIDs of ports that no subnet manager has brought into service."""
+_NO_LIDS = (0, 0xFFFF)  # LIDs of ports that no subnet manager has brought into service.
 
 
 def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
@@ -174,8 +173,7 @@ def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
 class _Reader(Struct):
     messages: Messages = field(default_factory=Messages)
     _rows: list[Row] = []
-    _switches: dict[str, Owner] = {}
-    """GUID -> switch whose block has begun."""
+    _switches: dict[str, Owner] = {}  # GUID -> switch whose block has begun.
     _open: Owner | None = None
 
     def read(self, line: Line, source: Source) -> None:

@@ -143,8 +143,7 @@ class _Reader(Struct):
     messages: Messages = field(default_factory=Messages)
     _fields: dict[str, str] = {}
     _open: DevicePart | None = None
-    _begin: Source | None = None
-    """Where the dump says when it was made."""
+    _begin: Source | None = None  # Where the dump says when it was made.
     _with_rate: set[PartKind] = set()
     _without_rate: dict[PartKind, Source] = {}
     """The first line of a port without a rate, of each kind of device."""

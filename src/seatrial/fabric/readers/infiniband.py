@@ -22,8 +22,7 @@ import re
 
 from msgspec import Struct
 
-from seatrial.fabric.parts import LinkRate, Source
-from seatrial.fabric.rates import SIGNALLING, UNKNOWN_SPEED, UNKNOWN_WIDTH, WIDTHS, LANE_bps
+from seatrial.fabric.parts import SIGNALLING, UNKNOWN_SPEED, UNKNOWN_WIDTH, WIDTHS, LANE_bps, LinkRate, Source
 from seatrial.model.machine.fabric import AdapterKind
 
 MAX_PORT = 255
@@ -102,13 +101,11 @@ class Messages(Struct):
 _HOST = re.compile(
     r"(?P<host>[A-Za-z0-9][A-Za-z0-9_.\-]{0,254})(?:\s+(?P<device>[A-Za-z][A-Za-z_]*-?\d[\w.]*))?\s*\Z", re.ASCII
 )
-_NO_HOSTS = re.compile(r"MT\d+\Z", re.ASCII)
-"""Chips without firmware text after them."""
+_NO_HOSTS = re.compile(r"MT\d+\Z", re.ASCII)  # Chips without firmware text after them.
 SHARED_NAMES = ("localhost", "localhost.localdomain")
 """Hosts that were never named; several of them look like one."""
 _SWITCH = re.compile(r"MF0;|(?:Infiniscale|SwitchX|SwitchIB|Switch-IB|Quantum)\b", re.ASCII)
-_CHASSIS = re.compile(r"MF0;(?P<name>[^:;]+):[^;]*\Z")
-"""A managed switch: "MF0;<host name>:<product>/<unit>"."""
+_CHASSIS = re.compile(r"MF0;(?P<name>[^:;]+):[^;]*\Z")  # A managed switch: "MF0;<host name>:<product>/<unit>".
 
 
 def host_of(description: str) -> str | None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.scalars import write_cpu_list
 from seatrial.machine.readers.xml import Document, Element
-from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, merge_facts
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import FactKind, Facts
 from seatrial.model.machine.machine import DeviceKind
@@ -36,9 +36,8 @@ def read_infos(element: Element) -> dict[str, str]:
 
 def info_number(text: str | None) -> int | None:
     """A whole number, decimal or 0x; None for anything else."""
-    if text is None or not re.fullmatch(r"(0x[0-9a-fA-F]{1,8}|\d{1,18})", text.strip(), re.ASCII):
-        return None
-    return int(text.strip(), 0) if text.strip().startswith("0x") else int(text.strip())
+    match = re.fullmatch(r"\s*(?:0x([0-9a-fA-F]{1,8})|(\d{1,18}))\s*", text or "", re.ASCII)
+    return None if match is None else int(match[1], 16) if match[1] else int(match[2])
 
 
 def info_size(text: str | None) -> int | None:
@@ -62,24 +61,24 @@ def machine_facts(
 ) -> Facts:
     """The facts about the whole machine: its memory, firmware and kernel."""
     book = FactBook()
-    sizes = [part.facts.integer("memory_total") for part in parts if part.kind is DeviceKind.NUMA]
-    known = [size for size in sizes if size]
-    total = sum(known) or number_of(document, machine, "local_memory")
+    sizes = (part.facts.integer("memory_total") or 0 for part in parts if part.kind is DeviceKind.NUMA)
+    total = sum(sizes) or number_of(document, machine, "local_memory")
     sum_of = f"{source} (sum of the NUMA nodes' local memory)"
     book.say("memory_total", total or None, sum_of, "B", volatile=True)
-    product = " ".join(filter(None, (infos.get("DMISysVendor"), infos.get("DMIProductName"))))
-    book.say("product", product, source)
-    board = " ".join(filter(None, (infos.get("DMIBoardVendor"), infos.get("DMIBoardName"))))
-    book.say("board", board, source)
-    for fact, key in (
-        ("bios_vendor", "DMIBIOSVendor"),
-        ("bios_version", "DMIBIOSVersion"),
-        ("bios_date", "DMIBIOSDate"),
-    ):
-        book.say(fact, infos.get(key), source)
-    book.say("kernel", infos.get("OSRelease"), source)
-    book.say("architecture", infos.get("Architecture"), source)
+    for fact, keys in _MACHINE_INFOS.items():
+        book.say(fact, " ".join(filter(None, map(infos.get, keys))), source)
     return book.facts()
+
+
+_MACHINE_INFOS = {
+    "product": ("DMISysVendor", "DMIProductName"),
+    "board": ("DMIBoardVendor", "DMIBoardName"),
+    "bios_vendor": ("DMIBIOSVendor",),
+    "bios_version": ("DMIBIOSVersion",),
+    "bios_date": ("DMIBIOSDate",),
+    "kernel": ("OSRelease",),
+    "architecture": ("Architecture",),
+}
 
 
 _ATTRIBUTES: Mapping[str, tuple[str, float, Unit, bool]] = {
@@ -135,12 +134,10 @@ def _say_cache(book: FactBook, cache: SideCache, source: str) -> None:
 
 def cache_facts(caches: Mapping[int, SideCache], source: str) -> Mapping[int, Facts]:
     """NUMA node -> the facts about the memory-side cache in front of it."""
-    found: dict[int, Facts] = {}
+    books = {node: FactBook() for node in caches}
     for node, cache in caches.items():
-        book = FactBook()
-        _say_cache(book, cache, source)
-        found[node] = book.facts()
-    return found
+        _say_cache(books[node], cache, source)
+    return {node: book.facts() for node, book in books.items()}
 
 
 def memory_module(element: Element, source: str) -> MemoryModule:
@@ -226,9 +223,3 @@ def _values(
         if value:  # 0 is unknown
             found.setdefault(nodes[target], []).append(_Value(value, None if text is None else mask(entry, text)))
     return found
-
-
-def with_rates(part: CpuPart, rates: Mapping[int, Facts]) -> CpuPart:
-    """A NUMA node with its stated rates."""
-    facts = rates.get(part.os_index) if part.kind is DeviceKind.NUMA and part.os_index is not None else None
-    return part if facts is None else replace(part, facts=merge_facts(part.facts, facts))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.machine.readers.hwloc_memory import info_size, read_infos
 from seatrial.machine.readers.xml import Element
-from seatrial.machine.survey import FactBook, NamedPart
+from seatrial.machine.survey import FactBook, NamedPart, one_fact
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import DeviceKind
@@ -64,25 +64,17 @@ class OsDevices(Struct):
             return
         if not place.is_on_function and memory is None:
             return
-        if memory is not None:
-            self._keep(NamedPart(kind, name, facts=memory), place)
-            return
-        book = FactBook()
+        facts = memory or Facts()
         if kind is DeviceKind.BLOCK and re.match(r"nvme\d+n\d+\Z", name, re.ASCII):
             kind = DeviceKind.NVME
         if kind in (DeviceKind.BLOCK, DeviceKind.NVME):
             # hwloc's "Model" comes from udev, with different spaces than the kernel's: not used.
-            book.say("size", info_size(infos.get("Size")) or None, self.source, "B")
+            facts = one_fact("size", info_size(infos.get("Size")) or None, self.source, "B")
         if kind is DeviceKind.GPU:
-            book.say("model_name", infos.get("GPUModel"), self.source)
-        self._keep(NamedPart(kind, name, facts=book.facts()), place)
-
-    def _keep(self, part: NamedPart, place: Place) -> None:
-        """Without a PCI address, the place of a device is that of the object around it."""
-        if place.pci is not None:
-            self._parts.append(replace(part, pci=place.pci))
-        else:
-            self._parts.append(replace(part, numa=place.numa, cpus=place.cpus))
+            facts = one_fact("model_name", infos.get("GPUModel"), self.source)
+        part = NamedPart(kind, name, place.pci, facts=facts)
+        # Without a PCI address, the place of a device is that of the object around it.
+        self._parts.append(part if place.pci is not None else replace(part, numa=place.numa, cpus=place.cpus))
 
     def parts(self) -> list[NamedPart]:
         """All devices, GPUs numbered. Network names of a function with an RDMA name become its aliases."""

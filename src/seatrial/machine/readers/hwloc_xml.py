@@ -31,12 +31,11 @@ from seatrial.machine.readers.hwloc_memory import (
     read_infos,
     say_memory_kind,
     side_cache,
-    with_rates,
 )
 from seatrial.machine.readers.hwloc_os_devices import OsDevices, Place
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
-from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts, one_fact
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import DeviceKind
@@ -81,23 +80,21 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
     nodes = [part.os_index for part in reader.cpu_parts if part.kind is DeviceKind.NUMA and part.os_index is not None]
     distances = node_distances(document, nodes)
     matrices = peer_matrices(document, reader.ends, source)
-    rates: dict[int, Facts] = {}
-    for facts in (
-        cache_facts(reader.node_caches, source),
-        memory_rates(document, reader.node_numbers, reader.cpu_parts, reader.mask, source),
-    ):
-        rates.update({node: merge_facts(rates.get(node, Facts()), own) for node, own in facts.items()})
+    caches = cache_facts(reader.node_caches, source)
+    rates = memory_rates(document, reader.node_numbers, reader.cpu_parts, reader.mask, source)
     named = reader.devices.parts()
+    gpus = {part.pci for part in named if part.kind is DeviceKind.GPU}
     return Survey(
         source=source,
         name=infos.get("HostName") or None,
         facts=machine_facts(document, machine, infos, reader.cpu_parts, source),
-        cpu_parts=tuple(with_rates(_with_distances(part, distances, source), rates) for part in reader.cpu_parts),
+        cpu_parts=tuple(_with_node_facts(part, distances, source, caches, rates) for part in reader.cpu_parts),
         pci_parts=tuple(reader.pci_parts.values()),
         named_parts=tuple(_with_cpu_links(part, matrices, source) for part in named),
         modules=placed_modules(reader.modules),
         peer_links=tuple(link for matrix in matrices for link in matrix.links),
-        knows_peer_links=_knows_peer_links(named, matrices),
+        # The XGMI matrix does not show which pairs have links.
+        knows_peer_links=bool(gpus) and any(one.kind == "nvlink" and gpus <= one.members for one in matrices),
         unread=tuple(reader.unread),
     )
 
@@ -111,18 +108,13 @@ def _with_cpu_links(part: NamedPart, matrices: tuple[PeerMatrix, ...], source: s
     return replace(part, facts=merge_facts(part.facts, book.facts()))
 
 
-def _knows_peer_links(parts: list[NamedPart], matrices: tuple[PeerMatrix, ...]) -> bool:
-    """Whether the NVLink matrix covers every GPU; the XGMI matrix does not show which pairs have links."""
-    gpus = {part.pci for part in parts if part.kind is DeviceKind.GPU}
-    return bool(gpus) and any(matrix.kind == "nvlink" and gpus <= matrix.members for matrix in matrices)
-
-
-def _with_distances(part: CpuPart, distances: Mapping[int, str], source: str) -> CpuPart:
-    """A NUMA node with its row of the latency matrix."""
-    row = distances.get(part.os_index) if part.kind is DeviceKind.NUMA and part.os_index is not None else None
-    book = FactBook()
-    book.say("distances", row, source)
-    return replace(part, facts=merge_facts(part.facts, book.facts()))
+def _with_node_facts(part: CpuPart, distances: Mapping[int, str], source: str, *stated: Mapping[int, Facts]) -> CpuPart:
+    """A NUMA node with its row of the latency matrix, and what is stated for it."""
+    if part.kind is not DeviceKind.NUMA or part.os_index is None:
+        return part
+    row = one_fact("distances", distances.get(part.os_index), source)
+    others = (facts[part.os_index] for facts in stated if part.os_index in facts)
+    return replace(part, facts=merge_facts(part.facts, row, *others))
 
 
 class _Context(Frozen):
@@ -293,9 +285,8 @@ class _Reader(Struct):
         self._once(element, DeviceKind.NUMA, index)
         book = FactBook()
         book.say("os_index", index, self.source)
-        book.say(
-            "memory_total", number_of(self.document, element, "local_memory") or None, self.source, "B", volatile=True
-        )
+        memory = number_of(self.document, element, "local_memory")
+        book.say("memory_total", memory or None, self.source, "B", volatile=True)
         book.say("cpus", write_cpu_list(inside.its_cpus), self.source)
         book.say("hidden_nodes", write_cpu_list(self.hidden), self.source)
         say_memory_kind(book, element, inside.caches, self.source)
@@ -311,23 +302,17 @@ class _Reader(Struct):
         book.say("type", kind, self.source)
         book.say("size", number_of(self.document, element, "cache_size") or None, self.source, "B")
         book.say("line_size", number_of(self.document, element, "cache_linesize") or None, self.source, "B")
-        ways = element.attributes.get("cache_associativity", "")
-        book.say(
-            "ways",
-            int(ways) if ways.isascii() and ways.isdecimal() and len(ways) < 6 and int(ways) else None,
-            self.source,
-        )
+        book.say("ways", info_number(element.attributes.get("cache_associativity")) or None, self.source)
         cpus = inside.its_cpus
         book.say("cpus", write_cpu_list(cpus), self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.CACHE, cpus, None, level, f"l{level}{suffix}", book.facts()))
 
     def core(self, element: Element, inside: _Context) -> None:
         book, cpus = FactBook(), inside.its_cpus
+        index = number_of(self.document, element, "os_index")
         book.say("cpus", write_cpu_list(cpus), self.source)
-        book.say("core_id", number_of(self.document, element, "os_index"), self.source)
-        self.cpu_parts.append(
-            CpuPart(DeviceKind.CORE, cpus, number_of(self.document, element, "os_index"), facts=book.facts())
-        )
+        book.say("core_id", index, self.source)
+        self.cpu_parts.append(CpuPart(DeviceKind.CORE, cpus, index, facts=book.facts()))
 
     def pu(self, element: Element, inside: _Context) -> None:
         cpus = inside.its_cpus
@@ -335,9 +320,7 @@ class _Reader(Struct):
         if index is None or cpus != {index}:
             raise self.document.error(element, "a PU whose cpuset is not just its own CPU")
         self._once(element, DeviceKind.PU, index)
-        book = FactBook()
-        book.say("os_index", index, self.source)
-        self.cpu_parts.append(CpuPart(DeviceKind.PU, cpus, index, facts=book.facts()))
+        self.cpu_parts.append(CpuPart(DeviceKind.PU, cpus, index, facts=one_fact("os_index", index, self.source)))
 
     def pci(self, element: Element, context: _Context) -> _Context:
         """Keep a bridge or function. Returns the context of the objects below it."""

@@ -10,14 +10,14 @@ fork is refused, never attached to another.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, choose, is_fence
-from seatrial.machine.readers.lspci_common import (
+from seatrial.machine.readers.lspci_names import UNKNOWN_CLASS, kind_by_name, read_identity
+from seatrial.machine.readers.lspci_text import (
     BUS,
     DEVICE_FUNCTION,
     DOMAIN,
@@ -29,7 +29,6 @@ from seatrial.machine.readers.lspci_common import (
     read_text,
     torn_line_number,
 )
-from seatrial.machine.readers.lspci_names import UNKNOWN_CLASS, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
 from seatrial.model.frozen import Frozen
 
@@ -67,6 +66,11 @@ class _Fork(Struct):
     line: Line
     is_closed: bool = False
 
+    @property
+    def unfinished(self) -> str:
+        """What is wrong with it if it is not closed."""
+        return f"the fork that begins on line {self.line.number} has no last branch (`\\-`) above here"
+
 
 class _Node(Frozen):
     """A function, with its name if the tree has names."""
@@ -86,23 +90,19 @@ def read_lspci_tree(data: bytes, pick: int | None = None) -> Survey:
     """
     lines = read_text(data, TOOL)
     starts = [index for index, line in enumerate(lines) if _ROOT.match(plain_text(line))]
-    _check_before(lines[: starts[0]] if starts else lines)
+    for line in lines[: starts[0]] if starts else lines:
+        if _BRANCH.match(plain_text(line)):
+            why = "the branch of a tree whose first line (`-[0000:00]-` or `-+-[0000:00]-`) is missing"
+            raise line.error(TOOL, why)
     start = choose(starts, lambda index: lines[index].number, pick, TOOL, "PCI tree")
     end = next((other for other in starts if other > start), len(lines))
     drawing = _Drawing(indent_of(plain_text(lines[start])))
     for line in lines[start:end]:
         drawing.take(line)
     drawing.finish(torn_line_number(lines))
-    return _survey(drawing)
-
-
-def _check_before(lines: Sequence[Line]) -> None:
-    """Refuse branches above the first root: the first line of their tree is missing."""
-    for line in lines:
-        if _BRANCH.match(plain_text(line)):
-            raise line.error(
-                TOOL, "the branch of a tree whose first line (`-[0000:00]-` or `-+-[0000:00]-`) is missing"
-            )
+    hosts = dict.fromkeys(node.parent for node in drawing.nodes if "." not in node.parent)
+    parts = (*(PciPart(host, "", source=SOURCE) for host in hosts), *map(_part, drawing.nodes))
+    return Survey(SOURCE, pci_parts=parts, unread=tuple(drawing.unread))
 
 
 class _Drawing:
@@ -124,7 +124,10 @@ class _Drawing:
         text = plain_text(line)
         if self._last is None:
             self._line = self._last = line
-            self._root(text[self._margin :])
+            is_fork = text.startswith("-+-", self._margin)
+            if is_fork:
+                self._forks.append(_Fork(1, None, None, line))
+            self._root_bus(text[self._margin :], 3 if is_fork else 1, None)
         elif _BRANCH.match(text):
             self._line = line
             if self._is_over or text[: self._margin].strip():
@@ -153,18 +156,7 @@ class _Drawing:
     def _check_complete(self, line: Line) -> None:
         fork = next((fork for fork in self._forks if not fork.is_closed), None)
         if fork is not None:
-            why = (
-                f"the fork that begins on line {fork.line.number} has no last branch (`\\-`) above here: the tree "
-                "is cut, or was made with -s or -d"
-            )
-            raise line.error(TOOL, why)
-
-    def _root(self, text: str) -> None:
-        if text.startswith("-+-"):
-            self._forks.append(_Fork(1, None, None, self._line))
-            self._root_bus(text, 3, None)
-        else:
-            self._root_bus(text, 1, None)
+            raise line.error(TOOL, f"{fork.unfinished}: the tree is cut, or was made with -s or -d")
 
     def _root_bus(self, text: str, at: int, above: _Bus | None) -> None:
         """A bus, "[0000:00]-", and its functions; with `above`, one of the further buses of that bridge."""
@@ -210,9 +202,7 @@ class _Drawing:
         while self._forks and self._forks[-1].column > column:
             fork = self._forks.pop()
             if not fork.is_closed:
-                raise self._wrong(
-                    f"the fork that begins on line {fork.line.number} has no last branch (`\\-`) above here"
-                )
+                raise self._wrong(fork.unfinished)
         if not self._forks or self._forks[-1].column != column or self._forks[-1].is_closed:
             raise self._wrong("no fork above this branch")
         bars = {fork.column for fork in self._forks[:-1] if not fork.is_closed}
@@ -264,15 +254,6 @@ class _Drawing:
 
     def _wrong(self, why: str) -> ParseError:
         return self._line.error(TOOL, why)
-
-
-def _survey(drawing: _Drawing) -> Survey:
-    hosts = dict.fromkeys(node.parent for node in drawing.nodes if "." not in node.parent)
-    return Survey(
-        SOURCE,
-        pci_parts=(*(PciPart(host, "", source=SOURCE) for host in hosts), *(_part(node) for node in drawing.nodes)),
-        unread=tuple(drawing.unread),
-    )
 
 
 def _part(node: _Node) -> PciPart:

@@ -10,13 +10,12 @@ import re
 from collections.abc import Sequence
 
 from seatrial.machine.readers.dump import Line, choose
-from seatrial.machine.readers.lspci_blocks import TOOL, Block, Listing, damaged, find_listings, is_start
+from seatrial.machine.readers.lspci_blocks import START, TOOL, Block, Listing, find_listings
 from seatrial.machine.readers.lspci_buses import BRIDGE_CLASSES, BusRange, Placed, VirtualFunctions, find_parents
-from seatrial.machine.readers.lspci_common import has_open_bracket, plain_text, read_text, torn_line_number
-from seatrial.machine.readers.lspci_express import EXPRESS_KEYS, say_express_settings
-from seatrial.machine.readers.lspci_links import BlockLink, read_link
+from seatrial.machine.readers.lspci_links import EXPRESS_KEYS, read_link, say_express_settings
 from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNKNOWN_CLASS, PciIdentity, kind_by_name, read_identity
-from seatrial.machine.survey import FactBook, PciPart, Survey
+from seatrial.machine.readers.lspci_text import has_open_bracket, plain_text, read_text, torn_line_number
+from seatrial.machine.survey import FactBook, LinkRate, PciPart, Survey
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind
 
@@ -47,14 +46,8 @@ _KEYS = (
 """The details of a function that are parsed; each occurs at most once."""
 
 _OPEN_ENDED = (
-    "NUMA node:",
-    "Kernel driver in use:",
-    "Physical Slot:",
-    "Subsystem:",
-    "IOMMU group:",
-    "Flags:",
-    "VF offset:",
-)
+    "NUMA node:", "Kernel driver in use:", "Physical Slot:", "Subsystem:", "IOMMU group:", "Flags:", "VF offset:",
+)  # fmt: skip
 """Lines that may still be well formed after a cut: an unfinished last line of a file is ignored."""
 
 
@@ -68,8 +61,7 @@ def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
         find_listings(lines), lambda found: found.blocks[0].header.number, pick, TOOL, "listing of PCI functions"
     )
     torn = torn_line_number(lines)
-    functions = [_Function.read(block, listing, torn) for block in listing.blocks]
-    return _survey(functions, listing, torn)
+    return _survey([_read(block, listing, torn) for block in listing.blocks], listing, torn)
 
 
 class _Function(Frozen):
@@ -81,27 +73,26 @@ class _Function(Frozen):
     details: dict[str, Line]
     express: str | None
     is_denied: bool
-    link: BlockLink
+    capable: LinkRate | None
+    trained: LinkRate | None
     placed: Placed
-
-    @staticmethod
-    def read(block: Block, listing: Listing, torn: int | None) -> _Function:
-        class_id, identity = _read_title(block)
-        if block.header.number == torn and not block.title.endswith((")", "]")):
-            raise damaged(block, "the file ends within this line")
-        details, express, is_denied = _details(block, torn)
-        buses = _read_buses(block, class_id, details, listing)
-        link = read_link(block, details, express, is_verbose=listing.is_verbose)
-        name = identity.name or ""
-        placed = Placed(
-            block.address, class_id, express, buses, _virtual(details), is_virtual="Virtual Function" in name
-        )
-        return _Function(block, class_id, identity, details, express, is_denied, link, placed)
 
     def value(self, key: str) -> str | None:
         """The text after a key."""
         line = self.details.get(key)
         return plain_text(line).strip().removeprefix(key).strip() or None if line is not None else None
+
+
+def _read(block: Block, listing: Listing, torn: int | None) -> _Function:
+    class_id, identity = _read_title(block)
+    if block.header.number == torn and not block.title.endswith((")", "]")):
+        raise block.header.error(TOOL, "the file ends within this line")
+    details, express, is_denied = _details(block, torn)
+    buses = _read_buses(block, class_id, details, listing)
+    link = read_link(block, details, express, is_verbose=listing.is_verbose)
+    is_virtual = "Virtual Function" in (identity.name or "")
+    placed = Placed(block.address, class_id, express, buses, _virtual(details), is_virtual)
+    return _Function(block, class_id, identity, details, express, is_denied, *link, placed)
 
 
 def _read_title(block: Block) -> tuple[str, PciIdentity]:
@@ -111,12 +102,14 @@ def _read_title(block: Block) -> tuple[str, PciIdentity]:
         title = title[: tail.start()]
     class_name, colon, name = title.partition(": ")
     if not colon or not name.strip() or has_open_bracket(title):
-        raise damaged(block, "not a complete line of lspci: expected a class, a colon and a name after the address")
+        raise block.header.error(
+            TOOL, "not a complete line of lspci: expected a class, a colon and a name after the address"
+        )
     number = _CLASS_NUMBER.match(class_name)
     class_id = (number[2] or number[3]) if number else CLASS_BY_NAME.get(class_name.casefold(), UNKNOWN_CLASS)
     identity = read_identity(name.strip())
     if number is not None and class_id[:2] in _NUMBERED_CLASSES and identity.device_id is None:
-        raise damaged(block, "the class has a number but the device has none: the line is cut")
+        raise block.header.error(TOOL, "the class has a number but the device has none: the line is cut")
     return class_id, identity
 
 
@@ -127,7 +120,7 @@ def _details(block: Block, torn: int | None) -> tuple[dict[str, Line], str | Non
     is_denied = False
     for line in block.body:
         text = plain_text(line).strip()
-        key = next((key for key in _KEYS if text.startswith(key)), "Flags:" if is_start(text) else None)
+        key = next((key for key in _KEYS if text.startswith(key)), "Flags:" if START.match(text) else None)
         if line.number == torn and key in _OPEN_ENDED:
             continue
         if key is not None:
@@ -145,7 +138,9 @@ def _read_buses(block: Block, class_id: str, details: dict[str, Line], listing: 
     if line is None:
         is_odd = any(plain_text(other).lstrip().startswith("!!!") for other in block.body)
         if class_id in BRIDGE_CLASSES and listing.is_verbose and not is_odd:
-            raise damaged(block, "the details of this bridge have no line with its buses: the listing is damaged")
+            raise block.header.error(
+                TOOL, "the details of this bridge have no line with its buses: the listing is damaged"
+            )
         return None
     match = _BUS.match(plain_text(line).strip())
     if match is None:
@@ -162,15 +157,11 @@ def _virtual(details: dict[str, Line]) -> VirtualFunctions | None:
 
 
 def _numa(function: _Function) -> int | None:
-    line = function.details.get("NUMA node:")
-    if line is not None:
-        match = _NUMA.match(plain_text(line).strip())
-    else:
-        line = function.details.get("Flags:")
-        text = plain_text(line) if line is not None else ""
-        match = _NUMA_FLAG.search(text)
-        if line is None or (match is None and "NUMA" not in text):
-            return None
+    line = function.details.get("NUMA node:") or function.details.get("Flags:")
+    text = "" if line is None else plain_text(line).strip()
+    if line is None or "NUMA" not in text:
+        return None
+    match = _NUMA.match(text) or _NUMA_FLAG.search(text)
     if match is None:
         raise line.error(TOOL, "expected the number of a NUMA node")
     return int(match[1]) if int(match[1]) >= 0 else None
@@ -192,7 +183,7 @@ def _survey(functions: Sequence[_Function], listing: Listing, torn: int | None) 
 
 def _part(function: _Function, parent: str | None) -> PciPart:
     book = FactBook()
-    identity, link = function.identity, function.link
+    identity = function.identity
     book.say("class_id", function.class_id if function.class_id != UNKNOWN_CLASS else None, SOURCE)
     book.say("vendor_id", identity.vendor_id, SOURCE)
     book.say("device_id", identity.device_id, SOURCE)
@@ -205,13 +196,13 @@ def _part(function: _Function, parent: str | None) -> PciPart:
     book.say("physical_slot", function.value("Physical Slot:"), SOURCE)
     book.say("iommu_group", function.value("IOMMU group:"), SOURCE)
     book.say("pcie_type", function.express, SOURCE)
-    for prefix, rate, is_volatile in (("pcie_max", link.capable, False), ("pcie", link.trained, True)):
+    for prefix, rate, is_volatile in (("pcie_max", function.capable, False), ("pcie", function.trained, True)):
         book.say(f"{prefix}_GTps", rate.GTps if rate else None, SOURCE, "1", volatile=is_volatile)
         book.say(f"{prefix}_lanes", rate.lanes if rate else None, SOURCE, volatile=is_volatile)
     say_express_settings(function.details, function.express, book, SOURCE)
     _add_acs_facts(function, book)
     return PciPart(
-        function.block.address, function.class_id, parent, _numa(function), None, link.capable, link.trained,
+        function.block.address, function.class_id, parent, _numa(function), None, function.capable, function.trained,
         kind=_kind(function), source=SOURCE, facts=book.facts(),
     )  # fmt: skip
 
@@ -247,7 +238,7 @@ def _unread(functions: Sequence[_Function], parts: Sequence[PciPart], listing: L
             f"{SOURCE}: access to the capabilities of {denied} functions was denied: their link speeds are unknown; "
             "run lspci as root"
         )
-    elif not any("Control: I/O" in function.details or function.link.capable for function in functions):
+    elif not any("Control: I/O" in function.details or function.capable for function in functions):
         sentences.append(f"{SOURCE}: made without -vv: link speeds are unknown")
     orphans = sum(part.parent is None for part in parts)
     if orphans:

@@ -2,6 +2,11 @@
 
 Format: the tool's output and its legend; there is no published specification. Old drivers print SOC for SYS. Newer
 releases add columns after the labels: CPU Affinity, NUMA Affinity, GPU NUMA ID.
+
+`nvidia-smi topo -p2p r|w|rw` -> whether GPUs can read and write each other's memory, as the driver reports it.
+
+Format: the tool's own output, its legend (OK, CNS, GNS, TNS, NS, DR, U) and its help. Only the command above
+a matrix states its capability; n (NVLink), a (atomics) and p (properties) are not about reading and writing.
 """
 
 from __future__ import annotations
@@ -11,12 +16,21 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from seatrial.errors import UsageError
 from seatrial.machine.readers.affinity_cells import Place, read_places
 from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
-from seatrial.machine.readers.topology_matrix import VOCABULARY, Kind, find_matrices, gpu_index, own_matrices, read_grid
-from seatrial.machine.survey import FactBook, NamedPart, Survey, merge_facts
-from seatrial.model.machine.machine import DeviceKind, Path
+from seatrial.machine.readers.topology_matrix import (
+    VOCABULARY,
+    Kind,
+    Matrix,
+    find_matrices,
+    gpu_index,
+    own_matrices,
+    read_grid,
+)
+from seatrial.machine.survey import NamedPart, Survey, merge_facts, one_fact
+from seatrial.model.machine.machine import DeviceKind, Path, PeerAccess
 
 TOOL = "nvidia-smi-topo"
 SOURCE = "nvidia-smi topo -m"
@@ -53,15 +67,12 @@ def nvidia_part(label: str) -> NamedPart:
     index = gpu_index(label)
     if index is None:
         return NamedPart(DeviceKind.NIC, label, is_label=True)
-    book = FactBook()
-    book.say("vendor_id", "10de", "nvidia-smi lists NVIDIA GPUs")
-    return NamedPart(DeviceKind.GPU, label, index=index, is_label=True, facts=book.facts())
+    facts = one_fact("vendor_id", "10de", "nvidia-smi lists NVIDIA GPUs")
+    return NamedPart(DeviceKind.GPU, label, index=index, is_label=True, facts=facts)
 
 
 def _placed(part: NamedPart, place: Place, alias: str | None) -> NamedPart:
-    book = FactBook()
-    book.say("gpu_numa", place.gpu_numa, SOURCE)
-    facts = merge_facts(part.facts, book.facts())
+    facts = merge_facts(part.facts, one_fact("gpu_numa", place.gpu_numa, SOURCE))
     aliases = (alias,) if alias else ()
     return replace(part, numa=place.numa, numa_nodes=place.numa_nodes, cpus=place.cpus, aliases=aliases, facts=facts)
 
@@ -140,3 +151,42 @@ def _is_certainly_complete(entries: Sequence[tuple[Line, str, str]], adapters: S
         return True
     before = _NUMBERED.match(entries[-2][2]) if len(entries) > 1 else None
     return before is not None and before[1] == last[1] and int(last[2]) == int(before[2]) + 1
+
+
+TOOL_P2P = "nvidia-smi-p2p"
+SOURCE_P2P = "nvidia-smi topo -p2p"
+
+_CAPABILITY = re.compile(r"nvidia-smi\s{1,20}topo\b.{0,300}?\s(?:-p2p|--p2pstatus)[ =]\s{0,20}([A-Za-z]{1,20})\b")
+_DEFAULT = "r"  # if the command is not in the dump
+
+
+def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
+    """The read or write matrix of a dump, the `pick`-th (from 1) if there are several.
+
+    `p2p` has each unordered pair once; without a command above the matrix, it is assumed to be about reading. Raises
+    ParseError if the matrix is damaged or missing; UsageError for several matrices without `pick`, or if all are about
+    something else.
+    """
+    lines = read_matrix_lines(data, TOOL_P2P)
+    every = own_matrices(lines, find_matrices(lines), Kind.P2P, TOOL_P2P)
+    own = [matrix for matrix in every if set(_capability(matrix)) <= {"r", "w"}]
+    if every and not own:
+        other = every[0]
+        raise UsageError(
+            f"{TOOL_P2P}: line {other.header.number}: the matrix is of `-p2p {_capability(other)}`, not about "
+            "reading or writing",
+            "take one of `nvidia-smi topo -p2p r` (or w)",
+        )
+    matrix = choose(own, lambda one: one.header.number, pick, TOOL_P2P, "matrix")
+    grid = read_grid(matrix, Kind.P2P, TOOL_P2P)
+    reads, writes = ("r" in _capability(matrix), "w" in _capability(matrix))
+    return Survey(
+        source=SOURCE_P2P,
+        named_parts=tuple(nvidia_part(label) for label in grid.labels),
+        p2p=tuple(PeerAccess(a, b, cell if reads else None, cell if writes else None) for a, b, cell in grid.pairs()),
+    )
+
+
+def _capability(matrix: Matrix) -> str:
+    match = _CAPABILITY.search(matrix.command[:2000])
+    return match[1].lower() if match else _DEFAULT

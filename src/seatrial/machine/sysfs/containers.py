@@ -5,25 +5,98 @@ layers or from a folder, a control group that a runtime made. A mark is what a r
 variable. A mark alone shows nothing: images become disks of virtual machines with /.dockerenv in them, and a job
 inherits the variables of the shell that submitted it. A weak separation alone shows nothing either: nodes without disks
 have layered roots, and services have namespaces.
+
+Limits that control groups (v1 and v2) set for this process: the lowest ones between the root and its own group.
+
+Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, cpuset.cpus.effective) and
+cgroup-v1/memory.rst, scheduler/sched-bwc.rst (cpu.cfs_quota_us).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from msgspec import Struct
 
+from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.mounts import Mount, read_mounts
+from seatrial.machine.readers.procfs import (
+    CgroupMount,
+    Mount,
+    cgroup_folders,
+    read_cgroup_membership,
+    read_cgroup_mounts,
+    read_mounts,
+)
+from seatrial.machine.survey import FactBook
 from seatrial.model.machine.machine import Sign
+
+_UNLIMITED_BYTES = 1 << 60  # version 1 writes LONG_MAX rounded down to a page for "no limit"
+
+
+def add_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> None:
+    """Add the CPU, CPU set and memory limits of this process, each with the file that sets it."""
+    try:
+        membership = read_cgroup_membership(files.text("/proc/self/cgroup") or "")
+        mounts = read_cgroup_mounts(files.text("/proc/self/mountinfo") or "")
+    except ParseError as error:
+        unread.append(f"control group limits: {error.message}")
+        return
+    cpus: list[tuple[float, str]] = []
+    memory: list[tuple[int, str]] = []
+    for mount in mounts:
+        for folder in _group_folders(mount, membership, "cpu"):
+            cpus += _cpu_limit(files, folder, mount.controllers is None)
+        for folder in _group_folders(mount, membership, "memory"):
+            file = f"{folder}/{'memory.max' if mount.controllers is None else 'memory.limit_in_bytes'}"
+            limit = files.integer(file)  # "max" is not a number: no limit
+            if limit is not None and 0 < limit < _UNLIMITED_BYTES:
+                memory.append((limit, file))
+        _add_cpuset(files, mount, membership, book)
+    if cpus:
+        book.say("cgroup_cpu_limit", *min(cpus), "1")
+    if memory:
+        book.say("cgroup_memory_limit", *min(memory), "B")
+
+
+def _group_folders(mount: CgroupMount, membership: Mapping[str, str], controller: str) -> tuple[str, ...]:
+    if mount.controllers is None:
+        return cgroup_folders(mount, membership[""]) if "" in membership else ()
+    if controller in mount.controllers and controller in membership:
+        return cgroup_folders(mount, membership[controller])
+    return ()
+
+
+def _cpu_limit(files: FileTree, folder: str, is_v2: bool) -> list[tuple[float, str]]:
+    if is_v2:
+        file = f"{folder}/cpu.max"
+        words = (files.text(file) or "").split()
+        quota, period = (words[0], words[1]) if len(words) == 2 else ("max", "")
+    else:
+        file = f"{folder}/cpu.cfs_quota_us"
+        quota, period = files.word(file) or "-1", files.word(f"{folder}/cpu.cfs_period_us") or ""
+    if not (quota.isdecimal() and period.isdecimal() and int(quota) > 0 and int(period) > 0):
+        return []
+    return [(int(quota) / int(period), file)]
+
+
+def _add_cpuset(files: FileTree, mount: CgroupMount, membership: Mapping[str, str], book: FactBook) -> None:
+    """Add the effective CPU set of the innermost group with one; it already respects the groups above."""
+    names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+    for folder, name in product(reversed(_group_folders(mount, membership, "cpuset")), names):
+        word = files.word(f"{folder}/{name}")
+        if word is not None:
+            book.say("cgroup_cpus", word, f"{folder}/{name}")
+            return
+
 
 _INITIAL = {"pid": 4026531836, "user": 4026531837, "cgroup": 4026531835}
 """Namespace -> the inode of the kernel's first one (include/linux/proc_ns.h). Services have their own mount, network,
 IPC and UTS namespaces, so those separate nothing."""
 
-_ALL_USERS = ("0", "0", "4294967295")
-"""/proc/self/uid_map of the first user namespace."""
+_ALL_USERS = ("0", "0", "4294967295")  # /proc/self/uid_map of the first user namespace.
 
 _LAYERED = ("overlay", "aufs", "fuse.fuse-overlayfs", "squashfs", "fuse.squashfuse", "fuse.squashfuse_ll")
 _IN_MEMORY = ("tmpfs", "ramfs", "rootfs")
@@ -100,7 +173,9 @@ def find_containers(files: FileTree, environment: Mapping[str, str]) -> tuple[Si
     names itself. Empty: none, or not enough evidence."""
     found = _Evidence([], [], list(_marks(files, environment)))
     mounts = read_mounts(files.text("/proc/self/mountinfo") or "")
-    _see_wsl(files, found)
+    release = files.word("/proc/sys/kernel/osrelease") or ""
+    if re.search(r"microsoft|wsl", release, re.IGNORECASE):  # each distribution shares the kernel of one machine
+        found.strong.append(("wsl", f"/proc/sys/kernel/osrelease ({release})"))
     _see_namespaces(files, found)
     _see_root(files, mounts, found)
     _see_groups(files, mounts, found)
@@ -135,13 +210,6 @@ def _runtime(word: str) -> str:
     """A runtime as it names itself; "" for a text that is not a name."""
     name = word.strip().lower()
     return _ALIASES.get(name, name) if re.fullmatch(r"[a-z][a-z0-9_.-]{1,30}", name) else ""
-
-
-def _see_wsl(files: FileTree, found: _Evidence) -> None:
-    """The Windows Subsystem for Linux: each distribution shares the kernel of one virtual machine."""
-    release = files.word("/proc/sys/kernel/osrelease") or ""
-    if re.search(r"microsoft|wsl", release, re.IGNORECASE):
-        found.strong.append(("wsl", f"/proc/sys/kernel/osrelease ({release})"))
 
 
 def _see_namespaces(files: FileTree, found: _Evidence) -> None:

@@ -194,7 +194,7 @@ class MpiNodeJson(TypedDict):
 
 
 class MpiJson(TypedDict):
-    """The summary of the MPI probe (`profiler/tables/summary.py`); records of earlier versions end with `calls`."""
+    """The summary of the MPI probe (`profiler/merge/recorded.py`); records of earlier versions end with `calls`."""
 
     ranks: Count
     tables: Count

@@ -7,19 +7,20 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from seatrial.profiler.merge.over_time import MOST_BINS
 from seatrial.profiler.profile_io import IoSeries, IoTotals, NodeIo, ProfileIo, RankIo
-from seatrial.profiler.tables.header import IoCounters
 from seatrial.profiler.tables.io_samples import IoSamples, RankSamples
 from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Real = npt.NDArray[np.float64]
 
-_READ, _WRITTEN, _READ_CALLS, _WRITE_CALLS, _DEVICE_READ, _DEVICE_WRITTEN, _CANCELLED = range(7)
+_SERIES = tuple(IoTotals.__struct_fields__.index(name) for name in IoSeries.__struct_fields__)
+"""The columns of counters that are shown over time."""
 _SAME_START_S = 1e-6
 """The times in a table and in samples are the same number of nanoseconds, rounded to floating point."""
 
@@ -30,8 +31,6 @@ def io_of(tables: Sequence[ProcessTable], samples: Sequence[IoSamples]) -> Profi
     A rank's counters are read in MPI_Init, sampled by the collector, and read in MPI_Finalize; between two samples they
     are assumed to grow evenly. The clocks of all hosts are assumed to agree.
     """
-    import numpy as np
-
     by_rank: dict[tuple[str, int], list[tuple[IoSamples, RankSamples]]] = {}
     for one in samples:
         for rank in one.ranks:
@@ -42,8 +41,9 @@ def io_of(tables: Sequence[ProcessTable], samples: Sequence[IoSamples]) -> Profi
     ran = [table for table in tables if table.wall_s > 0] or list(tables)
     start = min(table.loaded_at_s for table in ran)
     end = max(table.loaded_at_s + table.wall_s for table in ran) - start
-    known = [(one, _sampled(one, start, end)) for one in samples if one.host in {table.host for table in tables}]
-    period_s = max((one.period_s for one, is_inside in known if is_inside.any()), default=0.0)
+    hosts = {table.host for table in tables}
+    known = [one for one in samples if one.host in hosts and ((one.at_s >= start) & (one.at_s <= start + end)).any()]
+    period_s = max((one.period_s for one in known), default=0.0)
     width = max(end / MOST_BINS, period_s) if period_s else 0.0
     bins = max(1, int(np.ceil(end / width - 1e-9))) if width else 0
     edges = start + np.linspace(0.0, bins * width, bins + 1)
@@ -51,12 +51,8 @@ def io_of(tables: Sequence[ProcessTable], samples: Sequence[IoSamples]) -> Profi
         width_s=width,
         bins=bins,
         ranks=tuple(_rank(table, *point, edges) for table, point in zip(tables, points, strict=True)),
-        nodes=tuple(_nodes([one for one, is_inside in known if is_inside.any()], edges)) if bins else (),
+        nodes=tuple(_nodes(known, edges)) if bins else (),
     )
-
-
-def _sampled(one: IoSamples, start: float, end: float) -> npt.NDArray[np.bool_]:
-    return (one.at_s >= start) & (one.at_s <= start + end)
 
 
 Points = tuple["Real", "Real", int]
@@ -64,14 +60,13 @@ Points = tuple["Real", "Real", int]
 
 
 def _points(table: ProcessTable, by_rank: Mapping[tuple[str, int], Sequence[tuple[IoSamples, RankSamples]]]) -> Points:
-    import numpy as np
-
     at: list[Real] = []
     counters: list[Real] = []
     error = table.io_error
-    if table.io_first is not None:
-        at.append(np.array([table.io_first.at_s]))
-        counters.append(_row(table.io_first))
+    for sample in (table.io_first, table.io_last):
+        if sample is not None:
+            at.append(np.array([sample.at_s]))
+            counters.append(np.array([sample[1:]], np.float64))
     for one, rank in by_rank.get((table.host, table.pid), ()):
         if abs(rank.loaded_at_s - table.loaded_at_s) > _SAME_START_S:
             continue
@@ -79,9 +74,6 @@ def _points(table: ProcessTable, by_rank: Mapping[tuple[str, int], Sequence[tupl
         is_known = ~np.isnan(rank.counters).any(axis=1)
         at.append(one.at_s[is_known])
         counters.append(rank.counters[is_known])
-    if table.io_last is not None:
-        at.append(np.array([table.io_last.at_s]))
-        counters.append(_row(table.io_last))
     if not at:
         return np.zeros(0), np.zeros((0, 7)), error
     times, rows = np.concatenate(at), np.concatenate(counters)
@@ -89,54 +81,28 @@ def _points(table: ProcessTable, by_rank: Mapping[tuple[str, int], Sequence[tupl
     return times[order], np.maximum.accumulate(rows[order], axis=0), error
 
 
-def _row(counters: IoCounters) -> Real:
-    import numpy as np
-
-    return np.array([counters[1:]], np.float64)
-
-
 def _rank(table: ProcessTable, at: Real, counters: Real, error: int, edges: Real) -> RankIo:
-    import numpy as np
-
     rank = table.rank or 0
     if len(at) < 2:
         why = os.strerror(error) if error else "no sample was taken"
         return RankIo(rank, table.host, None, error=why)
-    grown = counters[-1] - counters[0]
-    totals = IoTotals(
-        read_B=int(grown[_READ]),
-        written_B=int(grown[_WRITTEN]),
-        read_calls=int(grown[_READ_CALLS]),
-        write_calls=int(grown[_WRITE_CALLS]),
-        device_read_B=int(grown[_DEVICE_READ]),
-        device_written_B=int(grown[_DEVICE_WRITTEN]),
-        cancelled_B=int(grown[_CANCELLED]),
-        start_read_B=_before(table, "read_B"),
-        start_written_B=_before(table, "written_B"),
-        is_to_end=table.io_last is not None,
-    )
+    grown = dict(zip(IoTotals.__struct_fields__, map(int, counters[-1] - counters[0]), strict=False))
+    first, loaded = table.io_first, table.io_loaded
+    if first and loaded:
+        grown |= {"start_read_B": first.read_B - loaded.read_B, "start_written_B": first.written_B - loaded.written_B}
+    totals = IoTotals(**grown, is_to_end=table.io_last is not None)
     if len(edges) < 2:
         return RankIo(rank, table.host, totals)
-    chosen = (_READ, _WRITTEN, _DEVICE_READ, _DEVICE_WRITTEN)
     at = np.minimum(at, edges[-1])  # MPI_Finalize comes after the last bin, and its I/O belongs to it
-    return RankIo(rank, table.host, totals, IoSeries(*(_in_bins(at, counters[:, k], edges) for k in chosen)))
-
-
-def _before(table: ProcessTable, name: str) -> int:
-    first, loaded = table.io_first, table.io_loaded
-    return getattr(first, name) - getattr(loaded, name) if first is not None and loaded is not None else 0
+    return RankIo(rank, table.host, totals, IoSeries(*(_in_bins(at, counters[:, k], edges) for k in _SERIES)))
 
 
 def _in_bins(at: Real, counter: Real, edges: Real) -> array[float]:
-    import numpy as np
-
     return array("d", np.diff(np.interp(edges, at, counter)).tolist())
 
 
 def _nodes(samples: Sequence[IoSamples], edges: Real) -> list[NodeIo]:
     """Several collectors may have run on a node one after another: its counters continue."""
-    import numpy as np
-
     made = []
     for host in sorted({one.host for one in samples}):
         own = [one for one in samples if one.host == host]
@@ -148,8 +114,6 @@ def _nodes(samples: Sequence[IoSamples], edges: Real) -> list[NodeIo]:
 
 
 def _of_node(at: Real, counter: Real, edges: Real) -> array[float] | None:
-    import numpy as np
-
     is_known = ~np.isnan(counter)
     if is_known.sum() < 2:
         return None

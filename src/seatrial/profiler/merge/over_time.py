@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from seatrial.profiler.cpu import SliceDifferences
 from seatrial.profiler.profile import Lane, OverTime
 from seatrial.profiler.tables.header import BINS_OVER_TIME
 from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Real = npt.NDArray[np.float64]
 
 MOST_BINS = 120
 MOST_LANES = 48
-_ENOUGH_OF_A_BIN = 0.5
-"""Below this part of a bin, a rank has no share in that bin."""
+_ENOUGH_OF_A_BIN = 0.5  # Below this part of a bin, a rank has no share in that bin.
 
 
 def over_time(tables: Sequence[ProcessTable]) -> OverTime | None:
     """The share of MPI over time; None if no rank has any run time. The clocks of all hosts are assumed to agree."""
-    import numpy as np
-
     ran = [table for table in tables if table.wall_s > 0 and table.threads]
     if not ran:
         return None
@@ -56,8 +54,6 @@ def over_time(tables: Sequence[ProcessTable]) -> OverTime | None:
 def slice_differences(tables: Sequence[ProcessTable]) -> SliceDifferences | None:
     """How ranks differ in slices as short as they were recorded, from when all had left MPI_Init until the first one
     ended; None if that is less than two slices, or if several threads of a rank call MPI."""
-    import numpy as np
-
     if len(tables) < 2 or any(len(table.threads) != 1 or table.initialized_s is None for table in tables):
         return None
     start = np.array([table.loaded_at_s for table in tables])
@@ -79,8 +75,6 @@ def _mpi_in_bins(tables: Sequence[ProcessTable], start: Real, edges: Real) -> Re
 
     The time of a thread's bin is spread evenly over its width, which preserves the sum.
     """
-    import numpy as np
-
     place = [k for k, table in enumerate(tables) for _ in table.threads]
     threads = [(table, thread) for table in tables for thread in table.threads]
     widths = np.array([max(thread.bin_ticks, 1) / table.ticks_per_s for table, thread in threads])
@@ -97,8 +91,6 @@ def _mpi_in_bins(tables: Sequence[ProcessTable], start: Real, edges: Real) -> Re
 
 def _carry_back(spent: Real, widths: Real) -> None:
     """A call is counted in the bin where it ends: time beyond the width of the bin was spent in those before it."""
-    import numpy as np
-
     for k in range(BINS_OVER_TIME - 1, 0, -1):
         excess = np.maximum(0.0, spent[:, k] - widths)
         if excess.any():
@@ -107,8 +99,6 @@ def _carry_back(spent: Real, widths: Real) -> None:
 
 
 def _ends(share: Real, pick: np.ufunc) -> tuple[float | None, ...]:
-    import numpy as np
-
     ends = pick.reduce(share, axis=0)
     return tuple(None if np.isnan(value) else float(value) for value in ends)
 

@@ -6,15 +6,16 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
 from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_call_rate, is_poll, wait_kind
 from seatrial.profiler.merge.rows import Rows, grouped
 from seatrial.profiler.profile import Bound, RankWaits, SizeTotals
-from seatrial.profiler.tables.process_table import ProcessTable, bin_floor
+from seatrial.profiler.tables.header import bin_floor
+from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 _RECEIVE, _SEND, _COLLECTIVE, _WINDOW, _UNCLEAR = range(5)
@@ -42,8 +43,6 @@ def rank_waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], pr
     A wait for requests counts as one for a message if it received bytes, or if the process only starts receives; else
     for the receiver if the process starts sends, and for all ranks if it starts collectives only.
     """
-    import numpy as np
-
     waits = np.zeros((_UNCLEAR + 1, processes))
     if not len(rows.call):
         return [RankWaits()] * processes
@@ -105,8 +104,6 @@ def _less(waits: RankWaits, seconds: float) -> RankWaits:
 
 def _that_call(rows: Rows, names: Sequence[str], which: re.Pattern[str], processes: int) -> npt.NDArray[np.bool_]:
     """(processes,): whether each calls one of these functions."""
-    import numpy as np
-
     chosen = [place for place, name in enumerate(names, 1) if which.fullmatch(name)]
     found = np.zeros(processes, bool)
     found[rows.process[np.isin(rows.call, chosen)]] = True

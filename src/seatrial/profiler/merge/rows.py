@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.merge.bound import (
     ON_ONE_HOST,
@@ -17,13 +19,12 @@ from seatrial.profiler.merge.bound import (
     is_short_wait,
     may_wait,
 )
-from seatrial.profiler.merge.polling import polling_calls
-from seatrial.profiler.merge.waiting import Measured, summed
+from seatrial.profiler.merge.waiting import Measured, polling_calls, summed
 from seatrial.profiler.profile import Bound, CallTotals, SizeTotals
-from seatrial.profiler.tables.process_table import ProcessTable, bin_ceiling, bin_floor
+from seatrial.profiler.tables.header import bin_ceiling, bin_floor
+from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Whole = npt.NDArray[np.int64]
@@ -52,8 +53,6 @@ class Rows(Frozen):
 
 def all_rows(tables: Sequence[ProcessTable]) -> Rows:
     """Every row of every thread of every process."""
-    import numpy as np
-
     from seatrial.profiler.tables.process_table import SLOT
 
     areas = [(place, table, thread.slots) for place, table in enumerate(tables) for thread in table.threads]
@@ -107,8 +106,6 @@ def size_totals(
 
     On one host, a receiver copies what it gets, so that its time bounds that of the transfer; from another host, the
     data may have arrived before."""
-    import numpy as np
-
     if not len(rows.call):
         return []
     groups = grouped(rows)
@@ -134,8 +131,6 @@ def size_totals(
 
 def grouped(rows: Rows) -> Groups:
     """The rows by function, size and process."""
-    import numpy as np
-
     key = rows.call << _BITS_OF_BIN | rows.bin
     order = np.argsort(key, kind="stable")  # stable: the rows of a process stay together
     key, process = key[order], rows.process[order]
@@ -169,8 +164,6 @@ class _Rules(Frozen):
 
 
 def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None, rules: _Rules) -> SizeTotals:
-    import numpy as np
-
     count, time_s = groups.count[span], groups.time_s[span]
     total, total_s = int(count.sum()), float(time_s.sum())
     number, size_bin = int(groups.call[span.start]), int(groups.bin[span.start])
@@ -223,8 +216,6 @@ def _received_s(
 
 def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[CallTotals]:
     """Totals by function, longest time first. The kind of a function is the one with the most time over its sizes."""
-    import numpy as np
-
     per_rank: Real = np.zeros((len(names), processes))
     np.add.at(per_rank, (rows.call - 1, rows.process), rows.time_s)
     place = {name: number for number, name in enumerate(names)}

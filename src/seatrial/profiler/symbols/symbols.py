@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from seatrial.environments.elf import Functions, read_functions
@@ -37,7 +38,11 @@ class Symbols:
     def frames(self, module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
         """Return address, as an offset in the file `module` -> its frames, innermost first; only resolved ones."""
         known = self._known.setdefault(module, {})
-        functions = self._functions_of(module)
+        if module not in self._functions:
+            self._functions[module] = None
+            with suppress(OSError, ParseError):
+                self._functions[module] = read_functions(Path(module))
+        functions = self._functions[module]
         new = [offset for offset in offsets if offset not in known]
         if functions is not None and new:
             # A return address is that of the next instruction, which may belong to the next line.
@@ -47,14 +52,6 @@ class Symbols:
             for offset, address in addresses.items():
                 known[offset] = () if address is None else resolved.get(address) or _by_symbol(functions, address)
         return {offset: known[offset] for offset in offsets if known.get(offset)}
-
-    def _functions_of(self, module: str) -> Functions | None:
-        if module not in self._functions:
-            try:
-                self._functions[module] = read_functions(Path(module))
-            except (OSError, ParseError):
-                self._functions[module] = None
-        return self._functions[module]
 
     def _by_addr2line(self, module: str, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
         if self._addr2line is None:

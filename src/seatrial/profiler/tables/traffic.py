@@ -35,6 +35,12 @@ class Traffic(Frozen):
         return "seatrial_wait_many(" in self.before
 
 
+def is_collective(name: str) -> bool:
+    """Whether a function is a collective that moves data or a barrier, blocking or not."""
+    bare = name.removeprefix("MPI_").removesuffix("_c").capitalize()
+    return bare in _COLLECTIVE or bare.removeprefix("I").capitalize() in _COLLECTIVE
+
+
 def is_blocking_collective(base: str) -> bool:
     """Whether a function is a blocking collective of all ranks, so that a barrier may be inserted before it."""
     name = base.removeprefix("MPI_")

@@ -39,8 +39,7 @@ CREATION_B = 4
 """To create a communicator, its ranks agree on a number: an Allreduce of this many bytes."""
 _EAGER_B = 4096
 """A send up to this size that completed at once is replayed as a blocking one: it does not wait for its receiver."""
-_MOST_THREADS = 64
-"""Of a rank, in calls at the same time."""
+_MOST_THREADS = 64  # Of a rank, in calls at the same time.
 
 
 class Compute(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.tables.process_table import LEAST_RATE, MOST_RATE
+from seatrial.profiler.tables.header import LEAST_RATE, MOST_RATE, text_of
 from seatrial.store.files import opened_file
 
 MAGIC = 0x4341525441534553
@@ -175,7 +175,7 @@ class Trace:
         self.loaded: int = loaded
         self.ended: int | None = ended or None
         self.loaded_at_s: float = at_ns / 1e9
-        self.host = host.split(b"\0", 1)[0].decode("utf-8", "replace")
+        self.host = text_of(host)
 
     def record(self, place: int) -> Record:
         """The record at an index. Raises ParseError if it is not in the trace, or invalid."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from errno import ENOENT, ENOSYS, EOPNOTSUPP
 
 from seatrial.model.units import Unit
-from seatrial.profiler.counters import RankCounters
+from seatrial.profiler.cpu import RankCounters
 from seatrial.profiler.profile import Profile
 from seatrial.report.units import show, show_percent
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from seatrial.profiler.call_site import Caller, CallSite
+from seatrial.profiler.call_site import Caller, CallSite, shown_of
 from seatrial.profiler.cause import Diagnosis, Signal
-from seatrial.profiler.merge.sites import shown_of
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.regions import Region
 from seatrial.report.units import NO_VALUE, count, show, show_percent
