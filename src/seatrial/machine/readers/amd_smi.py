@@ -11,21 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import combinations
 
-from seatrial.machine.readers.amd_smi_output import (
-    ACCESS,
-    BANDWIDTH,
-    HOPS,
-    LINK_TYPE,
-    TOOL,
-    Gpu,
-    Output,
-    Tables,
-    begins_json,
-    check_tables,
-    read_json,
-    read_rates,
-    read_text,
-)
+from seatrial.machine.readers import amd_smi_output
 from seatrial.machine.readers.dump import choose, read_lines
 from seatrial.machine.survey import FactBook, LinkRate, NamedPart, PciPart, PeerLink, Survey
 from seatrial.model.machine.links import pci_address
@@ -47,14 +33,18 @@ def read_amd_smi(data: bytes, pick: int | None = None) -> Survey:
     a node, or with unknown hops), or None if the tool does not know. Raises ParseError if the output is damaged or has
     no link types, access or GPUs; UsageError for several outputs without `pick`.
     """
-    lines = read_lines(data, TOOL)
-    outputs = read_json(lines) if begins_json(lines) else read_text(lines)
+    lines = read_lines(data, amd_smi_output.TOOL)
+    outputs = amd_smi_output.read_json(lines) if amd_smi_output.begins_json(lines) else amd_smi_output.read_text(lines)
     outputs = [output for output in outputs if output.tables is not None or output.gpus]
-    output = choose(outputs, lambda one: one.line.number, pick, TOOL, "output of amd-smi")
-    tables = output.tables or Tables(output.line)
-    if output.tables is not None and not {LINK_TYPE, ACCESS} & set(tables.cells) and not output.gpus:
-        raise tables.line.error(TOOL, "no link types in the topology: take `amd-smi topology`")
-    check_tables(tables)
+    output = choose(outputs, lambda one: one.line.number, pick, amd_smi_output.TOOL, "output of amd-smi")
+    tables = output.tables or amd_smi_output.Tables(output.line)
+    if (
+        output.tables is not None
+        and not {amd_smi_output.LINK_TYPE, amd_smi_output.ACCESS} & set(tables.cells)
+        and not output.gpus
+    ):
+        raise tables.line.error(amd_smi_output.TOOL, "no link types in the topology: take `amd-smi topology`")
+    amd_smi_output.check_tables(tables)
     labels = _labels(output, tables)
     names = _names(tables, labels)
     unread: list[str] = []
@@ -70,7 +60,7 @@ def read_amd_smi(data: bytes, pick: int | None = None) -> Survey:
     )
 
 
-def _labels(output: Output, tables: Tables) -> Mapping[str, str | None]:
+def _labels(output: amd_smi_output.Output, tables: amd_smi_output.Tables) -> Mapping[str, str | None]:
     """Label of each GPU -> its PCI address: "GPU3" if its number is known, else the address itself.
 
     Raises ParseError if the topology and the description of the GPUs contradict each other.
@@ -82,30 +72,32 @@ def _labels(output: Output, tables: Tables) -> Mapping[str, str | None]:
         found[f"GPU{number}"] = address
         if address is not None:
             if address in numbers:
-                raise gpu.line.error(TOOL, f"{address} is already GPU {numbers[address]}")
+                raise gpu.line.error(amd_smi_output.TOOL, f"{address} is already GPU {numbers[address]}")
             numbers[address] = number
     for label in tables.labels:
         address = pci_address(label)
         stated = tables.numbers.get(label)
         described = numbers.get(address or "", stated)
         if stated is not None and described != stated:
-            raise output.line.error(TOOL, f"{address} is GPU {stated} and GPU {described}")
+            raise output.line.error(amd_smi_output.TOOL, f"{address} is GPU {stated} and GPU {described}")
         name = address or label if described is None else f"GPU{described}"
         known = found.get(name)
         if known is not None and address is not None and known != address:
-            raise output.line.error(TOOL, f"{name} is {known} and {address}")
+            raise output.line.error(amd_smi_output.TOOL, f"{name} is {known} and {address}")
         found[name] = address or known
     return found
 
 
-def _names(tables: Tables, labels: Mapping[str, str | None]) -> Mapping[str, str]:
+def _names(tables: amd_smi_output.Tables, labels: Mapping[str, str | None]) -> Mapping[str, str]:
     """Label in a table -> label of the GPU."""
     by_address = {address: label for label, address in labels.items() if address is not None}
     return {label: by_address.get(pci_address(label) or "", label) for label in tables.labels}
 
 
-def _paths(tables: Tables, names: Mapping[str, str]) -> tuple[Path, ...]:
-    types, hops, rates = (tables.cells.get(what, {}) for what in (LINK_TYPE, HOPS, BANDWIDTH))
+def _paths(tables: amd_smi_output.Tables, names: Mapping[str, str]) -> tuple[Path, ...]:
+    types, hops, rates = (
+        tables.cells.get(what, {}) for what in (amd_smi_output.LINK_TYPE, amd_smi_output.HOPS, amd_smi_output.BANDWIDTH)
+    )
     found: list[Path] = []
     for pair in combinations(tables.labels if types else (), 2):
         link_type, ends = types[pair], (names[pair[0]], names[pair[1]])
@@ -119,23 +111,23 @@ def _paths(tables: Tables, names: Mapping[str, str]) -> tuple[Path, ...]:
 
 def _count(cell: str) -> int | None:
     """The number of XGMI links of a pair."""
-    rates = read_rates(cell)
+    rates = amd_smi_output.read_rates(cell)
     return None if rates is None or rates[1] % rates[0] else int(rates[1] // rates[0])
 
 
-def _links(tables: Tables, names: Mapping[str, str]) -> tuple[PeerLink, ...]:
-    types, cells = tables.cells.get(LINK_TYPE, {}), tables.cells.get(BANDWIDTH, {})
+def _links(tables: amd_smi_output.Tables, names: Mapping[str, str]) -> tuple[PeerLink, ...]:
+    types, cells = tables.cells.get(amd_smi_output.LINK_TYPE, {}), tables.cells.get(amd_smi_output.BANDWIDTH, {})
     found: list[PeerLink] = []
     for a, b in combinations(tables.labels, 2):
-        rates = read_rates(cells.get((a, b), ""))
+        rates = amd_smi_output.read_rates(cells.get((a, b), ""))
         if types.get((a, b)) == "XGMI" and rates is not None and cells[a, b] == cells[b, a]:
             link = PeerLink(names[a], names[b], "xgmi", _count(cells[a, b]), rates[1], source=SOURCE_TOPOLOGY)
             found.append(link)
     return tuple(found)
 
 
-def _access(tables: Tables, names: Mapping[str, str]) -> tuple[PeerAccess, ...]:
-    cells = tables.cells.get(ACCESS, {})
+def _access(tables: amd_smi_output.Tables, names: Mapping[str, str]) -> tuple[PeerAccess, ...]:
+    cells = tables.cells.get(amd_smi_output.ACCESS, {})
     found: list[PeerAccess] = []
     for a, b in combinations(tables.labels if cells else (), 2):
         statuses = {_ACCESS.get(cells[a, b]), _ACCESS.get(cells[b, a])}
@@ -144,7 +136,7 @@ def _access(tables: Tables, names: Mapping[str, str]) -> tuple[PeerAccess, ...]:
     return tuple(found)
 
 
-def _part(label: str, pci: str | None, gpu: Gpu | None, unread: list[str]) -> NamedPart:
+def _part(label: str, pci: str | None, gpu: amd_smi_output.Gpu | None, unread: list[str]) -> NamedPart:
     book = FactBook()
     book.say("vendor_id", _VENDOR, "amd-smi lists AMD GPUs")
     if gpu is None:
@@ -158,14 +150,16 @@ def _part(label: str, pci: str | None, gpu: Gpu | None, unread: list[str]) -> Na
     book.say("driver_version", gpu.word("DRIVER.VERSION"), SOURCE_STATIC)
     nodes = {node for key in ("NUMA.NODE", "NUMA.AFFINITY") if (node := gpu.node(key)) is not None}
     if len(nodes) > 1:
-        unread.append(f"{TOOL}: {label}: its node and its affinity are different NUMA nodes: both were ignored")
+        unread.append(
+            f"{amd_smi_output.TOOL}: {label}: its node and its affinity are different NUMA nodes: both were ignored"
+        )
     return NamedPart(
         DeviceKind.GPU, label, pci, numa=next(iter(nodes)) if len(nodes) == 1 else None, facts=book.facts(),
         cpus=gpu.cpus(), index=gpu.number, is_label=True,
     )  # fmt: skip
 
 
-def _pci_part(gpu: Gpu) -> PciPart | None:
+def _pci_part(gpu: amd_smi_output.Gpu) -> PciPart | None:
     """The PCI function with the capable rate of its link, or None without an address."""
     address = gpu.address()
     if address is None:

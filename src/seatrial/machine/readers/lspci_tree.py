@@ -15,32 +15,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import ParseError
+from seatrial.machine.readers import lspci_text
 from seatrial.machine.readers.dump import Line, choose, is_fence
 from seatrial.machine.readers.lspci_names import UNKNOWN_CLASS, kind_by_name, read_identity
-from seatrial.machine.readers.lspci_text import (
-    BUS,
-    DEVICE_FUNCTION,
-    DOMAIN,
-    MAX_FUNCTIONS,
-    has_open_bracket,
-    indent_of,
-    make_domain,
-    plain_text,
-    read_text,
-    torn_line_number,
-)
 from seatrial.machine.survey import FactBook, PciPart, Survey
 from seatrial.model.frozen import Frozen
 
 TOOL = "lspci-tree"
 SOURCE = "lspci -tv"
 
-_ROOT = re.compile(rf" *-(?:\+-)?\[(?:{DOMAIN}:)?{BUS}\]-")
-_ROOT_BUS = re.compile(rf"\[(?:({DOMAIN}):)?({BUS})\]-")
-_BRANCH = re.compile(rf"[ |]*[+\\]-(?:\[(?:{DOMAIN}:)?{BUS}|{DEVICE_FUNCTION})")
+_ROOT = re.compile(rf" *-(?:\+-)?\[(?:{lspci_text.DOMAIN}:)?{lspci_text.BUS}\]-")
+_ROOT_BUS = re.compile(rf"\[(?:({lspci_text.DOMAIN}):)?({lspci_text.BUS})\]-")
+_BRANCH = re.compile(rf"[ |]*[+\\]-(?:\[(?:{lspci_text.DOMAIN}:)?{lspci_text.BUS}|{lspci_text.DEVICE_FUNCTION})")
 _REGION = re.compile(r"[ |]*(?:Region \d: )?(?:\[(?:enhanced|virtual)\] )*(?:Memory at|I/O ports at) ")
-_FUNCTION = re.compile(rf"({DEVICE_FUNCTION})(?=-\[|  \S|\Z)")
-_BEHIND = re.compile(rf"-\[({BUS})(?:-({BUS}))?\]--")
+_FUNCTION = re.compile(rf"({lspci_text.DEVICE_FUNCTION})(?=-\[|  \S|\Z)")
+_BEHIND = re.compile(rf"-\[({lspci_text.BUS})(?:-({lspci_text.BUS}))?\]--")
 
 _MAX_DEPTH = 64
 
@@ -88,18 +77,18 @@ def read_lspci_tree(data: bytes, pick: int | None = None) -> Survey:
     A tree has no classes: `class_id` is "0604" for bridges, else unknown, and `kind` is set if a name or number
     determines it. Raises ParseError with the first damaged line; UsageError for several trees without `pick`.
     """
-    lines = read_text(data, TOOL)
-    starts = [index for index, line in enumerate(lines) if _ROOT.match(plain_text(line))]
+    lines = lspci_text.read_text(data, TOOL)
+    starts = [index for index, line in enumerate(lines) if _ROOT.match(lspci_text.plain_text(line))]
     for line in lines[: starts[0]] if starts else lines:
-        if _BRANCH.match(plain_text(line)):
+        if _BRANCH.match(lspci_text.plain_text(line)):
             why = "the branch of a tree whose first line (`-[0000:00]-` or `-+-[0000:00]-`) is missing"
             raise line.error(TOOL, why)
     start = choose(starts, lambda index: lines[index].number, pick, TOOL, "PCI tree")
     end = next((other for other in starts if other > start), len(lines))
-    drawing = _Drawing(indent_of(plain_text(lines[start])))
+    drawing = _Drawing(lspci_text.indent_of(lspci_text.plain_text(lines[start])))
     for line in lines[start:end]:
         drawing.take(line)
-    drawing.finish(torn_line_number(lines))
+    drawing.finish(lspci_text.torn_line_number(lines))
     hosts = dict.fromkeys(node.parent for node in drawing.nodes if "." not in node.parent)
     parts = (*(PciPart(host, "", source=SOURCE) for host in hosts), *map(_part, drawing.nodes))
     return Survey(SOURCE, pci_parts=parts, unread=tuple(drawing.unread))
@@ -121,7 +110,7 @@ class _Drawing:
 
     def take(self, line: Line) -> None:
         """Parse the next line, which may be below the tree. Raises ParseError."""
-        text = plain_text(line)
+        text = lspci_text.plain_text(line)
         if self._last is None:
             self._line = self._last = line
             is_fork = text.startswith("-+-", self._margin)
@@ -163,7 +152,7 @@ class _Drawing:
         match = _ROOT_BUS.match(text, at)
         if match is None:
             raise self._wrong("expected a bus, as in [0000:00]-")
-        domain, number = make_domain(match[1]), int(match[2], 16)
+        domain, number = lspci_text.make_domain(match[1]), int(match[2], 16)
         address = f"{domain}:{number:02x}"
         if above is None:
             if (domain, number) in self._buses:
@@ -217,7 +206,7 @@ class _Drawing:
         position = int(match[1][:2], 16) << 3 | int(match[1][3])
         if address in self._addresses or position <= bus.highest:
             raise self._wrong(f"{address} is out of order, or occurs here a second time")
-        if len(self._addresses) >= MAX_FUNCTIONS:
+        if len(self._addresses) >= lspci_text.MAX_FUNCTIONS:
             raise self._wrong("more functions than any machine has")
         self._addresses.add(address)
         bus.highest = position
@@ -225,7 +214,7 @@ class _Drawing:
             self._bridge(text, match.end(), bus, address)
         else:
             name = text[match.end() :].strip()
-            if has_open_bracket(name):
+            if lspci_text.has_open_bracket(name):
                 raise self._wrong("the name ends within brackets: the line is cut")
             self.nodes.append(_Node(address, bus.parent, False, name, self._line))
 

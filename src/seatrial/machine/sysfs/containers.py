@@ -22,14 +22,7 @@ from msgspec import Struct
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.procfs import (
-    CgroupMount,
-    Mount,
-    cgroup_folders,
-    read_cgroup_membership,
-    read_cgroup_mounts,
-    read_mounts,
-)
+from seatrial.machine.readers import procfs
 from seatrial.machine.survey import FactBook
 from seatrial.model.machine.machine import Sign
 
@@ -39,8 +32,8 @@ _UNLIMITED_BYTES = 1 << 60  # version 1 writes LONG_MAX rounded down to a page f
 def add_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> None:
     """Add the CPU, CPU set and memory limits of this process, each with the file that sets it."""
     try:
-        membership = read_cgroup_membership(files.text("/proc/self/cgroup") or "")
-        mounts = read_cgroup_mounts(files.text("/proc/self/mountinfo") or "")
+        membership = procfs.read_cgroup_membership(files.text("/proc/self/cgroup") or "")
+        mounts = procfs.read_cgroup_mounts(files.text("/proc/self/mountinfo") or "")
     except ParseError as error:
         unread.append(f"control group limits: {error.message}")
         return
@@ -61,11 +54,11 @@ def add_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> Non
         book.say("cgroup_memory_limit", *min(memory), "B")
 
 
-def _group_folders(mount: CgroupMount, membership: Mapping[str, str], controller: str) -> tuple[str, ...]:
+def _group_folders(mount: procfs.CgroupMount, membership: Mapping[str, str], controller: str) -> tuple[str, ...]:
     if mount.controllers is None:
-        return cgroup_folders(mount, membership[""]) if "" in membership else ()
+        return procfs.cgroup_folders(mount, membership[""]) if "" in membership else ()
     if controller in mount.controllers and controller in membership:
-        return cgroup_folders(mount, membership[controller])
+        return procfs.cgroup_folders(mount, membership[controller])
     return ()
 
 
@@ -82,7 +75,7 @@ def _cpu_limit(files: FileTree, folder: str, is_v2: bool) -> list[tuple[float, s
     return [(int(quota) / int(period), file)]
 
 
-def _add_cpuset(files: FileTree, mount: CgroupMount, membership: Mapping[str, str], book: FactBook) -> None:
+def _add_cpuset(files: FileTree, mount: procfs.CgroupMount, membership: Mapping[str, str], book: FactBook) -> None:
     """Add the effective CPU set of the innermost group with one; it already respects the groups above."""
     names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
     for folder, name in product(reversed(_group_folders(mount, membership, "cpuset")), names):
@@ -172,7 +165,7 @@ def find_containers(files: FileTree, environment: Mapping[str, str]) -> tuple[Si
     """The container runtimes around this process, the most specific first, each with all its evidence; "other" if none
     names itself. Empty: none, or not enough evidence."""
     found = _Evidence([], [], list(_marks(files, environment)))
-    mounts = read_mounts(files.text("/proc/self/mountinfo") or "")
+    mounts = procfs.read_mounts(files.text("/proc/self/mountinfo") or "")
     release = files.word("/proc/sys/kernel/osrelease") or ""
     if re.search(r"microsoft|wsl", release, re.IGNORECASE):  # each distribution shares the kernel of one machine
         found.strong.append(("wsl", f"/proc/sys/kernel/osrelease ({release})"))
@@ -237,7 +230,7 @@ def _namespace(files: FileTree, kind: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def _see_root(files: FileTree, mounts: Sequence[Mount], found: _Evidence) -> None:
+def _see_root(files: FileTree, mounts: Sequence[procfs.Mount], found: _Evidence) -> None:
     """The root file system, and files that a runtime mounts over those of the image."""
     source = "/proc/self/mountinfo"
     root = next((mount for mount in reversed(mounts) if mount.point == "/"), None)
@@ -258,7 +251,7 @@ def _see_root(files: FileTree, mounts: Sequence[Mount], found: _Evidence) -> Non
             found.strong.append(("lxc", f"{source} ({mount.point} by lxcfs)"))
 
 
-def _see_groups(files: FileTree, mounts: Sequence[Mount], found: _Evidence) -> None:
+def _see_groups(files: FileTree, mounts: Sequence[procfs.Mount], found: _Evidence) -> None:
     """Control groups named by a runtime: of this process, of process 1, or at the root of the mounted hierarchy."""
     for path in ("/proc/self/cgroup", "/proc/1/cgroup"):
         for line in (files.text(path) or "").splitlines():
