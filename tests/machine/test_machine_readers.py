@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from machine.machine_trees import CPUINFO_ARM, cpuinfo_x86
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.cpuinfo import read_cpuinfo, vector_isa
+from seatrial.machine.readers.procfs import read_cpuinfo, vector_isa
 from seatrial.machine.readers.memory_locators import Place, read_places
 from seatrial.machine.readers.procfs import (
     CgroupMount,

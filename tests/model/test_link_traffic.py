@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.net_dev import read_net_dev
+from seatrial.machine.readers.procfs import read_net_dev
 from seatrial.model.machine.links import Traffic, too_little
 
 NET_DEV = """Inter-|   Receive                                          |  Transmit

@@ -21,7 +21,7 @@ from pathlib import Path
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES
 from seatrial.environments.remembered import ask_once
 from seatrial.errors import BuildError, ParseError
-from seatrial.machine.readers.cpuinfo import read_cpuinfo
+from seatrial.machine.readers.procfs import read_cpuinfo
 from seatrial.model.frozen import Frozen
 
 _SCRIPT = Path(__file__).with_name("ask_blas.py")

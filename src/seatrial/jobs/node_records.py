@@ -16,7 +16,7 @@ from seatrial.errors import StoreError
 from seatrial.jobs.node_plan import NodeRepeat, commands_of, variables_with_lines
 from seatrial.launch.local import Completed, evidence_in
 from seatrial.model.machine.machine import Machine
-from seatrial.probes.variables import performance_variables
+from seatrial.probes.system import performance_variables
 from seatrial.store.claim import abandoned, claim_next
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads

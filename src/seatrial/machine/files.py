@@ -48,8 +48,7 @@ class FileTree:
 
     def word(self, path: str) -> str | None:
         """The text of a one-value file, stripped; None if it is missing or empty."""
-        text = self.text(path)
-        return (text.strip() or None) if text is not None else None
+        return (self.text(path) or "").strip() or None
 
     def integer(self, path: str) -> int | None:
         """The whole number (decimal or 0x...) in a one-value file, or None."""

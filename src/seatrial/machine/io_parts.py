@@ -109,7 +109,9 @@ def _with_addresses(
         return list(survey.named_parts), None
     vendors = {part.facts.text("vendor_id") for part in numbered}
     gpus = sorted(
-        p.address for p in pci.values() if gpu_or_none(p) and (p.facts.text("vendor_id") or "") in (*vendors, "")
+        p.address
+        for p in pci.values()
+        if kind_of(p) is DeviceKind.GPU and (p.facts.text("vendor_id") or "") in (*vendors, "")
     )
     ordered = sorted(numbered, key=lambda part: part.index or 0)
     addresses: dict[str, str] = {}
@@ -152,11 +154,6 @@ def kind_of(part: PciPart) -> DeviceKind | None:
     if part.class_id == "0680" and vendor == _NVIDIA:  # the class of an NVSwitch is "bridge, other"
         return DeviceKind.SWITCH
     return None
-
-
-def gpu_or_none(part: PciPart) -> bool:
-    """Whether the function is a GPU."""
-    return kind_of(part) is DeviceKind.GPU
 
 
 class _Named:

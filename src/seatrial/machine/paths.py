@@ -249,8 +249,7 @@ def pci_paths(
     ends = [device for device in devices if device.kind in (DeviceKind.GPU, DeviceKind.NIC) and device.pci is not None]
 
     def path_class(a: Device, b: Device) -> str | None:
-        is_unknown = _may_have_direct_links(a, b) and (a.id, b.id) not in lone
-        if is_unknown:
+        if _may_have_direct_links(a, b) and (a.id, b.id) not in lone:
             return None
         return _class(a, b, by_id, condensed, is_nccl=a.pci in in_nccl and b.pci in in_nccl)
 

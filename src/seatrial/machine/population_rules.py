@@ -18,6 +18,7 @@ from seatrial.machine.processors import Platform
 from seatrial.machine.survey import MemoryModule
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Population
+from seatrial.model.spelling import count as counted
 
 
 class SocketLoad(Frozen):
@@ -145,18 +146,14 @@ def _inventory(socket: SocketLoad) -> str:
     if not socket.placed:
         return "no module"
     channels = socket.by_channel()
-    return _inventory_of(socket) + ("" if channels is None else f" on {_counted(len(channels), 'channel')}")
+    return _inventory_of(socket) + ("" if channels is None else f" on {counted(len(channels), 'channel')}")
 
 
 def _inventory_of(socket: SocketLoad, mapping: str = "") -> str:
     """Such as "8 modules (8 x 32 GiB; channels from the slot names)"."""
     counts = Counter(one.module.size_bytes or 0 for one in socket.placed)
     sizes = " + ".join(f"{count} x {size / GIB:g} GiB" for size, count in sorted(counts.items(), reverse=True))
-    return f"{_counted(socket.dimms, 'module')} ({sizes}{f'; {mapping}' if mapping else ''})"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{counted(socket.dimms, 'module')} ({sizes}{f'; {mapping}' if mapping else ''})"
 
 
 def _forbidden_mix(modules: Sequence[MemoryModule]) -> str | None:
@@ -197,7 +194,7 @@ def _judge_socket(socket: SocketLoad) -> tuple[Population, str]:
 
 def _judge_covered(socket: SocketLoad, channels: Mapping[str, Sequence[SlotPlace]]) -> tuple[Population, str]:
     """Every channel has a module: balanced if all are populated alike."""
-    seen = f"all {_counted(len(channels), 'channel')} are populated, {_inventory_of(socket, socket.mapping)}"
+    seen = f"all {counted(len(channels), 'channel')} are populated, {_inventory_of(socket, socket.mapping)}"
     rule = rule_of(socket.platform)
     required = _by_rule(socket, rule)
     if len({_sizes(placed) for placed in channels.values()}) > 1:
@@ -223,7 +220,7 @@ def _judge_partly_covered(
 ) -> tuple[Population, str]:
     """Some channels are empty: at best, one set of fewer channels."""
     count = len(channels)
-    seen = f"{count} of {_counted(all_channels, 'channel')} are populated, {_inventory_of(socket, socket.mapping)}"
+    seen = f"{count} of {counted(all_channels, 'channel')} are populated, {_inventory_of(socket, socket.mapping)}"
     cost = f"at most {count / all_channels:.0%} of the socket's bandwidth is available"
     rule = rule_of(socket.platform)
     is_even = len({_sizes(placed) for placed in channels.values()}) == 1 and len(set(_sizes(socket.placed))) == 1

@@ -7,15 +7,14 @@ Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, cpu.stat, io.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from msgspec import field
-
 from seatrial.errors import ParseError
-from seatrial.machine.readers.procfs import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
+from seatrial.machine.readers.procfs import cpu_quota, own_groups, read_cgroup_membership, read_cgroup_mounts
 from seatrial.model.frozen import Frozen
 from seatrial.probes.system import kernel_text
 
@@ -60,20 +59,16 @@ class GroupLimits(Frozen):
     """The smallest quota between the root and the group of this process, and all limits on I/O there."""
 
     quota: Quota | None = None
-    io: tuple[IoLimit, ...] = field(default=())
-
-
-class _Folders(Frozen):
-    """The groups of this process from the root down, with their version."""
-
-    cpu: tuple[tuple[Path, bool], ...]
-    io: tuple[tuple[Path, bool], ...]
+    io: tuple[IoLimit, ...] = ()
 
 
 def read_limits(root: Path = Path("/")) -> GroupLimits:
     """The limits and counters now. Never fails: what cannot be read is missing. `root` has the files of a machine."""
-    folders = _folders(kernel_text(f"{root}/proc/self/cgroup"), root)
-    return GroupLimits(_smallest_quota(folders), tuple(_io_limits(folders))[:_MOST_LIMITS])
+    membership = kernel_text(f"{root}/proc/self/cgroup")
+    io = (_of_v2(folder) if is_v2 else _of_v1(folder) for folder, is_v2 in _groups(membership, root, "blkio", "io"))
+    return GroupLimits(
+        _smallest_quota(_groups(membership, root, "cpu")), tuple(islice(chain.from_iterable(io), _MOST_LIMITS))
+    )
 
 
 def limits_between(before: GroupLimits, after: GroupLimits) -> dict[str, Any]:
@@ -103,28 +98,25 @@ def _counted(before: Quota | None, after: Quota) -> dict[str, float]:
     return counted
 
 
-@lru_cache(maxsize=8)
-def _folders(membership: str, root: Path) -> _Folders:
-    cpu: list[tuple[Path, bool]] = []
-    io: list[tuple[Path, bool]] = []
+@lru_cache(maxsize=16)
+def _groups(membership: str, root: Path, *controllers: str) -> tuple[tuple[Path, bool], ...]:
+    """The groups of this process with one of these controllers, from the root down; whether they are of version 2."""
     try:
         paths = read_cgroup_membership(membership)
         text = (root / "proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
         mounts = read_cgroup_mounts(text)
     except (ParseError, OSError):
-        return _Folders((), ())
-    for mount in mounts:
-        for controllers, found in ((("cpu",), cpu), (("blkio", "io"), io)):
-            own = mount.controllers
-            for name in [""] if own is None else [name for name in controllers if name in own]:
-                if name in paths:
-                    groups = cgroup_folders(mount, paths[name])
-                    found += [(root / group.lstrip("/"), mount.controllers is None) for group in groups]
-    return _Folders(tuple(cpu), tuple(io))
+        return ()
+    return tuple(
+        (root / folder.lstrip("/"), mount.controllers is None)
+        for mount in mounts
+        for folder in own_groups(mount, paths, *controllers)
+    )
 
 
-def _smallest_quota(folders: _Folders) -> Quota | None:
-    found = [quota for folder, is_v2 in folders.cpu if (quota := _quota(folder, is_v2)) is not None]
+def _smallest_quota(groups: Sequence[tuple[Path, bool]]) -> Quota | None:
+    quotas = ((cpu_quota(kernel_text, str(folder), is_v2), folder, is_v2) for folder, is_v2 in groups)
+    found = [(*quota, folder, is_v2) for quota, folder, is_v2 in quotas if quota is not None]
     if not found:
         return None
     cpus, file, folder, is_v2 = min(found, key=lambda one: one[0])
@@ -134,28 +126,9 @@ def _smallest_quota(folders: _Folders) -> Quota | None:
     return Quota(cpus, file, counted.get("nr_periods"), counted.get("nr_throttled"), throttled_s)
 
 
-def _quota(folder: Path, is_v2: bool) -> tuple[float, str, Path, bool] | None:
-    if is_v2:
-        file = folder / "cpu.max"
-        words = kernel_text(file).split()
-    else:
-        file = folder / "cpu.cfs_quota_us"
-        words = kernel_text(file).split()
-        if words and words[0].isdecimal():
-            words += kernel_text(folder / "cpu.cfs_period_us").split()
-    if len(words) != 2 or not all(word.isdecimal() and int(word) > 0 for word in words):
-        return None
-    return int(words[0]) / int(words[1]), str(file), folder, is_v2
-
-
 def _numbers(text: str) -> dict[str, int]:
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
-
-
-def _io_limits(folders: _Folders) -> Iterator[IoLimit]:
-    for folder, is_v2 in folders.io:
-        yield from _of_v2(folder) if is_v2 else _of_v1(folder)
 
 
 def _of_v1(folder: Path) -> Iterator[IoLimit]:

@@ -24,7 +24,7 @@ from ssh_server import prepared, serving
 
 from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
-from seatrial.machine.readers.net_dev import read_net_dev
+from seatrial.machine.readers.procfs import read_net_dev
 from seatrial.model.machine.links import Traffic, too_little
 from seatrial.places.cluster import tools
 from seatrial.places.cluster.enter import node_variables

@@ -2,11 +2,8 @@
 
 Format: infiniband-diags, iblinkinfo(8). The other end is given by LID, which identifies a switch, or one port of an
 adapter; `iblinkinfo -l` gives its GUID too. "Could be ..." in the last parentheses is what both ends support where that
-is more than what they do.
-
-The lines of `iblinkinfo`: one for each port, with its rate, states and other end.
-
-Format: infiniband-diags, iblinkinfo(8). Below the name of its switch or adapter, or with it on the same line (`-l`).
+is more than what they do. The line of a port is below the
+name of its switch or adapter, or has it (`-l`).
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     `pick`.
     """
     lines = read_lines(data, TOOL)
-    _check_refusal(lines)
+    for line in lines:  # an error message in place of a dump; strings of the firmware follow a tab
+        if line.text[:1] != "\t" and any(words in line.text.lower() for words in _REFUSALS):
+            raise line.error(TOOL, "dmidecode could not read the table; run it as root on the machine itself")
     dump = choose(split_dumps(lines), lambda found: found.begin, pick, TOOL, "dump of dmidecode")
     blocks = dump.blocks
     candidates = (_array(block) for block in blocks if block.title == "Physical Memory Array")
@@ -74,6 +76,9 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     say_memory_facts(book, modules, system, arrays, _SOURCE)
     book.say("sockets", len(packages) or None, _SOURCE, "1")
     why = None if system else "the dump has no Memory Device; dmidecode -t memory (as root) lists them"
+    unlisted += [f"DIMMs: {why}"] if why else []
+    if system and not packages:
+        unlisted.append("processors: not in the dump; add the output of dmidecode -t processor to get the channels")
     return Survey(
         source=_SOURCE,
         name=_named(_only(blocks, "System Information"), "Product Name"),
@@ -82,22 +87,8 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
         modules=system,
         memory_slots=declared_slots(arrays),
         why_no_modules=why,
-        unread=(*unlisted, *_unread(system, packages, why)),
+        unread=tuple(unlisted),
     )
-
-
-def _unread(system: Sequence[object], packages: Sequence[object], why: str | None) -> tuple[str, ...]:
-    sentences = [f"DIMMs: {why}"] if why else []
-    if system and not packages:
-        sentences.append("processors: not in the dump; add the output of dmidecode -t processor to get the channels")
-    return tuple(sentences)
-
-
-def _check_refusal(lines: Sequence[Line]) -> None:
-    """Raise ParseError for an error message in place of a dump. Firmware strings, after a tab, do not count."""
-    for line in lines:
-        if line.text[:1] != "\t" and any(words in line.text.lower() for words in _REFUSALS):
-            raise line.error(TOOL, "dmidecode could not read the table; run it as root on the machine itself")
 
 
 def _array(block: Block) -> SmbiosArray | None:
@@ -121,8 +112,9 @@ def _module(block: Block) -> SmbiosModule:
     kind = read_word(block.need("Type"))
     detail = block.need("Type Detail").value.lower()
     technology = (block.value("Memory Technology") or "").lower()
-    if size:
-        _check_whole(block)
+    for length, keys in _FIELDS if size else ():
+        if (block.length or 0) >= length and not any(key in block.fields for key in keys):
+            raise block.last.error(TOOL, f"the dump is cut off: {keys[0]} of this Memory Device is missing")
     array = block.read(read_handle, "Array Handle")
     if block.handle is None:
         array = -1 if "Array Handle" not in block.fields else array
@@ -148,14 +140,8 @@ def _module(block: Block) -> SmbiosModule:
 _PERSISTENT = ("persistent", "nvdimm", "optane")
 _CONFIGURED = ("Configured Memory Speed", "Configured Clock Speed")
 _FIELDS = ((0x17, ("Speed",)), (0x1C, ("Rank",)), (0x22, _CONFIGURED))
-"""(structure length from which a field exists, its key in new and old versions): DSP0134 7.18."""
-
-
-def _check_whole(block: Block) -> None:
-    """A module's block must have every field that its length implies: else the dump was cut off in it."""
-    for length, keys in _FIELDS:
-        if block.length is not None and block.length >= length and not any(key in block.fields for key in keys):
-            raise block.last.error(TOOL, f"the dump is cut off: {keys[0]} of this Memory Device is missing")
+"""(structure length from which a field exists, its key in new and old versions): DSP0134 7.18. A module's block must
+have every field that its length implies: else the dump was cut off in it."""
 
 
 def _check_last(blocks: Sequence[Block]) -> None:
@@ -171,12 +157,12 @@ def _check_last(blocks: Sequence[Block]) -> None:
 
 def _check_count(
     arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], dump: Dump, lines: Sequence[Line]
-) -> tuple[str, ...]:
+) -> list[str]:
     """Each array must have as many devices as it declares, if the dump has devices at all. Returns a sentence for each
     array of which the firmware lists fewer."""
     is_whole = {"BIOS Information", "System Information"} <= {block.title for block in dump.blocks}
     if not modules and not is_whole and not dump.has_end:
-        return ()  # dmidecode -t 16
+        return []  # dmidecode -t 16
     unlisted: list[str] = []
     by_array: dict[int | None, list[int]] = {}
     for module in modules:
@@ -192,7 +178,7 @@ def _check_count(
             last = next(line for line in reversed(lines) if not line.is_blank)
             why = f"{where} declares {array.slots} devices, but has {found}: the dump is cut off or lines are missing"
             raise last.error(TOOL, why)
-    return tuple(unlisted)
+    return unlisted
 
 
 def _is_nothing_missing(own: Sequence[int], array: SmbiosArray, dump: Dump) -> bool:

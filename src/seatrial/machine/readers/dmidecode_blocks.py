@@ -315,10 +315,11 @@ _EMPTY_WORDS = EMPTY_WORDS | {"<out of spec>", "not provided", "to be filled by 
 
 _UNITS = {"bytes": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"(\d{1,9}) (bytes|[kKMGT]B)\Z", re.ASCII)
+_SIZE_WORDS = {"no module installed": 0, "not installed": 0, "none": 0, "unknown": None}
 _RATE = re.compile(r"(\d{1,6}) (?:MT/s|MHz)(?: \([\d.]{1,6} ns\))?\Z", re.ASCII)
 _WIDTH = re.compile(r"(\d{1,5}) bits\Z", re.ASCII)
 _DURATION = re.compile(r"\d{1,6}(?:\.\d{1,3})? ns\Z", re.ASCII)
-_RANK = re.compile(r"\d{1,2}\Z", re.ASCII)
+_RANK = re.compile(r"(\d{1,2})\Z", re.ASCII)
 _COUNT = re.compile(r"\d{1,5}\Z", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 
@@ -330,35 +331,27 @@ def read_word(field: Field) -> str | None:
 
 def read_size(field: Field) -> int | None:
     """Bytes of a module: 0 for an empty slot, None for unknown. A GB is 2**30 bytes, as dmidecode prints it."""
-    value = field.value.lower()
-    if value in ("no module installed", "not installed", "none"):
-        return 0
-    if value == "unknown":
-        return None
-    why = 'a size must be like "16 GB", "16384 MB", "No Module Installed" or "Unknown"'
-    match = _matched(field, _SIZE, why)
+    if field.value.lower() in _SIZE_WORDS:
+        return _SIZE_WORDS[field.value.lower()]
+    match = _matched(field, _SIZE, 'a size must be like "16 GB", "16384 MB", "No Module Installed" or "Unknown"')
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
 def read_rate(field: Field) -> float | None:
     """Transfer rate in MT/s (old versions print MHz); None if unknown, or a time in ns of older memory."""
-    if _is_unknown(field) or _DURATION.match(field.value):
-        return None
-    return float(_matched(field, _RATE, 'a speed must be like "3200 MT/s", "2933 MHz" or "Unknown"')[1]) or None
+    is_time = _DURATION.match(field.value)
+    rate = None if is_time else _number(field, _RATE, 'a speed must be like "3200 MT/s", "2933 MHz" or "Unknown"')
+    return None if rate is None else float(rate)
 
 
 def read_width(field: Field) -> int | None:
     """Bits of "64 bits"; None if unknown."""
-    if _is_unknown(field):
-        return None
-    return int(_matched(field, _WIDTH, 'a width must be like "64 bits" or "Unknown"')[1]) or None
+    return _number(field, _WIDTH, 'a width must be like "64 bits" or "Unknown"')
 
 
 def read_rank(field: Field) -> int | None:
     """Ranks of a module, or None."""
-    if _is_unknown(field):
-        return None
-    return int(_matched(field, _RANK, "a rank must be a number or Unknown")[0]) or None
+    return _number(field, _RANK, "a rank must be a number or Unknown")
 
 
 def read_count(field: Field) -> int:
@@ -373,9 +366,12 @@ def read_handle(field: Field) -> int | None:
     return int(_matched(field, _NUMBER, 'a handle must be like "0x1000"')[0], 16)
 
 
-def _is_unknown(field: Field) -> bool:
-    """Whether a number is not reported. dmidecode prints a word then: an empty value is a line that is cut off."""
-    return bool(field.value) and field.value.lower() in _EMPTY_WORDS
+def _number(field: Field, pattern: re.Pattern[str], why: str) -> int | None:
+    """A number; None if it is 0 or not reported: dmidecode prints a word then, an empty value is a line that is cut
+    off."""
+    if field.value and field.value.lower() in _EMPTY_WORDS:
+        return None
+    return int(_matched(field, pattern, why)[1]) or None
 
 
 def _matched(field: Field, pattern: re.Pattern[str], why: str) -> re.Match[str]:

@@ -1,12 +1,8 @@
-"""The link of a PCI function as lspci prints it: its capability (LnkCap) and the trained state (LnkSta).
+"""The link of a PCI function as lspci prints it (LnkCap, LnkSta), its payload and request sizes and ordering (DevCap,
+DevCtl, whose second line has the sizes in force).
 
-Registers: PCI Express Base Specification 5.0, 7.5.3.6 and 7.5.3.8. lspci before 3.6 ends LnkSta with ", TrErr- ...";
+Registers: PCI Express Base Specification 5.0, 7.5.3.3 to 7.5.3.8. lspci before 3.6 ends LnkSta with ", TrErr- ...";
 later versions print that on a separate line and "(downgraded)" for non-ports, which shows that "x1" is not a cut "x16".
-
-Payload and request sizes and ordering of a PCI function as lspci prints them (DevCap, DevCtl).
-
-Registers: PCI Express Base Specification 5.0, 7.5.3.3 and 7.5.3.4. The sizes in force are on the second line below
-DevCtl.
 """
 
 from __future__ import annotations
@@ -79,7 +75,9 @@ def read_link(
             raise trained_line.error(TOOL, "not the speed and width of a link")
         trained = (_speed(match[1]), int(match[3]))
         if match[5] is None:
-            if is_verbose and not _is_whole(block, trained_line):
+            below = next((other for other in block.body if other.number == trained_line.number + 1), None)
+            is_whole = below is not None and plain_text(below).lstrip().startswith("TrErr")
+            if is_verbose and not is_whole:
                 raise trained_line.error(TOOL, "the line with TrErr below this one is missing: the text is cut")
             if express in _NO_PORT and capable is not None:
                 _check_notes(trained_line, capable, trained, (match[2], match[4]))
@@ -94,11 +92,6 @@ def _rate(link: _Link | None) -> LinkRate | None:
     if link is None or link[0] is None or not 0 < link[1] <= 32:
         return None
     return LinkRate(link[0], link[1])
-
-
-def _is_whole(block: Block, line: Line) -> bool:
-    below = next((other for other in block.body if other.number == line.number + 1), None)
-    return below is not None and plain_text(below).lstrip().startswith("TrErr")
 
 
 def _check_notes(line: Line, capable: _Link, trained: _Link, notes: tuple[str | None, str | None]) -> None:

@@ -64,7 +64,12 @@ def resolve_links(
 ) -> ResolvedLinks:
     """Combine the two ends of each link. `gpus`: address -> its <gpu> element and compute capability x 10 (None
     for AMD); `pci`: all functions of the file. Raises ParseError if the ends contradict each other."""
-    by_pair = _by_pair(document, ends)
+    by_pair: dict[tuple[str, str], DirectLink] = {}
+    for link in ends:
+        known = by_pair.setdefault((link.gpu, normal_address(link.target) or link.target), link)
+        if known is not link:
+            why = f"links of {link.gpu} to {link.target} are on line {known.element.line} already"
+            raise document.error(link.element, why)
     links: dict[frozenset[str], PeerLink] = {}
     switches: dict[str, PciPart] = {}
     lost: list[DirectLink] = []
@@ -92,17 +97,6 @@ def resolve_links(
         is_complete=not lost,
         unread=tuple(_sentences(source, lost, outside)),
     )
-
-
-def _by_pair(document: Document, ends: Sequence[DirectLink]) -> dict[tuple[str, str], DirectLink]:
-    by_pair: dict[tuple[str, str], DirectLink] = {}
-    for link in ends:
-        pair = (link.gpu, normal_address(link.target) or link.target)
-        if pair in by_pair:
-            first = by_pair[pair].element.line
-            raise document.error(link.element, f"links of {link.gpu} to {link.target} are on line {first} already")
-        by_pair[pair] = link
-    return by_pair
 
 
 def _check_other_end(

@@ -1,21 +1,23 @@
-"""/proc/cmdline -> the parameters that affect performance; the others may contain passwords and addresses.
+"""Files of /proc, and /etc/os-release, each by a function of its text.
 
-Names: Linux, Documentation/admin-guide/kernel-parameters.txt.
-
-/proc/self/cgroup and /proc/self/mountinfo -> the control group folders of this process.
-
-Formats: cgroups(7) and proc_pid_mountinfo(5).
+* cmdline: the parameters that affect performance (Linux, Documentation/admin-guide/kernel-parameters.txt); the others
+  may contain passwords and addresses.
+* self/cgroup and self/mountinfo: the control group folders of this process (cgroups(7), proc_pid_mountinfo(5)).
+* cpuinfo: a record for each CPU of x86, Arm, POWER and similar architectures, which write their own keys (Linux,
+  arch/x86/kernel/cpu/proc.c and arch/arm64/kernel/cpuinfo.c).
+* net/dev: the byte counters of network interfaces (proc_net(5)).
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.links import Traffic
 
 _ALLOWED = """
     mitigations spectre_v2 spectre_v1 nospectre_v1 nospectre_v2 spec_store_bypass_disable l1tf mds tsx tsx_async_abort
@@ -130,6 +132,23 @@ def cgroup_folders(mount: CgroupMount, path: str) -> tuple[str, ...]:
     return tuple("/".join([mount.mount_point.rstrip("/"), *parts[:depth]]) for depth in range(len(parts) + 1))
 
 
+def own_groups(mount: CgroupMount, membership: Mapping[str, str], *controllers: str) -> tuple[str, ...]:
+    """The folders of this process's groups, if the hierarchy has one of these controllers."""
+    names = [""] if mount.controllers is None else [name for name in controllers if name in mount.controllers]
+    return tuple(folder for name in names if name in membership for folder in cgroup_folders(mount, membership[name]))
+
+
+def cpu_quota(read: Callable[[str], str | None], folder: str, is_v2: bool) -> tuple[float, str] | None:
+    """The CPUs that the quota of a group allows, and its file; None without one. `read` gives the text of a file."""
+    file = f"{folder}/{'cpu.max' if is_v2 else 'cpu.cfs_quota_us'}"
+    words = (read(file) or "").split()
+    if not is_v2:
+        words += (read(f"{folder}/cpu.cfs_period_us") or "").split()
+    if len(words) != 2 or not all(word.isdecimal() and int(word) > 0 for word in words):
+        return None
+    return int(words[0]) / int(words[1]), file
+
+
 _STEAL = 7  # The eighth number of a line `cpu`; guest time, which follows, is contained in the first two.
 
 
@@ -213,3 +232,123 @@ def read_present_pages(text: str) -> int | None:
     """The pages of all zones, with those that the kernel has not initialised yet; None if no zone states them."""
     numbers = [int(number) for number in _PRESENT.findall(text)]
     return sum(numbers) or None
+
+
+_VECTOR_ISA = (
+    *("sse2", "sse4_2", "avx", "f16c", "fma", "fma4", "avx2", "avx512f", "avx512dq", "avx512bw", "avx512vl"),
+    *("avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_int8", "amx_fp16"),
+    *("asimd", "asimdhp", "asimddp", "sve", "sve2", "sme", "bf16", "i8mm", "altivec", "vsx"),
+)
+"""Features that affect the width and rate of arithmetic, in display order."""
+
+_ARM_IMPLEMENTERS = {
+    0x41: "Arm", 0x42: "Broadcom", 0x43: "Cavium", 0x46: "Fujitsu", 0x48: "HiSilicon", 0x4E: "NVIDIA",
+    0x51: "Qualcomm", 0x61: "Apple", 0x6D: "Microsoft", 0xC0: "Ampere",
+}  # fmt: skip
+"""Main ID Register, implementer codes as util-linux 2.40 (sys-utils/lscpu-arm.c) lists them."""
+
+
+class CpuRecord(Frozen):
+    """One CPU as the kernel reports it. None is unknown; `implementer` and `part` are for Arm."""
+
+    number: int
+    vendor: str | None = None
+    model_name: str | None = None
+    family: int | None = None
+    model: int | None = None
+    stepping: int | None = None
+    microcode: str | None = None
+    implementer: int | None = None
+    part: int | None = None
+    flags: frozenset[str] = frozenset()
+    clock_Hz: float | None = None
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the CPU reports a hypervisor (CPUID.1:ECX[31]; x86 only)."""
+        return "hypervisor" in self.flags
+
+
+def vector_isa(flags: Collection[str]) -> str:
+    """The vector features of a CPU, separated by spaces; the complete list of flags would fill a screen."""
+    return " ".join(feature for feature in _VECTOR_ISA if feature in flags)
+
+
+def read_cpuinfo(text: str) -> tuple[CpuRecord, ...]:
+    """The CPUs in order. Raises ParseError for a line without a colon, an invalid number, or a file without CPUs."""
+    blocks: list[dict[str, str]] = []
+    common: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        key, colon, value = line.partition(":")
+        if not colon:
+            raise ParseError("cpuinfo", number, line, "a line without a colon")
+        key, value = key.strip(), value.strip()
+        # Old Arm kernels write "Processor : ARMv7 ..." once at the top; a CPU begins with "processor : <number>".
+        if key == "processor":
+            if not (value.isascii() and value.isdecimal() and len(value) <= 6):
+                raise ParseError("cpuinfo", number, line, "a CPU without a number")
+            blocks.append({})
+        (blocks[-1] if blocks else common)[key] = value
+    if not blocks:
+        raise ParseError("cpuinfo", 1 if text else None, text[:80], "no CPUs")
+    return tuple(_record(common | block) for block in blocks)
+
+
+def _record(block: dict[str, str]) -> CpuRecord:
+    implementer = _integer(block.get("CPU implementer"))
+    vendor = block.get("vendor_id")
+    if vendor is None and implementer is not None:
+        vendor = _ARM_IMPLEMENTERS.get(implementer, f"0x{implementer:02x}")
+    return CpuRecord(
+        number=int(block["processor"]),
+        vendor=vendor or None,
+        model_name=block.get("model name") or block.get("cpu") or None,
+        family=_integer(block.get("cpu family")),
+        model=_integer(block.get("model")),
+        stepping=_integer(block.get("stepping")),
+        microcode=block.get("microcode") or None,
+        implementer=implementer,
+        part=_integer(block.get("CPU part")),
+        flags=frozenset((block.get("flags") or block.get("Features") or "").split()),
+        clock_Hz=_megahertz(block.get("cpu MHz") or block.get("clock")),
+    )
+
+
+def _integer(text: str | None) -> int | None:
+    """A number; None for "unknown" (old steppings) and any other text."""
+    if not text or len(text) > 20:
+        return None
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None
+
+
+def _megahertz(text: str | None) -> float | None:
+    try:
+        value = float((text or "").removesuffix("MHz"))
+    except ValueError:
+        return None
+    return value * 1e6 if 0 < value < 1e6 else None
+
+
+_LINE = re.compile(r"\s*(\S+):((?:\s*\d{1,20}){16})\s*\Z", re.ASCII)
+_SENT = 8
+"""The position of the sent bytes, after eight counters of what was received, whose first are the bytes."""
+_HEADS = 2
+
+
+def read_net_dev(text: str) -> dict[str, Traffic]:
+    """Interface -> the bytes that it has sent and received, headers included. Raises ParseError."""
+    found: dict[str, Traffic] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if number <= _HEADS and "|" in line:
+            continue
+        match = _LINE.match(line)
+        if match is None:
+            raise ParseError("/proc/net/dev", number, line)
+        counters = [int(word) for word in match[2].split()]
+        found[match[1]] = Traffic(sent_B=counters[_SENT], received_B=counters[0])
+    return found

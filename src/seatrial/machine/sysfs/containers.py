@@ -40,9 +40,10 @@ def add_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> Non
     cpus: list[tuple[float, str]] = []
     memory: list[tuple[int, str]] = []
     for mount in mounts:
-        for folder in _group_folders(mount, membership, "cpu"):
-            cpus += _cpu_limit(files, folder, mount.controllers is None)
-        for folder in _group_folders(mount, membership, "memory"):
+        for folder in procfs.own_groups(mount, membership, "cpu"):
+            quota = procfs.cpu_quota(files.text, folder, mount.controllers is None)
+            cpus += [quota] if quota else []
+        for folder in procfs.own_groups(mount, membership, "memory"):
             file = f"{folder}/{'memory.max' if mount.controllers is None else 'memory.limit_in_bytes'}"
             limit = files.integer(file)  # "max" is not a number: no limit
             if limit is not None and 0 < limit < _UNLIMITED_BYTES:
@@ -54,31 +55,10 @@ def add_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> Non
         book.say("cgroup_memory_limit", *min(memory), "B")
 
 
-def _group_folders(mount: procfs.CgroupMount, membership: Mapping[str, str], controller: str) -> tuple[str, ...]:
-    if mount.controllers is None:
-        return procfs.cgroup_folders(mount, membership[""]) if "" in membership else ()
-    if controller in mount.controllers and controller in membership:
-        return procfs.cgroup_folders(mount, membership[controller])
-    return ()
-
-
-def _cpu_limit(files: FileTree, folder: str, is_v2: bool) -> list[tuple[float, str]]:
-    if is_v2:
-        file = f"{folder}/cpu.max"
-        words = (files.text(file) or "").split()
-        quota, period = (words[0], words[1]) if len(words) == 2 else ("max", "")
-    else:
-        file = f"{folder}/cpu.cfs_quota_us"
-        quota, period = files.word(file) or "-1", files.word(f"{folder}/cpu.cfs_period_us") or ""
-    if not (quota.isdecimal() and period.isdecimal() and int(quota) > 0 and int(period) > 0):
-        return []
-    return [(int(quota) / int(period), file)]
-
-
 def _add_cpuset(files: FileTree, mount: procfs.CgroupMount, membership: Mapping[str, str], book: FactBook) -> None:
     """Add the effective CPU set of the innermost group with one; it already respects the groups above."""
     names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
-    for folder, name in product(reversed(_group_folders(mount, membership, "cpuset")), names):
+    for folder, name in product(reversed(procfs.own_groups(mount, membership, "cpuset")), names):
         word = files.word(f"{folder}/{name}")
         if word is not None:
             book.say("cgroup_cpus", word, f"{folder}/{name}")

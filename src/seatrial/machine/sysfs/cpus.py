@@ -1,14 +1,8 @@
-"""The CPUs: packages, NUMA, caches, cores, threads, clock settings and idle states, from /sys/devices/system/cpu.
+"""The CPUs: packages, caches, cores, threads, clock settings and idle states, from /sys/devices/system/cpu.
 
-Format: Linux, Documentation/ABI/stable/sysfs-devices-system-cpu and Documentation/admin-guide/cputopology.rst.
-
-Clock settings of one CPU from cpufreq, and those of the whole machine (boost).
-
-Format: Linux, Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst and amd-pstate.rst. Files are in kHz.
-
-Idle states (C-states) of the CPUs from /sys/devices/system/cpu/cpu*/cpuidle.
-
-Format: Linux, Documentation/admin-guide/pm/cpuidle.rst. Latencies are in microseconds there.
+Formats: Linux, Documentation/ABI/stable/sysfs-devices-system-cpu and Documentation/admin-guide/cputopology.rst; clock
+settings (in kHz): admin-guide/pm/cpufreq.rst, intel_pstate.rst and amd-pstate.rst; idle states (latencies in
+microseconds): admin-guide/pm/cpuidle.rst.
 """
 
 from __future__ import annotations
@@ -19,7 +13,7 @@ from contextlib import suppress
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo, vector_isa
+from seatrial.machine.readers.procfs import CpuRecord, read_cpuinfo, vector_isa
 from seatrial.machine.readers.scalars import read_cpu_list, read_size, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
 from seatrial.model.frozen import Frozen
@@ -109,7 +103,10 @@ def survey_cpus(files: FileTree) -> CpuSurvey:
         packages.setdefault(files.integer(f"{topology}/physical_package_id") or 0, set()).add(cpu)
         core = _core_cpus(files, topology, cpu) & frozenset(online)
         cores.setdefault(core, files.integer(f"{topology}/core_id"))
-        parts.append(_pu(files, cpu))
+        book = FactBook()
+        book.say("os_index", cpu, f"{CPU_ROOT}/online")
+        add_frequency(files, cpu, book)
+        parts.append(CpuPart(DeviceKind.PU, frozenset({cpu}), cpu, facts=book.facts()))
     core_parts = [_core(files, cpus, core_id, records) for cpus, core_id in cores.items()]
     package_parts = [_package(files, frozenset(cpus), index, records) for index, cpus in packages.items()]
     caches = _caches(files, online)
@@ -154,13 +151,6 @@ def _cpu_list(files: FileTree, path: str) -> frozenset[int]:
         return frozenset()
 
 
-def _pu(files: FileTree, cpu: int) -> CpuPart:
-    book = FactBook()
-    book.say("os_index", cpu, f"{CPU_ROOT}/online")
-    add_frequency(files, cpu, book)
-    return CpuPart(DeviceKind.PU, frozenset({cpu}), cpu, facts=book.facts())
-
-
 def _core(files: FileTree, cpus: frozenset[int], core_id: int | None, records: dict[int, CpuRecord]) -> CpuPart:
     first = min(cpus)
     topology = f"{CPU_ROOT}/cpu{first}/topology"
@@ -200,30 +190,20 @@ def _caches(files: FileTree, online: Iterable[int]) -> list[CpuPart]:
     found: dict[tuple[str, frozenset[int]], CpuPart] = {}
     for cpu in sorted(online):
         folder = f"{CPU_ROOT}/cpu{cpu}/cache"
-        for index in (name for name in files.names(folder) if name.startswith("index")):
-            part = _cache(files, f"{folder}/{index}", cpu, online, found)
-            if part is not None:
-                found[part.cache, part.cpus] = part
+        for path in (f"{folder}/{name}" for name in files.names(folder) if name.startswith("index")):
+            level, kind = files.integer(f"{path}/level"), files.word(f"{path}/type")
+            cpus = (_cpu_list(files, f"{path}/shared_cpu_list") or frozenset({cpu})) & online | {cpu}
+            name = f"l{level}{_CACHE_SUFFIX.get(kind or '')}"
+            if level is None or kind not in _CACHE_SUFFIX or (name, cpus) in found:  # found at another CPU
+                continue
+            book = FactBook()
+            book.say("level", level, f"{path}/level")
+            book.say("type", kind.lower(), f"{path}/type")
+            with suppress(ParseError):  # it may be empty in a VM: the cache exists, its size is unknown
+                book.say("size", read_size(files.text(f"{path}/size") or "") or None, f"{path}/size", "B")
+            line, ways = f"{path}/coherency_line_size", f"{path}/ways_of_associativity"
+            book.say("line_size", files.integer(line) or None, line, "B")
+            book.say("ways", files.integer(ways) or None, ways)
+            book.say("cpus", write_cpu_list(cpus), f"{path}/shared_cpu_list")
+            found[name, cpus] = CpuPart(DeviceKind.CACHE, cpus, None, level, name, book.facts())
     return list(found.values())
-
-
-def _cache(
-    files: FileTree, path: str, cpu: int, online: frozenset[int], found: dict[tuple[str, frozenset[int]], CpuPart]
-) -> CpuPart | None:
-    level, kind = files.integer(f"{path}/level"), files.word(f"{path}/type")
-    suffix = _CACHE_SUFFIX.get(kind or "")
-    if level is None or suffix is None or kind is None:
-        return None
-    cpus = (_cpu_list(files, f"{path}/shared_cpu_list") or frozenset({cpu})) & online | {cpu}
-    name = f"l{level}{suffix}"
-    if (name, cpus) in found:  # found at another CPU
-        return None
-    book = FactBook()
-    book.say("level", level, f"{path}/level")
-    book.say("type", kind.lower(), f"{path}/type")
-    with suppress(ParseError):  # it may be empty in a VM: the cache exists, its size is unknown
-        book.say("size", read_size(files.text(f"{path}/size") or "") or None, f"{path}/size", "B")
-    book.say("line_size", files.integer(f"{path}/coherency_line_size") or None, f"{path}/coherency_line_size", "B")
-    book.say("ways", files.integer(f"{path}/ways_of_associativity") or None, f"{path}/ways_of_associativity")
-    book.say("cpus", write_cpu_list(cpus), f"{path}/shared_cpu_list")
-    return CpuPart(DeviceKind.CACHE, cpus, None, level, name, book.facts())

@@ -1,13 +1,9 @@
-"""Memory: sizes, huge pages and swap (/proc/meminfo, memory blocks, page pools), and modules from EDAC and SMBIOS.
+"""Memory: sizes, huge pages and swap (/proc/meminfo, memory blocks, page pools), NUMA nodes, and modules.
 
-Memory modules from the EDAC drivers, which need no root (Linux, Documentation/ABI/testing/sysfs-devices-edac).
-
-EDAC has the memory controller and channel of each module but no transfer rate.
-
-NUMA nodes from /sys/devices/system/node (Linux, Documentation/ABI/stable/sysfs-devices-node).
-
-Rates and memory-side caches are those of the firmware's HMAT (Documentation/admin-guide/mm/numaperf.rst), seen from the
-nearest node with CPUs (access1; access0 of older kernels).
+* The EDAC drivers, which need no root, have the memory controller and channel of each module but no transfer rate
+  (Linux, Documentation/ABI/testing/sysfs-devices-edac); SMBIOS has both.
+* NUMA nodes: Documentation/ABI/stable/sysfs-devices-node. Rates and memory-side caches are those of the firmware's HMAT
+  (admin-guide/mm/numaperf.rst), seen from the nearest node with CPUs (access1; access0 of older kernels).
 """
 
 from __future__ import annotations

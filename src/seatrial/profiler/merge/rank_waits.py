@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 _RECEIVE, _SEND, _COLLECTIVE, _WINDOW, _UNCLEAR = range(5)
 _CLEARLY, _CLEARLY_LARGE = 0.5, 0.75
 """Waiting, if it is so much of the time of calls with small and with large messages; else it may be contention."""
-_COLUMN = {
-    WaitKind.RECEIVE: _RECEIVE,
-    WaitKind.SEND: _SEND,
-    WaitKind.COLLECTIVE: _COLLECTIVE,
-    WaitKind.WINDOW: _WINDOW,
-}
+_COLUMN = {WaitKind.RECEIVE: _RECEIVE, WaitKind.SEND: _SEND, WaitKind.COLLECTIVE: _COLLECTIVE, WaitKind.WINDOW: _WINDOW}
 _STARTS_RECEIVE = re.compile(r"MPI_(Im?recv|Recv_init|Iprobe|Improbe|Isendrecv\w*)(_c)?")
 _STARTS_SEND = re.compile(r"MPI_(I[sbr]?send|[SBR]?send_init|Send_init|Isendrecv\w*)(_c)?")
 _STARTS_COLLECTIVE = re.compile(

@@ -115,7 +115,7 @@ class RankActions:
         self._tags = tags
         self._left_out = left_out
         self._of_all = COLLECTIVES_OF_ALL if has_collectives else frozenset()
-        self._posted: dict[int, list[Wait]] = {}
+        self._posted: dict[int, list[Action]] = {}
         self._known = world.communicators[rank]
 
     def __iter__(self) -> Iterator[Action]:
@@ -195,7 +195,7 @@ class RankActions:
         sends = bool(head.flags & Flag.SENDS) and not self._is_outside(messages.dest)
         receives = self._has_received(head) and not self._is_outside(messages.source)
         is_buffered = "bsend" in _name(head).lower()
-        waits = []
+        waits: list[Action] = []
         if sends:
             send = Send(messages.dest, self._tag(head, messages.send_tag), messages.sent_B, receives or is_buffered)
             yield send
@@ -213,7 +213,7 @@ class RankActions:
 
     def _post(self, record: Record) -> Iterator[Action]:
         messages = record.messages()
-        waits = []
+        waits: list[Action] = []
         if record.flags & Flag.SENDS and not self._is_outside(messages.dest):
             is_posted = not record.flags & Flag.AT_ONCE or messages.sent_B > _EAGER_B
             send = Send(messages.dest, self._tag(record, messages.send_tag), messages.sent_B, is_posted)
@@ -276,7 +276,7 @@ class RankActions:
         if shape is None or not members or not is_known(shape.name):
             self._leave_out(made)
             return
-        all_waits: list[Wait] = []
+        all_waits: list[Action] = []
         for step in rounds_of(replace(shape, rank=own, size=len(members))):
             posts, waits = self._exchange(record, step, members)
             yield from posts
@@ -286,15 +286,9 @@ class RankActions:
     def _exchange(self, record: Record, step: Round, members: tuple[int, ...]) -> tuple[list[Action], list[Wait]]:
         """The messages of one round, posted together, and the waits for them."""
         tag = self._tag(record, None)
-        posts: list[Action] = []
-        waits = []
-        for part in step.receives:
-            posts.append(Receive(members[part.peer], tag, part.size_B, is_posted=True))
-            waits.append(Wait(members[part.peer], self._rank, tag))
-        for part in step.sends:
-            posts.append(Send(members[part.peer], tag, part.size_B, is_posted=True))
-            waits.append(Wait(self._rank, members[part.peer], tag))
-        return posts, waits
+        receives = (Receive(members[part.peer], tag, part.size_B, is_posted=False) for part in step.receives)
+        sends = (Send(members[part.peer], tag, part.size_B, is_posted=False) for part in step.sends)
+        return self._posts_and_waits([*receives, *sends])
 
     def _members(self, record: Record) -> tuple[tuple[int, ...], int]:
         """The communicator's members as ranks of the world, and this rank's place among them; () if unknown."""
