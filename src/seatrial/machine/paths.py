@@ -105,8 +105,9 @@ class Peers:
                 to_switches.setdefault(b if switches[0] == a else a, []).append(link)
         ends = sorted(to_switches, key=self._position.__getitem__)
         for a, b in combinations(ends, 2):
-            counts = [_sum([link.count for link in to_switches[end]]) for end in (a, b)]
-            fewer = None if None in counts else min(count for count in counts if count is not None)
+            counts = [[link.count for link in to_switches[end]] for end in (a, b)]
+            known = [sum(filter(None, own)) for own in counts if None not in own]
+            fewer = min(known) if len(known) == len(counts) else None
             found.setdefault((a, b), Path(a, b, _CLASS_OF_LINKS.get(to_switches[a][0].kind), fewer))
         return found
 
@@ -136,11 +137,6 @@ def _ids_by_name(devices: Sequence[Device]) -> Mapping[str, str]:
         for name in (device.name, *device.aliases):
             ids.setdefault(name, device.id)
     return ids
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
 
 
 KIND = "pcie"

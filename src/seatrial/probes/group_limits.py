@@ -13,6 +13,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import asdict
+
 from seatrial.errors import ParseError
 from seatrial.machine.readers.procfs import cpu_quota, own_groups, read_cgroup_membership, read_cgroup_mounts
 from seatrial.model.frozen import Frozen
@@ -41,6 +43,9 @@ class Quota(Frozen):
     periods: int | None = None
     throttled_periods: int | None = None
     throttled_s: float | None = None
+
+
+_COUNTED = ("periods", "throttled_periods", "throttled_s")
 
 
 class IoLimit(Frozen):
@@ -76,26 +81,18 @@ def limits_between(before: GroupLimits, after: GroupLimits) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     if after.quota is not None:
         was = before.quota if before.quota is not None and before.quota.file == after.quota.file else None
-        seen["quota"] = {"cpus": after.quota.cpus, "file": after.quota.file, **_counted(was, after.quota)}
+        counts = ((name, getattr(was, name, None), getattr(after.quota, name)) for name in _COUNTED)
+        grown = {name: max(0, last - first) for name, first, last in counts if None not in (first, last)}
+        seen["quota"] = {"cpus": after.quota.cpus, "file": after.quota.file, **grown}
     was_moved = {(one.file, one.device, one.direction, one.unit): one.moved for one in before.io}
     limits = []
     for one in after.io:
         earlier = was_moved.get((one.file, one.device, one.direction, one.unit))
         moved = None if one.moved is None or earlier is None else max(0, one.moved - earlier)
-        keys = {"file": one.file, "device": one.device, "direction": one.direction, "unit": one.unit}
-        limits.append({**keys, "limit": one.limit, "moved": moved})
+        limits.append({**asdict(one), "moved": moved})
     if limits:
         seen["io_limits"] = limits
     return seen
-
-
-def _counted(before: Quota | None, after: Quota) -> dict[str, float]:
-    counted: dict[str, float] = {}
-    for name in ("periods", "throttled_periods", "throttled_s"):
-        first, last = getattr(before, name, None), getattr(after, name)
-        if first is not None and last is not None:
-            counted[name] = max(0, last - first)
-    return counted
 
 
 @lru_cache(maxsize=16)

@@ -1,19 +1,11 @@
-"""What the tools of infiniband-diags have in common: fields, messages, names, GUIDs of ports.
+"""What the tools of infiniband-diags have in common: fields, messages, node descriptions, GUIDs of ports.
 
-What the tools of infiniband-diags write to standard error, where that was saved with their output.
-
-A query that got no answer means that a part of the fabric was not seen: the tools go on, print what they have, and
-often end with status 0.
-
-Node descriptions of InfiniBand: the names that drivers give to switches and adapters.
-
-A host's adapter is "<host> HCA-1" or "<host> mlx5_0" (rdma-core sets it); without a host name it is the firmware's own
-text, such as "MT4129 ConnectX7   Mellanox Technologies".
-
-Adapters, where a tool gives only the GUID of each of their ports.
-
-An adapter with several ports numbers their GUIDs after its own: the GUID of port 2 is that of port 1 plus one. Newer
-hardware has an adapter of one port for each of its ports.
+* Messages are on standard error, which may be saved with the output. A query that got no answer means that a part of
+  the fabric was not seen: the tools go on, print what they have, and often end with status 0.
+* The description of a host's adapter is "<host> HCA-1" or "<host> mlx5_0" (rdma-core sets it), without a host name
+  the firmware's own text, such as "MT4129 ConnectX7   Mellanox Technologies".
+* An adapter with several ports numbers their GUIDs after its own: the GUID of port 2 is that of port 1 plus one. Newer
+  hardware has an adapter of one port for each of its ports.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""Slurm's topology.conf: a tree of switches, or blocks of nodes; topology.yaml is in `slurm_topology_yaml`.
+"""Slurm's topology.conf(5), a tree of switches or blocks of nodes, and topology.yaml(5), which has several of them.
 
-Format: Slurm, topology.conf(5). It is what the administrator states, not what was discovered: links have no rate
-(LinkSpeed is in arbitrary units, which Slurm does not use). `scontrol show topology` prints the same with levels; there
-a switch also lists the nodes of the switches below it.
-
-Slurm's topology.yaml: several topologies, each a tree of switches or blocks of nodes.
-
-Format: Slurm, topology.yaml(5).
+It is what the administrator states, not what was discovered: links have no rate (LinkSpeed is in arbitrary units, which
+Slurm does not use). `scontrol show topology` prints the same with levels; there a switch also lists the nodes of the
+switches below it.
 """
 
 from __future__ import annotations
@@ -83,14 +79,8 @@ _CONF = re.compile(rb"^[ \t]*(?:Switch|Block)Name[ \t]*=", re.MULTILINE | re.IGN
 _NOT_READ = ("flat", "ring", "torus3d")
 
 
-def is_topology_yaml(text: Text) -> bool:
-    """Whether a file is a topology.yaml, and not a topology.conf."""
-    return _BEGIN.search(text.data) is not None and _CONF.search(text.data) is None
-
-
-def read_topology_yaml(texts: Sequence[Text]) -> FabricDump:
-    """The only topology of a file, or the chosen one. Raises ParseError for damaged text, UsageError for several
-    topologies without a choice."""
+def _read_yaml(texts: Sequence[Text]) -> FabricDump:
+    """The only topology of a file, or the chosen one."""
     if len(texts) > 1:
         raise UsageError(f"{TOOL_YAML} is one file, not {len(texts)}", "give one file")
     text = texts[0]
@@ -171,9 +161,10 @@ _ALLOWED = {
 
 
 def read_slurm_topology(texts: Sequence[Text]) -> FabricDump:
-    """The switches (or blocks), nodes, and a link for each child. Raises ParseError for damaged text."""
-    if any(is_topology_yaml(text) for text in texts):
-        return read_topology_yaml(texts)
+    """The switches (or blocks), nodes, and a link for each child. Raises ParseError for damaged text, UsageError for
+    several topologies in a topology.yaml without a choice."""
+    if any(_BEGIN.search(text.data) and not _CONF.search(text.data) for text in texts):
+        return _read_yaml(texts)
     reader = _Reader({PurePath(text.name).name for text in texts})
     for text in texts:
         text.refuse_pick(TOOL)

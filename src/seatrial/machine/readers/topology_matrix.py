@@ -189,8 +189,11 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
         _read_cells(row, labels, cells, is_cell or VOCABULARY[kind].match, SELF[kind], tool)
         if kind is not Kind.TOPOLOGY and len(row.values) > len(labels):
             raise row.line.error(tool, f"the row has {len(row.values)} cells for {len(labels)} columns")
-        if is_cell is None:
-            _check_symmetry(row, labels, cells, tool)
+        for label in labels if is_cell is None else ():
+            there, back = cells[row.label, label], cells.get((label, row.label))
+            if back is not None and there != back:
+                one, other = _short(row.label), _short(label)
+                raise row.line.error(tool, f"{one} to {other} is {there}, but the row of {other} states {back}")
         rows[row.label] = row
     missing = [label for label in labels if label not in rows]
     if missing:
@@ -374,14 +377,6 @@ def _read_cells(
         cells[row.label, label] = value
     if len(values) < len(labels):
         raise row.line.error(tool, f"the row has {len(values)} cells for {len(labels)} columns")
-
-
-def _check_symmetry(row: Row, labels: Sequence[str], cells: Mapping[tuple[str, str], str], tool: str) -> None:
-    for label in labels:
-        there, back = cells[row.label, label], cells.get((label, row.label))
-        if back is not None and there != back:
-            one, other = _short(row.label), _short(label)
-            raise row.line.error(tool, f"{one} to {other} is {there}, but the row of {other} states {back}")
 
 
 def _refuse_missing_row(matrix: Matrix, missing: Sequence[str], tool: str) -> NoReturn:

@@ -16,8 +16,7 @@ from seatrial.profiler.tables.process_table import ProcessTable
 
 def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | None:
     """What the kernel counted for a rank: up to its last sample, if it did not reach the end of MPI; None if there is
-    none. With slices of time if `start_s` is
-    given: when the first rank was loaded, in seconds since the epoch."""
+    none. With slices of time if `start_s` is given: when the first rank was loaded, in seconds since the epoch."""
     use, right = _use(table), table.cpu_right
     if use is None or use.wall_s <= 0:
         return None

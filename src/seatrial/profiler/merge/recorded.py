@@ -88,6 +88,7 @@ def _rank(row: Mapping[str, Any], nodes: Sequence[NodeCpu], masks: Sequence[Sequ
     return RankTotals(row["rank"], host, row["computing_s"], 0.0, 0, 0, 0, 0, 1, RankState.FINALIZED, cpu)
 
 
+_Sums = dict[tuple[str, int | None], list[float]]
 MOST_ROWS = 200
 """Rows of calls and sizes kept in a record; the rest is summed into one row for each call, without a size."""
 
@@ -100,7 +101,7 @@ def mpi_summary(tables: Sequence[ProcessTable], names: Sequence[str]) -> dict[st
     bin, None for the remainder of a call beyond MOST_ROWS. `least_s` has the shortest call of any rank for each row.
     `names` are the MPI functions by number.
     """
-    found: dict[tuple[str, int | None], list[float]] = {}
+    found: _Sums = {}
     for table, thread in ((one, thread) for one in tables for thread in one.threads):
         columns = (thread.slots[name].tolist() for name in ("call", "bin", "count", "bytes", "ticks", "least_ticks"))
         for call, size_bin, count, total_B, ticks, least in zip(*columns, strict=True):
@@ -125,14 +126,7 @@ def mpi_summary(tables: Sequence[ProcessTable], names: Sequence[str]) -> dict[st
     }
 
 
-def _add(
-    rows: dict[tuple[str, int | None], list[float]],
-    key: tuple[str, int | None],
-    count: int | float,
-    total_B: float,
-    s: float,
-    least_s: float,
-) -> None:
+def _add(rows: _Sums, key: tuple[str, int | None], count: float, total_B: float, s: float, least_s: float) -> None:
     row = rows.setdefault(key, [0, 0, 0.0, least_s])
     row[0] += count
     row[1] += total_B

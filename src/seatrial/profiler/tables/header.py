@@ -156,6 +156,32 @@ class Header(NamedTuple):
     noncontiguous_bytes: int
     reading_ticks: float
 
+    def cpu_right(self) -> CpuRight | None:
+        """The CPUs that the process may use; None in older tables of processes that did not reach the end of MPI.
+        Raises DamageError."""
+        if not self.online:
+            return None
+        require(self.online <= _MOST_ONLINE, f"it claims {self.online} CPUs")
+        require(isfinite(self.quota) and self.quota >= 0, f"invalid CPU quota: {self.quota:g}")
+        words = ((word, bits) for word, bits in enumerate(self.mask) if bits)
+        mask = tuple(64 * word + bit for word, bits in words for bit in range(64) if bits >> bit & 1)
+        return CpuRight(mask, self.online, self.quota or None)
+
+    def kernel_uses(self, rate: float, locks: tuple[int, int]) -> tuple[SystemUse, ...] | None:
+        """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `locks`: calls and
+        ticks of SystemCall.LOCK, which are not in the header."""
+        if self.version < VERSION or not self.times_system_calls:
+            return None
+        return tuple(
+            SystemUse(kind, calls, ticks / rate, moved)
+            for kind, (calls, ticks, moved) in zip(SystemCall, (*self.system_uses, (*locks, 0)), strict=True)
+        )
+
+    def initialized_s(self, rate: float) -> float | None:
+        """Seconds from loading to the end of MPI_Init; None if that was not reached."""
+        since = self.initialized_at - self.loaded_at
+        return since / rate if self.initialized_at and since >= 0 else None
+
 
 _UNREPORTED = (1 << 64) - 1
 _MOST_ONLINE = 1 << 20
@@ -215,31 +241,3 @@ def cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> SampledCpu | None:
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
-
-
-def cpu_right(head: Header) -> CpuRight | None:
-    """The CPUs that the process may use; None in older tables of processes that did not reach the end of MPI. Raises
-    DamageError."""
-    if not head.online:
-        return None
-    require(head.online <= _MOST_ONLINE, f"it claims {head.online} CPUs")
-    require(isfinite(head.quota) and head.quota >= 0, f"invalid CPU quota: {head.quota:g}")
-    mask = tuple(64 * word + bit for word, bits in enumerate(head.mask) if bits for bit in range(64) if bits >> bit & 1)
-    return CpuRight(mask, head.online, head.quota or None)
-
-
-def system_uses(head: Header, rate: float, locks: tuple[int, int]) -> tuple[SystemUse, ...] | None:
-    """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `locks`: calls and ticks
-    of SystemCall.LOCK, which are not in the header."""
-    if head.version < VERSION or not head.times_system_calls:
-        return None
-    return tuple(
-        SystemUse(kind, calls, ticks / rate, moved)
-        for kind, (calls, ticks, moved) in zip(SystemCall, (*head.system_uses, (*locks, 0)), strict=True)
-    )
-
-
-def initialized_s(head: Header, rate: float) -> float | None:
-    """Seconds from loading to the end of MPI_Init; None if that was not reached."""
-    since = head.initialized_at - head.loaded_at
-    return since / rate if head.initialized_at and since >= 0 else None
