@@ -9,7 +9,7 @@ import pytest
 from seatrial.errors import ParseError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.live import survey_nvidia
-from seatrial.machine.readers.nvidia_smi_query import read_ecc_modes, read_remapped_rows
+from seatrial.machine.readers.nvidia_smi import read_ecc_modes, read_remapped_rows
 from seatrial.machine.survey import PciPart, Survey
 
 ECC = "00000000:18:00.0, Enabled\n00000000:2A:00.0, Disabled\n0008:01:00.0, [N/A]\n"

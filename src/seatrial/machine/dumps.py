@@ -15,7 +15,7 @@ from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_p2p, read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_p2p, read_nvidia_smi_topo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.machine.survey import Survey
 from seatrial.model.frozen import Frozen

@@ -13,7 +13,7 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.adapters import read_cxi_stat, read_opainfo
-from seatrial.machine.readers.nvidia_smi_query import ECC_QUERY, ROWS_QUERY, read_ecc_modes, read_remapped_rows
+from seatrial.machine.readers.nvidia_smi import ECC_QUERY, ROWS_QUERY, read_ecc_modes, read_remapped_rows
 from seatrial.machine.survey import FactBook, NamedPart, Survey
 from seatrial.machine.sysfs.machine import survey_sysfs
 from seatrial.machine.sysfs.memory import survey_firmware

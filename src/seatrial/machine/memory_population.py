@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.machine.odd_slots import GIB, SlotPlace, odd_slots
 from seatrial.machine.population_rules import SocketLoad, is_soldered, judge_population, rule_of
 from seatrial.machine.processors import Platform, platform_of
 from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule
-from seatrial.machine.slot_tables import find_table, slot_number
+from seatrial.machine.slots import GIB, SlotPlace, find_table, odd_slots, slot_number
 from seatrial.machine.survey import FactBook, MemoryModule
 from seatrial.model.machine.limit import Limit, dram_bandwidth, soldered_bandwidth
 from seatrial.model.machine.machine import Device, DeviceKind, Memory, Population, SocketMemory

@@ -6,10 +6,9 @@ no host bridges: its PHB stands for both PHB and NODE. If another source does no
 (`lspci -s`), any class but SYS is possible: None. Two GPUs of one vendor may have direct links (NVLink, XGMI) that the
 PCI tree does not show: their class is None too.
 
-Facts about pairs of devices: path classes from matrices, direct links, access to each other's memory.
-
-A source refers to devices by its own names; here these become ids. If several sources describe a pair, the first one
-counts; a pair that no source describes has the class that follows from the PCI tree (`paths.pci_paths`).
+Other facts about pairs are path classes from matrices, direct links, and access to each other's memory. A source refers
+to devices by its own names; here these become ids. If several sources describe a pair, the first one counts; a pair
+that no source describes has the class that follows from the PCI tree (`paths.pci_paths`).
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from seatrial.machine.odd_slots import GIB, SlotPlace
 from seatrial.machine.processor_table import DELL_XEON, Interleaving
 from seatrial.machine.processors import Platform
+from seatrial.machine.slots import GIB, SlotPlace
 from seatrial.machine.survey import MemoryModule
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Population

@@ -2,8 +2,7 @@
 
 Format: infiniband-diags, iblinkinfo(8). The other end is given by LID, which identifies a switch, or one port of an
 adapter; `iblinkinfo -l` gives its GUID too. "Could be ..." in the last parentheses is what both ends support where that
-is more than what they do. The line of a port is below the
-name of its switch or adapter, or has it (`-l`).
+is more than what they do. The line of a port is below the name of its switch or adapter, or has it (`-l`).
 """
 
 from __future__ import annotations

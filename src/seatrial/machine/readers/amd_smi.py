@@ -46,7 +46,8 @@ def read_amd_smi(data: bytes, pick: int | None = None) -> Survey:
         raise tables.line.error(amd_smi_output.TOOL, "no link types in the topology: take `amd-smi topology`")
     amd_smi_output.check_tables(tables)
     labels = _labels(output, tables)
-    names = _names(tables, labels)
+    by_address = {address: label for label, address in labels.items() if address is not None}
+    names = {label: by_address.get(pci_address(label) or "", label) for label in tables.labels}
     unread: list[str] = []
     described = {f"GPU{number}": gpu for number, gpu in output.gpus.items()}
     return Survey(
@@ -86,12 +87,6 @@ def _labels(output: amd_smi_output.Output, tables: amd_smi_output.Tables) -> Map
             raise output.line.error(amd_smi_output.TOOL, f"{name} is {known} and {address}")
         found[name] = address or known
     return found
-
-
-def _names(tables: amd_smi_output.Tables, labels: Mapping[str, str | None]) -> Mapping[str, str]:
-    """Label in a table -> label of the GPU."""
-    by_address = {address: label for label, address in labels.items() if address is not None}
-    return {label: by_address.get(pci_address(label) or "", label) for label in tables.labels}
 
 
 def _paths(tables: amd_smi_output.Tables, names: Mapping[str, str]) -> tuple[Path, ...]:

@@ -1,16 +1,9 @@
-"""The facts in amd-smi's output, common to its text and its JSON form, and the checks that hold for both.
+"""The output of `amd-smi topology`, `static` and `list` (AMD SMI of ROCm 6 and 7) -> tables and GPUs.
 
-The JSON of `amd-smi topology`, `static` and `list` -> tables and GPUs.
-
-Format: AMD SMI (ROCm 6 and 7): a list of objects, one for each GPU, or that list as "gpu_data". A topology has "links"
-with an object for each GPU, up to ROCm 6.1 one object for each table ("link_type": {"gpu_0": ...}). Prompts and prose
-around the JSON are ignored.
-
-The text of `amd-smi topology`, `static` and `list` -> tables and GPUs.
-
-Format: the command line tool of AMD SMI (ROCm 6 and 7): "LINK TYPE TABLE:", a header of PCI addresses, a row for each;
-"GPU: 0", its sections and keys indented below ("BUS:", "BDF: 0000:c1:00.0"). Blocks of other devices (CPU, AI_NIC) are
-skipped.
+* JSON: a list of objects, one for each GPU, or that list as "gpu_data". A topology has "links" with an object for each
+  GPU, up to ROCm 6.1 one object for each table ("link_type": {"gpu_0": ...}). Prompts and prose around it are ignored.
+* Text: "LINK TYPE TABLE:", a header of PCI addresses, a row for each; "GPU: 0", its sections and keys indented below
+  ("BUS:", "BDF: 0000:c1:00.0"). Blocks of other devices (CPU, AI_NIC) are skipped.
 """
 
 from __future__ import annotations

@@ -151,7 +151,9 @@ class _Reader(Struct):
         """Read an object and everything below it. Returns the PUs inside."""
         kind = element.attributes.get("type", "")
         cpus = self._cpus(element, context)
-        inside = replace(context, cpus=cpus, nodes=self._nodes(element, context))
+        # A control group may hide nodes that a device is next to.
+        text = element.attributes.get("complete_nodeset", element.attributes.get("nodeset"))
+        inside = replace(context, cpus=cpus, nodes=context.nodes if text is None else self.mask(element, text))
         reader = _READERS.get(kind)
         cache = hwloc_memory.side_cache(element)
         if cache is not None:
@@ -228,11 +230,6 @@ class _Reader(Struct):
         if context.cpus is not None and not cpus <= context.cpus:
             raise self.document.error(element, "its CPUs are not within those of the enclosing object")
         return cpus
-
-    def _nodes(self, element: Element, context: _Context) -> frozenset[int] | None:
-        """The nodes of an object, also those that a control group hides: a device may be next to one of them."""
-        text = element.attributes.get("complete_nodeset", element.attributes.get("nodeset"))
-        return context.nodes if text is None else self.mask(element, text)
 
     def _number(self, element: Element, kind: str, inside: _Context) -> None:
         """Register the object under its gp_index, which matrices refer to."""

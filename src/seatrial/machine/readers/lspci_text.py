@@ -1,12 +1,9 @@
-"""Common to both forms of lspci's output: addresses, pasted and wrapped lines, links and settings of functions.
+"""Common to both forms of lspci's output (pciutils 3.x, lspci(8)): addresses, and the lines that it printed.
 
-Formats: pciutils 3.x, lspci(8); the samples in the tests are its output.
-
-Listings whose lines a terminal wrapped at its width -> the lines that lspci printed.
-
-A continuation begins in the first columns, where lspci prints only addresses and the drawing of a tree. Lines are
-joined only if the width is proven: no line of the listing is longer, and several lines of exactly this width are
-followed by text that cannot begin a line. Text wrapped between words, at varying widths, stays unchanged.
+A terminal may have wrapped them at its width. A continuation begins in the first columns, where lspci prints only
+addresses and the drawing of a tree. Lines are joined only if the width is proven: no line of the listing is longer, and
+several lines of exactly this width are followed by text that cannot begin a line. Text wrapped between words, at
+varying widths, stays unchanged.
 """
 
 from __future__ import annotations

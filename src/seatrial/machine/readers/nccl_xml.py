@@ -300,7 +300,11 @@ class _Reader(Struct):
                 raise self.document.error(net, "an adapter without a name")
             known, at = self.nets.setdefault(name, (net, len(self.net_parts)))
             if known is not net:
-                self._repeated_net(net, known, at, pci)
+                # An adapter without a PCI function (a tunnel, a container bridge) is listed below the <cpu> of each
+                # process that wrote a part of the file: it is one adapter, near none of them.
+                if pci is not None or self.net_parts[at].pci is not None or net.attributes != known.attributes:
+                    raise self.document.error(net, f"{name} is on line {known.line} already")
+                self.net_parts[at] = replace(self.net_parts[at], numa=None)
                 continue
             book = FactBook()
             speed = self._number(net, "speed", -1, 10**9)
@@ -309,13 +313,6 @@ class _Reader(Struct):
             gdr = self._number(net, "gdr", 0, 1)
             self._say(book, "gpudirect_rdma", None if gdr is None else bool(gdr))
             self.net_parts.append(NamedPart(DeviceKind.NIC, name, pci, numa, facts=book.facts()))
-
-    def _repeated_net(self, net: Element, known: Element, at: int, pci: str | None) -> None:
-        """An adapter without a PCI function (a tunnel, a container bridge) is listed below the <cpu> of each process
-        that wrote a part of the file: it is one adapter, near none of them."""
-        if pci is not None or self.net_parts[at].pci is not None or net.attributes != known.attributes:
-            raise self.document.error(net, f"{net.attributes['name']} is on line {known.line} already")
-        self.net_parts[at] = replace(self.net_parts[at], numa=None)
 
     def _unknown(self, element: Element) -> None:
         """Skip an element that newer releases of NCCL may have; a known one in a wrong place is damage."""

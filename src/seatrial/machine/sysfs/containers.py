@@ -1,4 +1,4 @@
-"""Whether this process runs in a container, and of which runtime.
+"""Whether this process runs in a container, and of which runtime; the limits that control groups set for it.
 
 Two kinds of evidence. A separation is how the kernel isolates a container: namespaces of its own, a root file system of
 layers or from a folder, a control group that a runtime made. A mark is what a runtime leaves for programs: a file, a
@@ -6,10 +6,9 @@ variable. A mark alone shows nothing: images become disks of virtual machines wi
 inherits the variables of the shell that submitted it. A weak separation alone shows nothing either: nodes without disks
 have layered roots, and services have namespaces.
 
-Limits that control groups (v1 and v2) set for this process: the lowest ones between the root and its own group.
-
-Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, cpuset.cpus.effective) and
-cgroup-v1/memory.rst, scheduler/sched-bwc.rst (cpu.cfs_quota_us).
+Of the limits of control groups (v1 and v2), the lowest between the root and the group of the process counts. Formats:
+Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, cpuset.cpus.effective) and cgroup-v1/memory.rst,
+scheduler/sched-bwc.rst (cpu.cfs_quota_us).
 """
 
 from __future__ import annotations

@@ -100,8 +100,10 @@ def add_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unre
     blocks = _online_blocks(files)
     book.say("memory_total", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
     book.say("memory_online", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
-    pages, page_B = read_present_pages(files.text("/proc/zoneinfo") or ""), _page_size(files)
-    if pages is not None and page_B is not None:
+    pages = read_present_pages(files.text("/proc/zoneinfo") or "")
+    sizes = re.findall(r"^KernelPageSize: +([0-9]{1,9}) kB$", files.text("/proc/self/smaps") or "", re.MULTILINE)
+    page_B = min(map(int, sizes), default=0) * 1024  # that of the smallest mapping of this process
+    if pages is not None and page_B:
         book.say("memory_present", pages * page_B, "/proc/zoneinfo (pages present in all zones)", "B")
     nodes = [part.facts.integer("memory_total") for part in parts if part.kind is DeviceKind.NUMA]
     known = [size for size in nodes if size is not None]
@@ -134,12 +136,6 @@ def _online_blocks(files: FileTree) -> int | None:
     names = [name for name in files.names(_BLOCKS) if re.fullmatch(r"memory\d+", name)]
     states = [files.word(f"{_BLOCKS}/{name}/state") for name in names]
     return states.count("online") * block or None
-
-
-def _page_size(files: FileTree) -> int | None:
-    """Bytes of the kernel's pages: those of the smallest mapping of this process."""
-    sizes = re.findall(r"^KernelPageSize: +([0-9]{1,9}) kB$", files.text("/proc/self/smaps") or "", re.MULTILINE)
-    return min(map(int, sizes), default=0) * 1024 or None
 
 
 def _add_huge_pages(files: FileTree, book: FactBook) -> None:

@@ -1,12 +1,11 @@
 """The PCI tree with its link speeds, and the names of GPUs from their drivers.
 
 Format: Linux, Documentation/ABI/testing/sysfs-bus-pci. The tree is the folder path that each entry links to:
-/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0. Only functions relevant to performance are kept: bridges, GPUs
-and those with a named device of another source; `assemble` drops bridges without devices.
+/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0. Only functions relevant to performance are kept: bridges, GPUs and
+those with a named device of another source; `assemble` drops bridges without devices.
 
-GPU names from the drivers, without their tools: /proc/driver/nvidia and amdgpu's product name.
-
-The UUID and serial number of the GPU are in the same places and are not read.
+GPU names are in /proc/driver/nvidia and amdgpu's product name; UUID and serial number, in the same places, are not
+read.
 """
 
 from __future__ import annotations
@@ -44,7 +43,8 @@ def survey_pci(files: FileTree) -> tuple[PciPart, ...]:
     for address in files.names(PCI_DEVICES):
         real = files.real(f"{PCI_DEVICES}/{address}")
         if FUNCTION.match(address) and real is not None:
-            chain = _chain(real)
+            named = (_HOST_BRIDGE.sub(r"\1", part) for part in real.split("/"))
+            chain = [part for part in named if FUNCTION.match(part) or _HOST.match(part)]
             functions.append(_function(files, address, chain[-2] if len(chain) > 1 else None))
             for above, link in zip((None, *chain), chain, strict=False):
                 if not FUNCTION.match(link):
@@ -56,11 +56,6 @@ def pci_of(real_path: str) -> str | None:
     """The PCI function of a device's folder (its real path): the last address in the path, or None."""
     functions = [part for part in real_path.split("/") if FUNCTION.match(part)]
     return functions[-1] if functions else None
-
-
-def _chain(real_path: str) -> tuple[str, ...]:
-    parts = (_HOST_BRIDGE.sub(r"\1", part) for part in real_path.split("/"))
-    return tuple(part for part in parts if FUNCTION.match(part) or _HOST.match(part))
 
 
 def _host(address: str, parent: str | None, functions: list[PciPart]) -> PciPart:

@@ -32,8 +32,7 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.trace.collective_messages import Shape, is_known, rounds_of
-from seatrial.profiler.trace.trace_file import Flag, Kind, Record
-from seatrial.profiler.trace.world import TraceWorld
+from seatrial.profiler.trace.trace_file import Flag, Kind, Record, TraceWorld
 
 CREATION_B = 4
 """To create a communicator, its ranks agree on a number: an Allreduce of this many bytes."""

@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 from seatrial.analysis.network_fit import EAGER_B, Affine, fit_network
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.trace.actions import Action, Compute, LeftOut, Receive, Send, Wait, WorldCollective, program_of
-from seatrial.profiler.trace.world import TraceWorld
+from seatrial.profiler.trace.trace_file import TraceWorld
 from seatrial.report.profile.trace_load import RankLoad, TraceLoad, header_line
 
 FLOPS_PER_S = 1e9

@@ -13,7 +13,7 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.profile import Profile
-from seatrial.profiler.trace.world import trace_worlds
+from seatrial.profiler.trace.trace_file import trace_worlds
 from seatrial.report.profile.simgrid import FILE_LIST, TiExport, export_ti, host_file, platform_xml
 from seatrial.report.profile.trace_load import TraceLoad, load_lines, trace_load
 

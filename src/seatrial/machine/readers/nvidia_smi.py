@@ -1,22 +1,28 @@
-"""`nvidia-smi topo -m` (also -mp, -i) -> the path class of each pair of GPUs and adapters, and their affinity.
+"""`nvidia-smi`: the matrices of `topo -m` (also -mp, -i) and `topo -p2p r|w|rw`, and answers about the memory of GPUs.
 
-Format: the tool's output and its legend; there is no published specification. Old drivers print SOC for SYS. Newer
-releases add columns after the labels: CPU Affinity, NUMA Affinity, GPU NUMA ID.
+topo -m has the path class of each pair of GPUs and adapters, and their affinity. Format: the tool's output and its
+legend; there is no published specification. Old drivers print SOC for SYS. Newer releases add columns after the labels:
+CPU Affinity, NUMA Affinity, GPU NUMA ID.
 
-`nvidia-smi topo -p2p r|w|rw` -> whether GPUs can read and write each other's memory, as the driver reports it.
+topo -p2p states whether GPUs can read and write each other's memory. Format: the tool's output, its legend (OK, CNS,
+GNS, TNS, NS, DR, U) and its help. Only the command above a matrix states its capability; n (NVLink), a (atomics) and p
+(properties) are not about reading and writing.
 
-Format: the tool's own output, its legend (OK, CNS, GNS, TNS, NS, DR, U) and its help. Only the command above
-a matrix states its capability; n (NVLink), a (atomics) and p (properties) are not about reading and writing.
+ECC mode and remapped rows, separated by commas: `nvidia-smi --query-gpu=pci.bus_id,ecc.mode.current` and `nvidia-smi
+--query-remapped-rows=gpu_bus_id,remapped_rows.correctable,remapped_rows.uncorrectable,remapped_rows.pending,
+remapped_rows.failure`, both with
+`--format=csv,noheader,nounits` (nvidia-smi --help-query-gpu, --help-query-remapped-rows). A value that a product does
+not have is "[N/A]" or "[Not Supported]". Whether a remapping is pending or failed is Yes or No, or a number.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.errors import UsageError
+from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.affinity_cells import Place, read_places
 from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
@@ -29,7 +35,8 @@ from seatrial.machine.readers.topology_matrix import (
     own_matrices,
     read_grid,
 )
-from seatrial.machine.survey import NamedPart, Survey, merge_facts, one_fact
+from seatrial.machine.survey import FactBook, NamedPart, Survey, merge_facts, one_fact
+from seatrial.model.machine.links import pci_address
 from seatrial.model.machine.machine import DeviceKind, Path, PeerAccess
 
 TOOL = "nvidia-smi-topo"
@@ -190,3 +197,62 @@ def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
 def _capability(matrix: Matrix) -> str:
     match = _CAPABILITY.search(matrix.command[:2000])
     return match[1].lower() if match else _DEFAULT
+
+
+_QUERY = "nvidia-smi"
+ECC_QUERY = "--query-gpu=pci.bus_id,ecc.mode.current"
+ROWS_QUERY = (
+    "--query-remapped-rows=gpu_bus_id,remapped_rows.correctable,remapped_rows.uncorrectable,"
+    "remapped_rows.pending,remapped_rows.failure"
+)
+
+_MODES = {"enabled": "enabled", "disabled": "disabled"}
+_MOST_ROWS = 1_000_000
+
+
+def read_ecc_modes(text: str) -> tuple[NamedPart, ...]:
+    """One part per GPU with `ecc_mode`, if it has one. Raises ParseError."""
+    parts = []
+    for address, (mode,) in _lines(text, 1):
+        book = FactBook()
+        book.say("ecc_mode", _MODES.get(mode.lower()), f"{_QUERY} {ECC_QUERY}")
+        parts.append(NamedPart(DeviceKind.GPU, "", address, facts=book.facts()))
+    return tuple(parts)
+
+
+def read_remapped_rows(text: str) -> tuple[NamedPart, ...]:
+    """One part per GPU with the number of rows remapped after correctable and after uncorrectable errors, and whether a
+    remapping is pending or failed, as far as it has them. Raises ParseError."""
+    source = f"{_QUERY} {ROWS_QUERY.partition('=')[0]}"
+    parts = []
+    for address, (correctable, uncorrectable, pending, failure) in _lines(text, 4):
+        book = FactBook()
+        book.say("rows_remapped_correctable", _number(correctable), source, "1", volatile=True)
+        book.say("rows_remapped_uncorrectable", _number(uncorrectable), source, "1", volatile=True)
+        book.say("row_remapping_pending", _flag(pending), source, volatile=True)
+        book.say("row_remapping_failed", _flag(failure), source, volatile=True)
+        parts.append(NamedPart(DeviceKind.GPU, "", address, facts=book.facts()))
+    return tuple(parts)
+
+
+def _lines(text: str, values: int) -> Iterator[tuple[str, list[str]]]:
+    """(PCI address, the other values) of each line."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        first, *others = (cell.strip() for cell in line.split(","))
+        address = pci_address(first)
+        if address is None or len(others) != values:
+            raise ParseError(_QUERY, number, line, f"expected a PCI address and {values} values, separated by commas")
+        yield address, others
+
+
+def _number(cell: str) -> int | None:
+    return int(cell) if cell.isdecimal() and cell.isascii() and len(cell) < 8 and int(cell) < _MOST_ROWS else None
+
+
+def _flag(cell: str) -> bool | None:
+    if cell.lower() in ("yes", "no"):
+        return cell.lower() == "yes"
+    number = _number(cell)
+    return None if number is None else number > 0
