@@ -36,7 +36,7 @@ from seatrial.places.guest.counters import guest_counters
 from seatrial.plan.site_in_force import place_in_force
 from seatrial.probes.around import Around, links_of_nodes, look_around, seen_around
 from seatrial.probes.system import file_system_of
-from seatrial.probes.kernel_log import KernelLog, kernel_log
+from seatrial.probes.around import KernelLog, kernel_log
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writers import RecordWriter
 

@@ -1,6 +1,6 @@
 """Memory modules -> devices, and `Memory`: channels, peak and verdict.
 
-The channel of a slot follows from its name (`readers.memory_locators`), or from the vendor's table (`slot_tables`) if
+The channel of a slot follows from its name (`readers.memory_locators`), or from the vendor's table (`slots`) if
 the number of channels is known. `population_rules` makes the verdict. Whatever neither names nor documents settle is
 unknown.
 """

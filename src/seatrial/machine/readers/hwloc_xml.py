@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from seatrial.errors import ParseError
 from seatrial.machine.readers import hwloc_memory
 from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, node_distances, peer_matrices
-from seatrial.machine.readers.hwloc_os_devices import OsDevices, Place
+from seatrial.machine.readers.hwloc_memory import OsDevices, Place
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts, one_fact

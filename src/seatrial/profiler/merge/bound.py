@@ -6,7 +6,7 @@ The rules, in this order:
 2. "waiting", for calls that can wait: three quarters of the time exceed the best time of the same call and size (or
    what such a call takes at most on a working fabric, if the best is longer: `Reference`), or the
    rank with the shortest calls spends less than half the mean over ranks: a rank arrived late. (Contention looks the
-   same.) If waiting was measured (`profiler/merge/waiting.py`), only its share decides: three quarters or more.
+   same.) If waiting was measured (`profiler/merge/rows.py`), only its share decides: three quarters or more.
 3. "bandwidth-bound": the best time is at least twice that of the same function with at most 64 B, so that most of the
    time depends on the size; without such a small call, from 8 KiB up.
 4. "latency-bound": everything else.

@@ -15,9 +15,8 @@ from seatrial.profiler.merge.cpu import node_cpus, rank_counters, rank_cpu
 from seatrial.profiler.merge.over_time import io_of, over_time, slice_differences
 from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
 from seatrial.profiler.merge.regions import merged_regions, parallel_places, rank_openmp, region_faults
-from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
+from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, measured_waiting, size_totals
 from seatrial.profiler.merge.sites import call_sites
-from seatrial.profiler.merge.waiting import measured_waiting
 from seatrial.profiler.merge.worlds import World, pair_table, worlds
 from seatrial.profiler.profile import Profile, RankState, RankTotals, SizeTotals, Trust
 from seatrial.profiler.tables.header import Family, State

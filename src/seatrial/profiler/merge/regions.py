@@ -40,7 +40,16 @@ def merged_regions(
                 own[parent] += own[number]
         paths = _paths(regions)
         for path, row, waiting_s in zip(paths, regions, own, strict=True):
-            found.setdefault(path, []).append(_of_rank(table, row, waiting_s))
+            made = RankRegion(
+                rank=table.rank or 0,
+                count=row.begun,
+                wall_s=row.ticks / table.ticks_per_s,
+                mpi_s=min(row.mpi_ticks, row.ticks) / table.ticks_per_s,
+                cpu_s=row.cpu_ns / 1e9,
+                waiting_s=waiting_s,
+                unended=row.begun - row.ended,
+            )
+            found.setdefault(path, []).append(made)
     made = [Region(path, tuple(ranks)) for path, ranks in found.items()]
     return tuple(sorted(made, key=lambda one: (-one.wall_s, one.path)))
 
@@ -60,18 +69,6 @@ def _paths(regions: Sequence[RegionRow]) -> list[tuple[str, ...]]:
     for row in regions:
         made.append((*(made[row.parent] if row.parent is not None else ()), row.name))
     return made
-
-
-def _of_rank(table: ProcessTable, row: RegionRow, waiting_s: float) -> RankRegion:
-    return RankRegion(
-        rank=table.rank or 0,
-        count=row.begun,
-        wall_s=row.ticks / table.ticks_per_s,
-        mpi_s=min(row.mpi_ticks, row.ticks) / table.ticks_per_s,
-        cpu_s=row.cpu_ns / 1e9,
-        waiting_s=waiting_s,
-        unended=row.begun - row.ended,
-    )
 
 
 def region_faults(tables: Sequence[ProcessTable]) -> RegionFaults:
