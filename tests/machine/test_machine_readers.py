@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from machine.machine_trees import CPUINFO_ARM, cpuinfo_x86
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.procfs import read_cpuinfo, vector_isa
 from seatrial.machine.readers.memory_locators import Place, read_places
 from seatrial.machine.readers.procfs import (
     CgroupMount,
@@ -18,9 +17,11 @@ from seatrial.machine.readers.procfs import (
     read_cgroup_membership,
     read_cgroup_mounts,
     read_command_line,
+    read_cpuinfo,
     read_meminfo,
     read_os_release,
     read_process_status,
+    vector_isa,
 )
 from seatrial.machine.readers.scalars import (
     read_choice,
