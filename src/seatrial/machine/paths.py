@@ -155,7 +155,9 @@ def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPa
     for device, part in placed:
         above = device.parent or HOST
         port = None if part.is_condensed else pci.get(above.removeprefix("pci-"))
-        capable = _slower(part.capable, port.capable if port is not None else None)
+        capable = part.capable  # alone for a host bridge, or a port of unknown speed
+        if capable is not None and port is not None and port.capable is not None:
+            capable = LinkRate(min(capable.GTps, port.capable.GTps), min(capable.lanes, port.capable.lanes))
         trained_Bps = _rate(part.trained) or part.trained_Bps
         if capable is not None or trained_Bps is not None:
             links.append(Link(above, device.id, KIND, _rate(capable), trained_Bps, part.source))
@@ -183,12 +185,6 @@ def with_one_rate_per_link(machine: Machine) -> tuple[Link, ...]:
         )
 
     return tuple(map(corrected, machine.links))
-
-
-def _slower(function: LinkRate | None, port: LinkRate | None) -> LinkRate | None:
-    if function is None or port is None:
-        return function  # a host bridge, or a port of unknown speed: the value of the function
-    return LinkRate(min(function.GTps, port.GTps), min(function.lanes, port.lanes))
 
 
 def _rate(link: LinkRate | None) -> float | None:

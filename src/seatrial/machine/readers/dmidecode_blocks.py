@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -121,9 +121,12 @@ class Dump(Struct):
 
 def split_dumps(lines: Sequence[Line]) -> list[Dump]:
     """All dumps of a text. Raises ParseError for a wrong line in a parsed structure."""
-    stripped = _without_prefixes(lines)
+    splitter = _Splitter()
+    for line in _without_prefixes(lines):
+        splitter.read(line)
+    splitter.end()
     dumps: list[Dump] = []
-    for section in _sections(stripped):
+    for section in splitter.sections:
         if section.is_whole and not section.has_end and section.last is not None:
             raise section.last.error(TOOL, "the dump is cut off: the end of the table is missing")
         if not section.blocks:
@@ -164,17 +167,9 @@ def _is_anchor(text: str) -> bool:
     return bare in _NAMES or (bare.startswith("Handle") and _HANDLE.match(text) is not None)
 
 
-def _sections(lines: Iterable[Line]) -> list[Section]:
-    """The sections below each header; the text before the first header is one too."""
-    splitter = _Splitter()
-    for line in lines:
-        splitter.read(line)
-    splitter.end()
-    return splitter.sections
-
-
 class _Splitter:
-    """Parses line by line; `block` is the open structure."""
+    """Parses line by line into the sections below each header; the text before the first header is one too. `block` is
+    the open structure."""
 
     def __init__(self) -> None:
         self.sections = [Section(1)]

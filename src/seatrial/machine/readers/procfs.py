@@ -5,7 +5,6 @@
 * self/cgroup and self/mountinfo: the control group folders of this process (cgroups(7), proc_pid_mountinfo(5)).
 * cpuinfo: a record for each CPU of x86, Arm, POWER and similar architectures, which write their own keys (Linux,
   arch/x86/kernel/cpu/proc.c and arch/arm64/kernel/cpuinfo.c).
-* net/dev: the byte counters of network interfaces (proc_net(5)).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from collections.abc import Callable, Collection, Mapping
 from seatrial.errors import ParseError
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.links import Traffic
 
 _ALLOWED = """
     mitigations spectre_v2 spectre_v1 nospectre_v1 nospectre_v2 spec_store_bypass_disable l1tf mds tsx tsx_async_abort
@@ -332,23 +330,3 @@ def _megahertz(text: str | None) -> float | None:
     except ValueError:
         return None
     return value * 1e6 if 0 < value < 1e6 else None
-
-
-_LINE = re.compile(r"\s*(\S+):((?:\s*\d{1,20}){16})\s*\Z", re.ASCII)
-_SENT = 8
-"""The position of the sent bytes, after eight counters of what was received, whose first are the bytes."""
-_HEADS = 2
-
-
-def read_net_dev(text: str) -> dict[str, Traffic]:
-    """Interface -> the bytes that it has sent and received, headers included. Raises ParseError."""
-    found: dict[str, Traffic] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if number <= _HEADS and "|" in line:
-            continue
-        match = _LINE.match(line)
-        if match is None:
-            raise ParseError("/proc/net/dev", number, line)
-        counters = [int(word) for word in match[2].split()]
-        found[match[1]] = Traffic(sent_B=counters[_SENT], received_B=counters[0])
-    return found

@@ -150,7 +150,13 @@ def find_containers(files: FileTree, environment: Mapping[str, str]) -> tuple[Si
         found.strong.append(("wsl", f"/proc/sys/kernel/osrelease ({release})"))
     _see_namespaces(files, found)
     _see_root(files, mounts, found)
-    _see_groups(files, mounts, found)
+    for path in ("/proc/self/cgroup", "/proc/1/cgroup"):
+        for line in (files.text(path) or "").splitlines():
+            _, _, group = line.partition(":")[2].partition(":")
+            _see_group(group, path, found)
+    for mount in mounts:  # at the root of the mounted hierarchy
+        if mount.kind in ("cgroup", "cgroup2"):
+            _see_group(mount.root, "/proc/self/mountinfo", found)
     if not found.is_enough:
         return ()
     return _signs((*found.strong, *found.weak, *found.marks))
@@ -230,18 +236,8 @@ def _see_root(files: FileTree, mounts: Sequence[procfs.Mount], found: _Evidence)
             found.strong.append(("lxc", f"{source} ({mount.point} by lxcfs)"))
 
 
-def _see_groups(files: FileTree, mounts: Sequence[procfs.Mount], found: _Evidence) -> None:
-    """Control groups named by a runtime: of this process, of process 1, or at the root of the mounted hierarchy."""
-    for path in ("/proc/self/cgroup", "/proc/1/cgroup"):
-        for line in (files.text(path) or "").splitlines():
-            _, _, group = line.partition(":")[2].partition(":")
-            _see_group(group, path, found)
-    for mount in mounts:
-        if mount.kind in ("cgroup", "cgroup2"):
-            _see_group(mount.root, "/proc/self/mountinfo", found)
-
-
 def _see_group(group: str, source: str, found: _Evidence) -> None:
+    """A control group named by a runtime."""
     name = next((name for pattern, name in _GROUPS if pattern.search(group)), None)
     if name is not None and not any(known == name and source in text for known, text in found.strong):
         found.strong.append((name, f"{source} (control group {group[:120]})"))

@@ -121,11 +121,6 @@ def _lanes(tables: Sequence[ProcessTable], mpi: Real, inside: Real) -> tuple[Lan
     return tuple(lanes)
 
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Real = npt.NDArray[np.float64]
-
 _SERIES = tuple(IoTotals.__struct_fields__.index(name) for name in IoSeries.__struct_fields__)
 """The columns of counters that are shown over time."""
 _SAME_START_S = 1e-6

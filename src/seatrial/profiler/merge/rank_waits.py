@@ -85,16 +85,13 @@ def without_skew(waits: Sequence[RankWaits], tables: Sequence[ProcessTable]) -> 
     for table, at_s in zip(tables, begun, strict=True):
         if at_s is not None:
             last_s[table.host] = max(last_s.get(table.host, at_s), at_s)
-    return [
-        one if at_s is None else _less(one, last_s[table.host] - at_s)
-        for one, table, at_s in zip(waits, tables, begun, strict=True)
-    ]
-
-
-def _less(waits: RankWaits, seconds: float) -> RankWaits:
-    kinds = ("receive_s", "send_s", "collective_s", "window_s")
-    most = max(kinds, key=lambda kind: getattr(waits, kind))
-    return replace(waits, **{most: max(0.0, getattr(waits, most) - seconds)})
+    left: list[RankWaits] = []
+    for one, table, at_s in zip(waits, tables, begun, strict=True):
+        kinds = {kind: getattr(one, kind) for kind in ("receive_s", "send_s", "collective_s", "window_s")}
+        most = max(kinds, key=kinds.__getitem__)
+        skew_s = 0.0 if at_s is None else last_s[table.host] - at_s
+        left.append(replace(one, **{most: max(0.0, kinds[most] - skew_s)}))
+    return left
 
 
 def _that_call(rows: Rows, names: Sequence[str], which: re.Pattern[str], processes: int) -> npt.NDArray[np.bool_]:

@@ -40,7 +40,7 @@ def merged_regions(
                 own[parent] += own[number]
         paths = _paths(regions)
         for path, row, waiting_s in zip(paths, regions, own, strict=True):
-            made = RankRegion(
+            in_rank = RankRegion(
                 rank=table.rank or 0,
                 count=row.begun,
                 wall_s=row.ticks / table.ticks_per_s,
@@ -49,7 +49,7 @@ def merged_regions(
                 waiting_s=waiting_s,
                 unended=row.begun - row.ended,
             )
-            found.setdefault(path, []).append(made)
+            found.setdefault(path, []).append(in_rank)
     made = [Region(path, tuple(ranks)) for path, ranks in found.items()]
     return tuple(sorted(made, key=lambda one: (-one.wall_s, one.path)))
 

@@ -50,7 +50,8 @@ class Symbols:
             in_code = [address for address in addresses.values() if address is not None]
             resolved = self._by_addr2line(module, in_code) if in_code else {}
             for offset, address in addresses.items():
-                known[offset] = () if address is None else resolved.get(address) or _by_symbol(functions, address)
+                name = None if address is None else functions.name(address)
+                known[offset] = resolved.get(address or 0) or (() if name is None else (Frame(name),))
         return {offset: known[offset] for offset in offsets if known.get(offset)}
 
     def _by_addr2line(self, module: str, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
@@ -84,8 +85,3 @@ def parse_addr2line(text: str) -> dict[int, tuple[Frame, ...]]:
                 found[address] += (Frame(function, file, number),)
             function = None
     return found
-
-
-def _by_symbol(functions: Functions, address: int) -> tuple[Frame, ...]:
-    name = functions.name(address)
-    return () if name is None else (Frame(name),)
