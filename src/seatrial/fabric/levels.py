@@ -121,18 +121,14 @@ def oversubscription(
             up[link.b.device] += link.trained_Bps
     found: list[Oversubscription] = []
     for level in range(1, top):
+        here = [switch for switch, its in levels.items() if its == level]
+        down_Bps, up_Bps = (sum(side.get(switch, 0.0) for switch in here) for side in (down, up))
+        ratios = {switch: down.get(switch, 0.0) / up[switch] for switch in here if up.get(switch)}
         reason = why or ("the rate of some links is unknown" if level in unknown else "")
-        found.append(Oversubscription(level, why=reason) if reason else _ratio(level, levels, down, up))
+        reason = reason or ("" if up_Bps else "no links to the level above")
+        if reason:
+            found.append(Oversubscription(level, why=reason))
+        else:
+            worst = max(ratios, key=ratios.__getitem__)
+            found.append(Oversubscription(level, down_Bps / up_Bps, down_Bps, up_Bps, worst, ratios[worst]))
     return tuple(found)
-
-
-def _ratio(
-    level: int, levels: Mapping[str, int], down: Mapping[str, float], up: Mapping[str, float]
-) -> Oversubscription:
-    here = [switch for switch, its in levels.items() if its == level]
-    down_Bps, up_Bps = (sum(side.get(switch, 0.0) for switch in here) for side in (down, up))
-    if not up_Bps:
-        return Oversubscription(level, why="no links to the level above")
-    ratios = {switch: down.get(switch, 0.0) / up[switch] for switch in here if up.get(switch)}
-    worst = max(ratios, key=lambda switch: ratios[switch])
-    return Oversubscription(level, down_Bps / up_Bps, down_Bps, up_Bps, worst, ratios[worst])

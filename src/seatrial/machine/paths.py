@@ -242,7 +242,21 @@ def pci_paths(
     def path_class(a: Device, b: Device) -> str | None:
         if _may_have_direct_links(a, b) and (a.id, b.id) not in lone:
             return None
-        return _class(a, b, by_id, condensed, is_nccl=a.pci in in_nccl and b.pci in in_nccl)
+        above_a, above_b = _bridges(a, by_id), _bridges(b, by_id)
+        common = next((bridge for bridge in above_a if bridge in above_b), None)
+        if common is None:
+            if a.numa is None or b.numa is None:
+                return None
+            if a.numa != b.numa:
+                return "SYS"
+            if all(above and _is_host(above[-1]) for above in (above_a, above_b)):
+                return "NODE"
+            return "PHB" if a.pci in in_nccl and b.pci in in_nccl else None
+        if common == above_a[-1] and _is_host(common):
+            return "PHB"
+        # A switch is one upstream port (the common bridge) and a downstream port in front of each device.
+        between = max(above_a.index(common), above_b.index(common))
+        return "PIX" if between <= (0 if common in condensed else 1) else "PXB"
 
     return tuple(Path(a.id, b.id, path_class(a, b)) for a, b in combinations(ends, 2))
 
@@ -251,26 +265,6 @@ def _may_have_direct_links(a: Device, b: Device) -> bool:
     vendors = {device.facts.text("vendor_id") for device in (a, b)}
     is_one_vendor = len(vendors - {None}) < 2
     return a.kind is DeviceKind.GPU and b.kind is DeviceKind.GPU and is_one_vendor and bool(vendors & _WITH_OWN_LINKS)
-
-
-def _class(
-    a: Device, b: Device, by_id: Mapping[str, Device], condensed: Container[str], *, is_nccl: bool
-) -> str | None:
-    above_a, above_b = _bridges(a, by_id), _bridges(b, by_id)
-    common = next((bridge for bridge in above_a if bridge in above_b), None)
-    if common is None:
-        if a.numa is None or b.numa is None:
-            return None
-        if a.numa != b.numa:
-            return "SYS"
-        if all(above and _is_host(above[-1]) for above in (above_a, above_b)):
-            return "NODE"
-        return "PHB" if is_nccl else None
-    if common == above_a[-1] and _is_host(common):
-        return "PHB"
-    # A switch is one upstream port (the common bridge) and a downstream port in front of each device.
-    between = max(above_a.index(common), above_b.index(common))
-    return "PIX" if between <= (0 if common in condensed else 1) else "PXB"
 
 
 def _is_host(bridge: str) -> bool:

@@ -95,21 +95,6 @@ def _attribute(row: Any, path: str) -> Any:
     return row
 
 
-def _calls(profile: Profile) -> Columns:
-    return _picked(
-        profile.calls,
-        "call VARCHAR, count UBIGINT, time_s DOUBLE, bytes UBIGINT, waiting_s DOUBLE, bound = bound.value VARCHAR",
-    )
-
-
-def _sizes(profile: Profile) -> Columns:
-    return _picked(
-        profile.sizes,
-        "call VARCHAR, size_bin = size_B UBIGINT, largest = largest_B UBIGINT, count UBIGINT, bytes UBIGINT, "
-        "time_s DOUBLE, best_s DOUBLE, bound = bound.value VARCHAR",
-    )
-
-
 def _matrix(profile: Profile) -> Columns:
     import numpy as np
 
@@ -170,18 +155,13 @@ def _io(profile: Profile) -> Columns:
     io = profile.io
     series = [(one.rank, one.series) for one in io.ranks if one.series is not None] if io is not None else []
     width = io.width_s if io is not None else 0.0
-
-    def joined(name: str) -> list[float]:
-        return [value for _, one in series for value in getattr(one, name)]
-
-    return {
+    columns: Columns = {
         "rank": ("UBIGINT", [rank for rank, one in series for _ in one.read_B]),
         "from_s": ("DOUBLE", [k * width for _, one in series for k in range(len(one.read_B))]),
-        "read_bytes": ("DOUBLE", joined("read_B")),
-        "written_bytes": ("DOUBLE", joined("written_B")),
-        "device_read_bytes": ("DOUBLE", joined("device_read_B")),
-        "device_written_bytes": ("DOUBLE", joined("device_written_B")),
     }
+    names = ("read", "written", "device_read", "device_written")
+    values = ([value for _, one in series for value in getattr(one, f"{name}_B")] for name in names)
+    return {**columns, **{f"{name}_bytes": ("DOUBLE", own) for name, own in zip(names, values, strict=True)}}
 
 
 def _cpu_slices(profile: Profile) -> Columns:
@@ -202,9 +182,14 @@ def _cpu_slices(profile: Profile) -> Columns:
     }
 
 
+_CALLS = "call VARCHAR, count UBIGINT, time_s DOUBLE, bytes UBIGINT, waiting_s DOUBLE, bound = bound.value VARCHAR"
+_SIZES = (
+    "call VARCHAR, size_bin = size_B UBIGINT, largest = largest_B UBIGINT, count UBIGINT, bytes UBIGINT, "
+    "time_s DOUBLE, best_s DOUBLE, bound = bound.value VARCHAR"
+)
 _TABLES: Mapping[str, Callable[[Profile], Columns]] = {
-    "calls": _calls,
-    "sizes": _sizes,
+    "calls": lambda profile: _picked(profile.calls, _CALLS),
+    "sizes": lambda profile: _picked(profile.sizes, _SIZES),
     "matrix": _matrix,
     "per_rank": _per_rank,
     "callsites": _callsites,

@@ -91,7 +91,6 @@ def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[Place, ...]:
 
 
 def _first(rules: Sequence[re.Pattern[str]], text: str) -> Place | None:
-    text = text.strip()[:_LONGEST]
     for rule in rules:
         match = rule.search(text)
         if match is not None:
@@ -101,7 +100,7 @@ def _first(rules: Sequence[re.Pattern[str]], text: str) -> Place | None:
 
 
 def _socket(text: str) -> int | None:
-    alone = _SOCKET.search(text.strip()[:_LONGEST])
+    alone = _SOCKET.search(text)
     return int(alone["socket"]) if alone is not None else None
 
 

@@ -70,6 +70,21 @@ def resolve_links(
         if known is not link:
             why = f"links of {link.gpu} to {link.target} are on line {known.element.line} already"
             raise document.error(link.element, why)
+
+    def check_other_end(link: DirectLink, target: str) -> None:
+        if target not in gpus:
+            if pci[target].kind not in (DeviceKind.GPU, DeviceKind.SWITCH, None):
+                raise document.error(link.element, f"its target {target} is neither a GPU nor a switch in this file")
+            return
+        other = by_pair.get((target, link.gpu))
+        if other is None:
+            later = max((link.element, gpus[target][0]), key=lambda element: element.line)
+            raise document.error(later, f"{link.gpu} lists {link.count} links to {target}, which does not list them")
+        if (other.count, other.kind) != (link.count, link.kind):
+            first, second = sorted((link, other), key=lambda end: end.element.line)
+            why = f"{second.count} {second.kind} links, but line {first.element.line} states {first.count} {first.kind}"
+            raise document.error(second.element, why)
+
     links: dict[frozenset[str], PeerLink] = {}
     switches: dict[str, PciPart] = {}
     lost: list[DirectLink] = []
@@ -81,7 +96,7 @@ def resolve_links(
         if target is None or target == link.gpu:
             lost.append(link)
         elif target in gpus or target in pci:
-            _check_other_end(document, link, target, by_pair, gpus, pci)
+            check_other_end(link, target)
             links.setdefault(frozenset((link.gpu, target)), _peer_link(link, target, gpus, source))
         elif link.kind == "nvlink" and link.target_class == _SWITCH_CLASS:
             switches[target] = PciPart(target, "0680", kind=DeviceKind.SWITCH, source=source)
@@ -97,28 +112,6 @@ def resolve_links(
         is_complete=not lost,
         unread=tuple(_sentences(source, lost, outside)),
     )
-
-
-def _check_other_end(
-    document: Document,
-    link: DirectLink,
-    target: str,
-    by_pair: Mapping[tuple[str, str], DirectLink],
-    gpus: Mapping[str, tuple[Element, int | None]],
-    pci: Mapping[str, PciPart],
-) -> None:
-    if target not in gpus:
-        if pci[target].kind not in (DeviceKind.GPU, DeviceKind.SWITCH, None):
-            raise document.error(link.element, f"its target {target} is neither a GPU nor a switch in this file")
-        return
-    other = by_pair.get((target, link.gpu))
-    if other is None:
-        later = max((link.element, gpus[target][0]), key=lambda element: element.line)
-        raise document.error(later, f"{link.gpu} lists {link.count} links to {target}, which does not list them")
-    if (other.count, other.kind) != (link.count, link.kind):
-        first, second = sorted((link, other), key=lambda end: end.element.line)
-        why = f"{second.count} {second.kind} links, but line {first.element.line} states {first.count} {first.kind}"
-        raise document.error(second.element, why)
 
 
 def _peer_link(link: DirectLink, target: str, gpus: Mapping[str, tuple[Element, int | None]], source: str) -> PeerLink:

@@ -179,6 +179,7 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
     cells: dict[tuple[str, str], str] = {}
     rows: dict[str, Row] = {}
     gap = _row_after_gap(matrix, labels)
+    known = is_cell or VOCABULARY[kind].match
     for row in matrix.rows:
         if row.label not in labels:
             raise row.line.error(tool, f"no column {_short(row.label)} in the header")
@@ -186,8 +187,15 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
             raise row.line.error(tool, f"a second row of {_short(row.label)}")
         if gap is not None and gap[0] == row.label:
             raise row.line.error(tool, f"expected the row of {_short(gap[1])} here")
-        _read_cells(row, labels, cells, is_cell or VOCABULARY[kind].match, SELF[kind], tool)
-        if kind is not Kind.TOPOLOGY and len(row.values) > len(labels):
+        for label, value in zip(labels, row.values, strict=False):
+            if label == row.label and value != SELF[kind]:
+                raise row.line.error(tool, f"{_short(label)} against itself is {_short(value)}, not {SELF[kind]}")
+            if label != row.label and not known(value):
+                why = f"{_short(value)} in the column of {_short(label)} is not a known class or status"
+                raise row.line.error(tool, why)
+            cells[row.label, label] = value
+        # After the classes of a topology come the affinities.
+        if len(row.values) < len(labels) or (kind is not Kind.TOPOLOGY and len(row.values) > len(labels)):
             raise row.line.error(tool, f"the row has {len(row.values)} cells for {len(labels)} columns")
         for label in labels if is_cell is None else ():
             there, back = cells[row.label, label], cells.get((label, row.label))
@@ -357,26 +365,6 @@ def _row_after_gap(matrix: Matrix, labels: Sequence[str]) -> tuple[str, str] | N
     if present != [label for label in labels if label in known]:
         return None
     return next(((row, label) for row, label in zip(present, labels, strict=False) if row != label), None)
-
-
-def _read_cells(
-    row: Row,
-    labels: Sequence[str],
-    cells: dict[tuple[str, str], str],
-    is_cell: Callable[[str], object],
-    own: str,
-    tool: str,
-) -> None:
-    values = row.values[: len(labels)]
-    for label, value in zip(labels, values, strict=False):
-        if label == row.label and value != own:
-            raise row.line.error(tool, f"{_short(label)} against itself is {_short(value)}, not {own}")
-        if label != row.label and not is_cell(value):
-            why = f"{_short(value)} in the column of {_short(label)} is not a known class or status"
-            raise row.line.error(tool, why)
-        cells[row.label, label] = value
-    if len(values) < len(labels):
-        raise row.line.error(tool, f"the row has {len(values)} cells for {len(labels)} columns")
 
 
 def _refuse_missing_row(matrix: Matrix, missing: Sequence[str], tool: str) -> NoReturn:

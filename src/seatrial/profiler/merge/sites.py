@@ -95,29 +95,17 @@ def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str],
     other_rank[1:] |= process[1:] != process[:-1]
     sums = [np.add.reduceat(column[order], first) for column in (rows.count, rows.time_s, rows.bytes)]
     ranks = np.add.reduceat(other_rank.astype(np.int64), first)
-    found = [
-        _call_site(names[c - 1], files[m], at, paths.found[at] if m == _PATH else (), count, time_s, total, n)
-        for c, m, at, count, time_s, total, n in zip(
-            call[first].tolist(),
-            module[first].tolist(),
-            offset[first].tolist(),
-            *(column.tolist() for column in sums),
-            ranks.tolist(),
-            strict=True,
-        )
-    ]
+    found: list[CallSite] = []
+    keys = (call[first], module[first], offset[first])
+    for c, m, at, *figures in zip(*(column.tolist() for column in (*keys, *sums, ranks)), strict=True):
+        path = paths.found[at] if m == _PATH else ()
+        if path:
+            shown, whole = path[shown_of(path)], path if len(path) > 1 else ()
+            found.append(CallSite(names[c - 1], shown.module, shown.offset, *figures, shown.frames, whole))
+        else:
+            found.append(CallSite(names[c - 1], files[m], at, *figures))
     found.sort(key=lambda one: (-one.time_s, one.call, one.module, one.offset))
     return _resolved(found, resolve)
-
-
-def _call_site(
-    call: str, module: str, offset: int, path: tuple[Caller, ...], count: int, time_s: float, total: int, ranks: int
-) -> CallSite:
-    if not path:
-        return CallSite(call, module, offset, count, time_s, total, ranks)
-    shown = path[shown_of(path)]
-    whole = path if len(path) > 1 else ()
-    return CallSite(call, shown.module, shown.offset, count, time_s, total, ranks, shown.frames, whole)
 
 
 def _places(
