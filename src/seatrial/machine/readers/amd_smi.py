@@ -1,9 +1,9 @@
 """`amd-smi topology`, `amd-smi static` and `amd-smi list`, as text or JSON -> AMD GPUs, their links and places.
 
-Formats: the readers of both forms (`amd_smi_text`, `amd_smi_json`). Hops (AMD SMI documentation, "Interpreting hops and
-weight"): 1 over XGMI, 2 over PCIe within a NUMA node, 3 across NUMA nodes. A bandwidth of "50000-100000" is that of one
-XGMI link and of all links of the pair, in MB/s, as the Linux driver computes it from lanes and speed. Serial numbers
-and UUIDs are not kept. Written after outputs in public documentation and threads; not tried on a machine with AMD GPUs.
+Formats: `amd_smi_output`. Hops (AMD SMI documentation, "Interpreting hops and weight"): 1 over XGMI, 2 over PCIe within
+a NUMA node, 3 across NUMA nodes. A bandwidth of "50000-100000" is that of one XGMI link and of all links of the pair,
+in MB/s, as the Linux driver computes it from lanes and speed. Serial numbers and UUIDs are not kept. Written after
+outputs in public documentation and threads; not tried on a machine with AMD GPUs.
 """
 
 from __future__ import annotations
