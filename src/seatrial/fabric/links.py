@@ -50,7 +50,11 @@ def join_links(dump: FabricDump, devices: Mapping[str, DevicePart]) -> tuple[lis
     dump is incomplete."""
     if dump.is_one_sided:
         return [_cable(port) for port in dump.ports if port.peer], []
-    ports = _ports_by_place(dump.ports)
+    ports: dict[tuple[str, int | None], PortPart] = {}
+    for port in dump.ports:
+        known = ports.setdefault((port.device, port.port), port)
+        if (known.peer, known.rate, known.state) != (port.peer, port.rate, port.state):
+            raise port.source.error(f"port {port.port} of {port.device} differs from line {known.source.line}")
     linked = {port.device for port in dump.ports}
     for part in devices.values():  # no tool can have found a switch without a link
         if part.kind is PartKind.SWITCH and part.is_described and part.id not in linked:
@@ -91,15 +95,6 @@ def join_links(dump: FabricDump, devices: Mapping[str, DevicePart]) -> tuple[lis
 
 def _cable(port: PortPart) -> Cable:
     return Cable(((port.device, port.port), port.peer or ("", None)), port.rate, port.could, port)
-
-
-def _ports_by_place(parts: Iterable[PortPart]) -> dict[tuple[str, int | None], PortPart]:
-    ports: dict[tuple[str, int | None], PortPart] = {}
-    for port in parts:
-        known = ports.setdefault((port.device, port.port), port)
-        if (known.peer, known.rate, known.state) != (port.peer, port.rate, port.state):
-            raise port.source.error(f"port {port.port} of {port.device} differs from line {known.source.line}")
-    return ports
 
 
 def _check_missing(port: PortPart, peer: DevicePart, dump: FabricDump) -> None:

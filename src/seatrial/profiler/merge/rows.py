@@ -195,11 +195,13 @@ def size_totals(
     spans = [slice(a, b) for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
     best = [float(np.median(groups.least_s[span])) for span in spans]
     small: dict[int, float] = {}
-    received = _received_s(groups, spans, best, names) if on_one_host else {}
+    received: dict[int, float] = {}  # bin -> the best time of a call that receives such a message
     for span, value in zip(spans, best, strict=True):
-        if groups.bin[span.start] <= SMALL_B:
-            call = int(groups.call[span.start])
+        call, size_bin = int(groups.call[span.start]), int(groups.bin[span.start])
+        if size_bin <= SMALL_B:
             small[call] = min(small.get(call, value), value)
+        if on_one_host and is_blocking_receive(names[call - 1]):
+            received[size_bin] = min(received.get(size_bin, value), value)
 
     def most_s(call: str, size_B: float) -> float:
         return reference.most_s(call, size_B, ranks) if has_sizes else inf
@@ -283,18 +285,6 @@ def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None
         least_s=float(groups.least_s[span].min()),
         moved_B=mean_B,
     )
-
-
-def _received_s(
-    groups: Groups, spans: Sequence[slice], best: Sequence[float], names: Sequence[str]
-) -> dict[int, float]:
-    """Bin -> the best time of a call that receives such a message."""
-    found: dict[int, float] = {}
-    for span, value in zip(spans, best, strict=True):
-        if is_blocking_receive(names[int(groups.call[span.start]) - 1]):
-            size_bin = int(groups.bin[span.start])
-            found[size_bin] = min(found.get(size_bin, value), value)
-    return found
 
 
 def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> list[CallTotals]:
