@@ -97,13 +97,14 @@ def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str],
     ranks = np.add.reduceat(other_rank.astype(np.int64), first)
     found: list[CallSite] = []
     keys = (call[first], module[first], offset[first])
-    for c, m, at, *figures in zip(*(column.tolist() for column in (*keys, *sums, ranks)), strict=True):
+    for c, m, at, count, time_s, total, n in zip(*(column.tolist() for column in (*keys, *sums, ranks)), strict=True):
         path = paths.found[at] if m == _PATH else ()
         if path:
             shown, whole = path[shown_of(path)], path if len(path) > 1 else ()
-            found.append(CallSite(names[c - 1], shown.module, shown.offset, *figures, shown.frames, whole))
+            place = shown.module, shown.offset
+            found.append(CallSite(names[c - 1], *place, count, time_s, total, n, shown.frames, whole))
         else:
-            found.append(CallSite(names[c - 1], files[m], at, *figures))
+            found.append(CallSite(names[c - 1], files[m], at, count, time_s, total, n))
     found.sort(key=lambda one: (-one.time_s, one.call, one.module, one.offset))
     return _resolved(found, resolve)
 
