@@ -43,7 +43,7 @@ from seatrial.environments.compiler import first_compiler
 from seatrial.environments.loader import c_compiler
 from seatrial.environments.mpi import choose_mpi
 from seatrial.model.environment.mpi import Mpi
-from seatrial.profiler.capture.library import build_profiler, profiler_variables
+from seatrial.profiler.capture.run import build_profiler, profiler_variables
 
 _PROGRAM = Path(__file__).with_name("mpi_profiler_calls.c")
 _TIMERS = Path(__file__).with_name("mpi_profiler_timers.c")

@@ -24,8 +24,7 @@ from pathlib import Path
 from common import live_machine, provenance, ready, rival_provenance, write
 
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.capture.library import profiler_variables
-from seatrial.profiler.capture.run import profiler
+from seatrial.profiler.capture.run import profiler, profiler_variables
 from seatrial.profiler.tables.process_table import read_table
 
 _LONGEST_S = 600.0

@@ -40,7 +40,7 @@ from seatrial.environments.loader import c_compiler
 from seatrial.environments.mpi import choose_mpi
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.environment.mpi import Mpi
-from seatrial.profiler.capture.library import build_profiler, profiler_variables
+from seatrial.profiler.capture.run import build_profiler, profiler_variables
 from seatrial.report.profile.trace_export import TraceExport, replay_command, write_trace
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

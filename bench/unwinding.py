@@ -22,7 +22,7 @@ from typing import Any
 
 from common import live_machine, output_of, provenance, ready, write
 
-from seatrial.profiler.capture import library
+from seatrial.profiler.capture import run as library
 
 _PROGRAM = Path(__file__).with_suffix(".c")
 _NATIVE = Path(library.__file__).parents[1] / "native"

@@ -9,7 +9,7 @@ from typing import Any
 
 from analysis.made_up_nodes import GEN3_X16, cpu_tree, facts, switched
 
-from seatrial.machine.limits import machine_limits
+from seatrial.machine.assemble import machine_limits
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import DeviceKind, Machine

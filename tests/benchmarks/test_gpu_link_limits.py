@@ -11,7 +11,7 @@ from made_up import facts
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.gpu.limits import link_limit, peer_limit
-from seatrial.machine.limits import machine_limits
+from seatrial.machine.assemble import machine_limits
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.links import carried_together, gpu_at
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Path

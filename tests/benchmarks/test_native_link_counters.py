@@ -10,7 +10,7 @@ import pytest
 from benchmarks.test_clock_step import compiled
 
 from seatrial.model.machine.links import LINK_COUNTERS
-from seatrial.probes.link_counters import links_of_nodes
+from seatrial.probes.around import links_of_nodes
 
 pytestmark = pytest.mark.real
 

@@ -13,7 +13,7 @@ from published_schemas import check
 from report.terminals import COLOURED
 
 from seatrial.analysis import profile_folder as folder
-from seatrial.analysis.profile_folder import machine_in, trial_of
+from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.rank_layout import bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.check import Failing, check_machine, status

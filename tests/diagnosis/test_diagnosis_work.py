@@ -14,8 +14,7 @@ from seatrial.diagnosis.calls import MeasuredCall, MeasuredNetwork, judged
 from seatrial.diagnosis.diagnose import weight
 from seatrial.profiler.cause import WAITING_CAUSES, Cause, Diagnosis, Signal, Sureness
 from seatrial.profiler.merge.bound import WaitKind, wait_kind
-from seatrial.profiler.merge.polling import polling_calls
-from seatrial.profiler.merge.rows import Rows
+from seatrial.profiler.merge.rows import Rows, polling_calls
 from seatrial.profiler.profile_io import SystemCall
 from seatrial.profiler.tables.header import OLD_VERSION
 from seatrial.profiler.tables.process_table import parse_table

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from seatrial.analysis.folder import contents_in, trial_of
 from seatrial.analysis.network_fit import network_tables
-from seatrial.analysis.profile_folder import contents_in, trial_of
 from seatrial.analysis.rank_layout import bindings
 from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.rules import findings

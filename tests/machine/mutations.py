@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from types import FrameType
 
 from shared_samples import DUMPS, TOPOLOGY
 
+from seatrial.machine.dumps import READERS
 from seatrial.machine.survey import Survey
 
 OWN = Path(__file__).resolve().parents[1] / "data" / "machine"
@@ -39,10 +39,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 
 
 def reader(kind: str) -> Reader:
-    """The reader of a kind: `read_x_y` of the module x_y."""
-    name = kind.replace("-", "_")
-    read: Reader = getattr(importlib.import_module(f"seatrial.machine.readers.{name}"), f"read_{name}")
-    return read
+    """The reader of a kind."""
+    return READERS[kind]
 
 
 @cache

@@ -11,8 +11,8 @@ from machine.machine_trees import Tree, cpuinfo_x86, two_sockets
 from seatrial.machine.assemble import assemble
 from seatrial.machine.attachment import attachment_of
 from seatrial.machine.live import discover_live
-from seatrial.machine.readers.kernel_stat import read_steal_share
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
+from seatrial.machine.readers.procfs import read_steal_share
 from seatrial.machine.survey import Survey
 from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.machine.identity import machine_identity

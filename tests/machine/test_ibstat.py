@@ -7,7 +7,7 @@ from conftest import SHARED_DATA
 
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.assemble import assemble
-from seatrial.machine.readers.ibstat import read_ibstat
+from seatrial.machine.readers.adapters import read_ibstat
 
 TEXT = """\
 CA 'mlx5_0'

@@ -7,7 +7,7 @@ import pytest
 from seatrial.errors import ParseError
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
 from seatrial.model.machine.machine import DeviceKind
 
 TWO = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"

@@ -26,8 +26,7 @@ from machine.pasted_text import BREAKS, LABELS, folded, labelled
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.dump import read_lines
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
-from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_p2p, read_nvidia_smi_topo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 
 PAIR = (

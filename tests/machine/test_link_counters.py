@@ -10,7 +10,7 @@ from conftest import SHARED_DATA
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.link_counters import read_ethtool_statistics, read_ibqueryerrors, read_perfquery
-from seatrial.machine.sysfs.network import read_link_counters
+from seatrial.machine.sysfs.devices import read_link_counters
 from seatrial.model.machine.links import CounterKind, counters_between
 
 SAMPLES = SHARED_DATA / "fabrics"

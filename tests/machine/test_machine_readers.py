@@ -10,18 +10,19 @@ from hypothesis import strategies as st
 from machine.machine_trees import CPUINFO_ARM, cpuinfo_x86
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.command_line import read_command_line
-from seatrial.machine.readers.control_groups import (
+from seatrial.machine.readers.memory_locators import Place, read_places
+from seatrial.machine.readers.procfs import (
     CgroupMount,
     cgroup_folders,
     read_cgroup_membership,
     read_cgroup_mounts,
+    read_command_line,
+    read_cpuinfo,
+    read_meminfo,
+    read_os_release,
+    read_process_status,
+    vector_isa,
 )
-from seatrial.machine.readers.cpuinfo import read_cpuinfo, vector_isa
-from seatrial.machine.readers.meminfo import read_meminfo
-from seatrial.machine.readers.memory_locators import Place, read_places
-from seatrial.machine.readers.os_release import read_os_release
-from seatrial.machine.readers.process_status import read_process_status
 from seatrial.machine.readers.scalars import (
     read_choice,
     read_cpu_list,

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ParseError, UsageError
-from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_p2p, read_nvidia_smi_topo
 from seatrial.model.machine.machine import DeviceKind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "matrices"

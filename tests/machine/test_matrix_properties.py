@@ -21,8 +21,7 @@ from machine.matrix_dumps import (
 )
 
 from seatrial.errors import ParseError, UsageError
-from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_p2p, read_nvidia_smi_topo
 from seatrial.machine.survey import Survey
 
 seeds = st.integers(0, 2**48)

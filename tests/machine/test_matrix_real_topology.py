@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ParseError, UsageError
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
 from seatrial.machine.readers.scalars import read_cpu_list, write_cpu_list
 from seatrial.machine.survey import NamedPart, Survey
 from seatrial.model.machine.machine import DeviceKind

@@ -8,7 +8,7 @@ import pytest
 from machine.matrix_dumps import said
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
 from seatrial.machine.survey import NamedPart, Survey
 from seatrial.model.machine.fact import FactKind
 from seatrial.model.machine.machine import DeviceKind

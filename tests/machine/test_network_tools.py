@@ -9,7 +9,7 @@ from conftest import SHARED_DATA
 
 from seatrial.errors import UsageError
 from seatrial.machine.dumps import READERS
-from seatrial.machine.local_tools import survey_network_tools
+from seatrial.machine.live import survey_network_tools
 
 SAMPLES = {
     "opainfo": "opainfo-hfi1_0-active-4x25.txt",

@@ -8,8 +8,8 @@ import pytest
 
 from seatrial.errors import ParseError
 from seatrial.machine.assemble import assemble
-from seatrial.machine.local_tools import survey_nvidia
-from seatrial.machine.readers.nvidia_smi_query import read_ecc_modes, read_remapped_rows
+from seatrial.machine.live import survey_nvidia
+from seatrial.machine.readers.nvidia_smi import read_ecc_modes, read_remapped_rows
 from seatrial.machine.survey import PciPart, Survey
 
 ECC = "00000000:18:00.0, Enabled\n00000000:2A:00.0, Disabled\n0008:01:00.0, [N/A]\n"
@@ -43,7 +43,7 @@ def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | No
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
     found = str(program) if script is not None else None
-    monkeypatch.setattr("seatrial.machine.local_tools.shutil.which", lambda _: found)
+    monkeypatch.setattr("seatrial.machine.live.shutil.which", lambda _: found)
     return tmp_path / "gpus"
 
 

@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import ParseError, UsageError
+from seatrial.machine.readers.dump import MAX_BYTES, MAX_LINES
 from seatrial.machine.readers.xml import (
     MAX_ATTRIBUTES,
-    MAX_BYTES,
     MAX_DEPTH,
     MAX_DOCUMENTS,
     MAX_ELEMENTS,
-    MAX_LINES,
     Document,
     Element,
     read_xml,

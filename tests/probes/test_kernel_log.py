@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.probes import kernel_log as probe
-from seatrial.probes.kernel_log import KernelLog, kernel_log
+from seatrial.probes import around as probe
+from seatrial.probes.around import KernelLog, kernel_log
 
 LINES = (
     "mce: [Hardware Error]: Machine check events logged",

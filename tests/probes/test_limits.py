@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.probes.file_systems import file_system_of
 from seatrial.probes.group_limits import limits_between, read_limits
-from seatrial.probes.system import pressure_between, read_pressure
+from seatrial.probes.system import file_system_of, pressure_between, read_pressure
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.probes.variables import performance_variables
+from seatrial.probes.system import performance_variables
 
 KEPT = [
     *("OMP_NUM_THREADS", "OMPI_MCA_btl", "PMIX_MCA_gds", "PRTE_MCA_rmaps", "MPIR_CVAR_NOLOCAL", "MPICH_OFI_NIC_POLICY"),

@@ -14,8 +14,7 @@ from environments.mpi_libraries import library
 from profiler.mpi_programs import ROOT_MAY, Seen, profiler, seen
 
 from seatrial.model.environment.mpi import Mpi
-from seatrial.profiler.capture.library import profiler_variables
-from seatrial.profiler.capture.run import read_note, why_nothing
+from seatrial.profiler.capture.run import profiler_variables, read_note, why_nothing
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 

@@ -23,7 +23,7 @@ from seatrial.environments.compiler import compiler_named, find_compilers, first
 from seatrial.environments.loader import build_program, c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.capture.library import SHARED_SOURCES, build_collector, profiler_variables
+from seatrial.profiler.capture.run import SHARED_SOURCES, build_collector, profiler_variables
 from seatrial.profiler.tables.header import State
 from seatrial.profiler.tables.io_samples import read_io_samples
 from seatrial.profiler.tables.process_table import read_table

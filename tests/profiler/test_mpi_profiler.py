@@ -19,7 +19,7 @@ import seatrial
 from seatrial.environments.compiler import compiler_named, find_compilers, first_compiler
 from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
-from seatrial.profiler.capture.library import profiler_variables
+from seatrial.profiler.capture.run import profiler_variables
 from seatrial.profiler.capture.wrappers import wrapper_texts
 from seatrial.profiler.tables.header import Family, State
 

@@ -15,16 +15,8 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread, size_bin
 
 import seatrial
 from seatrial.errors import ParseError
-from seatrial.profiler.tables.header import HEADER, VERSION, Family, State
-from seatrial.profiler.tables.process_table import (
-    PLACE,
-    SLOTS_AT,
-    Module,
-    bin_ceiling,
-    bin_floor,
-    parse_table,
-    read_table,
-)
+from seatrial.profiler.tables.header import HEADER, VERSION, Family, State, bin_ceiling, bin_floor
+from seatrial.profiler.tables.process_table import PLACE, SLOTS_AT, Module, parse_table, read_table
 
 FORMAT = Path(seatrial.__file__).parent / "profiler" / "native" / "table_file.h"
 WHOLE = Table(

@@ -16,7 +16,7 @@ from seatrial.diagnosis.diagnose import diagnose
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.errors import ParseError
 from seatrial.profiler.cause import Cause, Diagnosis, Signal
-from seatrial.profiler.counters import NodeLimits
+from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.extension import EXTENSION_B, CounterKind

@@ -18,7 +18,7 @@ from seatrial.environments.compiler import first_compiler
 from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.capture.library import INCLUDE
+from seatrial.profiler.capture.run import INCLUDE
 from seatrial.profiler.merge.bound import is_start
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.process_table import read_table

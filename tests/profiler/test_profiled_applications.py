@@ -19,7 +19,7 @@ from profiler.mpi_programs import ROOT_MAY, profiler
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.benchmark import External
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.capture.library import profiler_variables
+from seatrial.profiler.capture.run import profiler_variables
 from seatrial.profiler.tables.header import State
 from seatrial.profiler.tables.process_table import ProcessTable, read_table
 

@@ -14,7 +14,7 @@ from report.drawing_machines import MACHINES, Builder
 
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.report.drawing.build import build_scene

@@ -13,7 +13,7 @@ from shared_samples import DUMPS, TOPOLOGY
 from seatrial.errors import SeatrialError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.geometry import Picture

@@ -9,115 +9,31 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from seatrial.analysis.grouped import Numbering
 from seatrial.analysis.network_fit import times_by_size
-from seatrial.analysis.results import results_without_limits, trials_of
+from seatrial.analysis.results import results_without_limits
 from seatrial.analysis.roles import figures_with
 from seatrial.benchmarks import registry
 from seatrial.diagnosis.calls import SAME_SIZES, MeasuredCall, MeasuredNetwork, judged
 from seatrial.diagnosis.diagnose import diagnosed_profiles
 from seatrial.errors import ParseError, SeatrialError, StoreError, UsageError
 from seatrial.model.benchmark.role import Role
-from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import Count, Key, published
-from seatrial.model.machine.identity import machine_identity
-from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.study.result import Trial
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.cause import Cause
-from seatrial.profiler.counters import NodeLimits
+from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
-from seatrial.profiler.tables.io_samples import read_io_samples
-from seatrial.profiler.tables.process_table import read_table
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.files import names, opened_folder, reason
 from seatrial.store.folder import ResultsFolder
 
 _log = logging.getLogger(__name__)
-
-
-@published("Folder")
-class FolderSummary(Frozen):
-    """One results folder. Times are in seconds since the epoch; null: it has no repeat."""
-
-    path: str
-    name: Annotated[str, "empty: it has no name"]
-    tags: tuple[str, ...]
-    notes: tuple[str, ...]
-    benchmarks: tuple[str, ...]
-    hosts: tuple[str, ...]
-    studies: Count
-    experiments: Count
-    ok: Annotated[Count, "experiments whose outcome is ok"]
-    repeats: Count
-    first_t0: Annotated[float | None, Key("first_s")]
-    last_t0: Annotated[float | None, Key("last_s")]
-    damaged: Annotated[Count, "lines and files that were rejected"]
-    trash: Annotated[tuple[str, ...], "what was dropped and can be restored"]
-
-
-def contents_in(folder: Path, *, may_be_empty: bool = False) -> Contents:
-    """The contents of a results folder; damaged lines are logged.
-
-    Raises UsageError if the folder does not exist, or if it is empty and must not be.
-    """
-    contents = read_contents(ResultsFolder.existing(folder))
-    tell_of_folder(folder, contents.damaged, is_empty=not contents.experiments and not may_be_empty)
-    return contents
-
-
-def tell_of_folder(folder: Path, damaged: Iterable[str], *, is_empty: bool) -> None:
-    """Log what is damaged in a folder. Raises UsageError if it is empty."""
-    for line in damaged:
-        _log.warning("ignored: %s", line)
-    if is_empty:
-        raise UsageError(f"{folder} contains no finished repeat", "measure first: seatrial run")
-
-
-def trials_in(folder: Path) -> tuple[Trial, ...]:
-    """The trials of a results folder, one per machine; see `contents_in`."""
-    return trials_of(contents_in(folder))
-
-
-def machine_in(results: Path) -> Machine | None:
-    """The machine of a results folder; None if the folder has results of several.
-
-    It is the default machine of a command that names only a folder: the folder may be a copy from another node.
-    """
-    trials = trials_in(results)
-    return trials[0].machine if len(trials) == 1 else None
-
-
-def trial_of(machine: Machine, results: Path) -> Trial:
-    """The results of this machine in a folder. If the folder has results of one other machine only, those, with a
-    warning.
-
-    Raises UsageError if the folder has results of several machines but not of this one.
-    """
-    trials = trials_in(results)
-    identity = machine_identity(machine)
-    for trial in trials:
-        if machine_identity(trial.machine) == identity:
-            return trial
-    names = ", ".join(trial.machine.name for trial in trials)
-    if len(trials) > 1:
-        raise UsageError(
-            f"{results} contains results of {len(trials)} machines ({names}), but not of this one",
-            "give a folder with the results of this machine, or of one machine only",
-        )
-    _log.warning(
-        "the results in %s were measured on %s, which is not this machine or had other settings; they are used anyway",
-        results,
-        names,
-    )
-    return trials[0]
 
 
 _USED = frozenset({Role.MESSAGE_TIME, Role.MESSAGE_BANDWIDTH, Role.COLLECTIVE_TIME})
@@ -269,6 +185,9 @@ _Read = TypeVar("_Read")
 def profiles_of_tables(folder: Path, limits: NodeLimits | None = None) -> tuple[list[Profile], int]:
     """The profiles of the tables in a folder, and the number of tables that could not be read, which are logged.
     `limits` are those of the machine, if all ranks ran on one that was measured."""
+    from seatrial.profiler.tables.io_samples import read_io_samples  # they load numpy
+    from seatrial.profiler.tables.process_table import read_table
+
     names = function_names()
     tables, damaged = _read_all(folder.glob("*.mpi"), lambda path: read_table(path, len(names)))
     samples, _ = _read_all(folder.glob("*.io"), read_io_samples)

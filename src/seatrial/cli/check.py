@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from seatrial.analysis.profile_folder import trial_of
+from seatrial.analysis.folder import trial_of
 from seatrial.analysis.rank_layout import Binding, Layout, bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.command import command

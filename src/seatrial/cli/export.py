@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from seatrial.analysis.folder import contents_in, tell_of_folder
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.views import exported_rows, identifiers
-from seatrial.analysis.profile_folder import contents_in, tell_of_folder
 from seatrial.analysis.study_results import study_results
 from seatrial.cli.command import command
 from seatrial.cli.options import RESULTS, Amount, OutputOption

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import histories
-from seatrial.analysis.profile_folder import contents_in
 from seatrial.cli.command import command
 from seatrial.cli.options import RESULTS, Output, PageOption
 from seatrial.cli.output import write_file

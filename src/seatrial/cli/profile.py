@@ -15,7 +15,7 @@ from seatrial.cli.output import message, print_painted, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
 from seatrial.model.units import parse_bytes, parse_seconds
-from seatrial.profiler.capture.library import INCLUDE
+from seatrial.profiler.capture.run import INCLUDE
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
 

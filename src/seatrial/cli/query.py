@@ -17,9 +17,9 @@ from typing import Annotated, Any
 
 import typer
 
+from seatrial.analysis.folder import tell_of_folder
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.views import VIEWS
-from seatrial.analysis.profile_folder import tell_of_folder
 from seatrial.cli.command import command
 from seatrial.cli.options import Amount
 from seatrial.cli.output import message, print_json, style_of

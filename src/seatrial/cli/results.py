@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from seatrial.analysis.folder import FolderSummary
 from seatrial.analysis.index.folders import drop, label_folders, list_folders, merge_folders, restore, write_merge
-from seatrial.analysis.profile_folder import FolderSummary
 from seatrial.cli.command import command
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UnknownNameError, UsageError

@@ -20,6 +20,7 @@ from seatrial.diagnosis.ranks import (
     uneven,
     uneven_despite_delay,
 )
+from seatrial.profiler.call_site import Resolve, no_symbols
 from seatrial.profiler.cause import (
     NO_CPU_CAUSES,
     WAITING_CAUSES,
@@ -30,12 +31,10 @@ from seatrial.profiler.cause import (
     Sureness,
 )
 from seatrial.profiler.merge.bound import wait_kind
-from seatrial.profiler.merge.merge import no_symbols, profiles
 
 if TYPE_CHECKING:
     from seatrial.profiler.call_site import CallSite
-    from seatrial.profiler.counters import NodeLimits
-    from seatrial.profiler.merge.sites import Resolve
+    from seatrial.profiler.cpu import NodeLimits
     from seatrial.profiler.profile import Profile
     from seatrial.profiler.tables.io_samples import IoSamples
     from seatrial.profiler.tables.process_table import ProcessTable
@@ -76,6 +75,8 @@ def diagnosed_profiles(
     limits: NodeLimits | None = None,
 ) -> list[Profile]:
     """The profiles of these tables, as `merge.profiles` makes them, with their diagnoses."""
+    from seatrial.profiler.merge.merge import profiles  # it loads numpy
+
     merged = profiles(tables, names, resolve, damaged, samples, limits)
     return [replace(profile, diagnoses=diagnose(profile)) for profile in merged]
 

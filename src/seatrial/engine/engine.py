@@ -31,7 +31,7 @@ from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
 from seatrial.plan.points import Point
-from seatrial.probes.variables import performance_variables
+from seatrial.probes.system import performance_variables
 from seatrial.store.claim import Claim, abandoned, claim_next, claimed_elsewhere, settle
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import RecordHead, read_heads

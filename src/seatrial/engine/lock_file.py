@@ -29,7 +29,7 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.units import duration
-from seatrial.probes.file_systems import file_system_of
+from seatrial.probes.system import file_system_of
 
 FOLDER = "SEATRIAL_LOCK"
 """Names one more folder, for containers that share none of the usual ones."""

@@ -42,10 +42,8 @@ from seatrial.model.results.record import RepeatRecord
 from seatrial.model.secrets import secrets_in, without_secrets
 from seatrial.places.guest.inside import guest_counters
 from seatrial.plan.site_in_force import place_in_force
-from seatrial.probes.around import Around, look_around, seen_around
-from seatrial.probes.file_systems import file_system_of
-from seatrial.probes.kernel_log import KernelLog, kernel_log
-from seatrial.probes.link_counters import links_of_nodes
+from seatrial.probes.around import Around, KernelLog, kernel_log, links_of_nodes, look_around, seen_around
+from seatrial.probes.system import file_system_of
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writers import RecordWriter
 

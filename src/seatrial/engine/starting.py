@@ -48,10 +48,9 @@ from seatrial.places.contained import Start, started
 from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.points import Point
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
-from seatrial.profiler.capture.run import ProbeSettings, profiled_variables, profiler
+from seatrial.profiler.capture.run import ProbeSettings, node_folder, on_node, profiled_variables, profiler
+from seatrial.profiler.merge.recorded import mpi_summary
 from seatrial.profiler.tables.process_table import ProcessTable, read_table
-from seatrial.profiler.tables.summary import mpi_summary
 
 _TABLES = "mpi"
 _NOTHING = ProbeSettings()
@@ -69,7 +68,7 @@ def mpi_folder(directory: Path) -> AbstractContextManager[object]:
     StoreError."""
     target = directory / _TABLES
     target.mkdir(exist_ok=True)
-    return NodeFolder(node_folder(target), target)
+    return on_node(node_folder(target), target)
 
 
 def mpi_report(directory: Path) -> dict[str, Any] | None:

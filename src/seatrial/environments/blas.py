@@ -34,7 +34,7 @@ from seatrial.environments.asking import ask_once, last_object, remembered
 from seatrial.environments.elf import SharedObject, read_shared_object
 from seatrial.environments.loader import library_files
 from seatrial.errors import BuildError, ParseError, UnknownNameError, UsageError
-from seatrial.machine.readers.cpuinfo import read_cpuinfo
+from seatrial.machine.readers.procfs import read_cpuinfo
 from seatrial.model.frozen import Frozen
 
 _SCRIPT = Path(__file__).with_name("ask_blas.py")

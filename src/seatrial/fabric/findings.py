@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from seatrial.fabric.parts import LinkRate
-from seatrial.fabric.rates import show_rate
+from seatrial.fabric.parts import LinkRate, show_rate
 from seatrial.fabric.readers.infiniband import SHARED_NAMES
 from seatrial.model.machine.fabric import AdapterKind, CapableBasis, Fabric, FabricLink, LinkEnd
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.spelling import count, show
 
-_MOST_NAMED = 8
-"""Links or switches that a sentence names; `devices` has all."""
-_USUAL = 0.75
-"""The share of switches of a level that must agree on a number of links for the others to be odd."""
+_MOST_NAMED = 8  # Links or switches that a sentence names; `devices` has all.
+_USUAL = 0.75  # The share of switches of a level that must agree on a number of links for the others to be odd.
 
 States = Mapping[tuple[str, int | None], str]
 """The logical state of the link at one of its ends, where the tool states it."""

@@ -13,17 +13,16 @@ Only links that are up and in use count: an adapter that is part of a switch (SH
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from statistics import median
 
 from seatrial.fabric.parts import Source
 from seatrial.model.machine.fabric import AdapterKind, FabricAdapter, FabricLink, FabricSwitch, Oversubscription
 
-_FEW = 0.1
-"""The largest share of links to nodes of a switch that is not a leaf."""
-_OF_USUAL = 0.25
-"""The same, relative to the usual share of switches with nodes; both must hold."""
+_FEW = 0.1  # The largest share of links to nodes of a switch that is not a leaf.
+_OF_USUAL = 0.25  # The same, relative to the usual share of switches with nodes; both must hold.
 
 
 def fabric_levels(
@@ -38,7 +37,13 @@ def fabric_levels(
         if a != b:
             neighbours[a].append(b)
             neighbours[b].append(a)
-    levels = _distances(_leaves(neighbours, on_nodes), neighbours)
+    levels = dict.fromkeys(_leaves(neighbours, on_nodes), 1)
+    queue = deque(levels)
+    while queue:
+        switch = queue.popleft()
+        new = [other for other in neighbours[switch] if other not in levels]
+        levels.update(dict.fromkeys(new, levels[switch] + 1))
+        queue.extend(dict.fromkeys(new))
     return levels | _unused(levels, neighbours)
 
 
@@ -62,18 +67,6 @@ def _leaves(neighbours: Mapping[str, Sequence[str]], on_nodes: Mapping[str, int]
     return leaves
 
 
-def _distances(leaves: Iterable[str], neighbours: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    levels = dict.fromkeys(leaves, 1)
-    queue = deque(levels)
-    while queue:
-        switch = queue.popleft()
-        for other in neighbours[switch]:
-            if other not in levels:
-                levels[other] = levels[switch] + 1
-                queue.append(other)
-    return levels
-
-
 def _unused(levels: Mapping[str, int], neighbours: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """The levels of switches that only look as if they were above all others: nothing is connected to them but the
     switches that are above some switch of the level they belong to."""
@@ -95,22 +88,12 @@ def tree_levels(children: Mapping[str, Sequence[str]], sources: Mapping[str, Sou
     Raises ParseError if a switch is below itself.
     """
     levels: dict[str, int] = {}
-    parents: dict[str, list[str]] = {}
-    waiting = {switch: len(below) for switch, below in children.items()}
-    for switch, below in children.items():
-        for child in below:
-            parents.setdefault(child, []).append(switch)
-    queue = deque(switch for switch, number in waiting.items() if not number)
-    while queue:
-        switch = queue.popleft()
-        levels[switch] = 1 + max((levels[child] for child in children[switch]), default=0)
-        for parent in parents.get(switch, ()):
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                queue.append(parent)
-    for switch in children:
-        if switch not in levels:
-            raise sources[switch].error(f"switch {switch} is below itself, or below a switch that is")
+    try:
+        for switch in TopologicalSorter(children).static_order():
+            levels[switch] = 1 + max((levels[child] for child in children[switch]), default=0)
+    except CycleError as error:
+        switch = next(switch for switch in children if switch in error.args[1])
+        raise sources[switch].error(f"switch {switch} is below itself, or below a switch that is") from None
     return levels
 
 
@@ -122,8 +105,8 @@ def oversubscription(
 ) -> tuple[Oversubscription, ...]:
     """The ratio of each level but the highest. `why` is a reason for which no ratio is known; "" if there is none."""
     levels = {switch.id: switch.level for switch in switches if switch.level is not None}
-    down: dict[str, float] = {}
-    up: dict[str, float] = {}
+    down: defaultdict[str, float] = defaultdict(float)
+    up: defaultdict[str, float] = defaultdict(float)
     unknown: set[int] = set()
     top = max(levels.values(), default=0)
     for link in links:
@@ -133,23 +116,19 @@ def oversubscription(
         if link.trained_Bps is None:
             unknown |= {upper, lower}
             continue
-        down[link.a.device] = down.get(link.a.device, 0.0) + link.trained_Bps
+        down[link.a.device] += link.trained_Bps
         if link.b.device in levels:
-            up[link.b.device] = up.get(link.b.device, 0.0) + link.trained_Bps
+            up[link.b.device] += link.trained_Bps
     found: list[Oversubscription] = []
     for level in range(1, top):
+        here = [switch for switch, its in levels.items() if its == level]
+        down_Bps, up_Bps = (sum(side.get(switch, 0.0) for switch in here) for side in (down, up))
+        ratios = {switch: down.get(switch, 0.0) / up[switch] for switch in here if up.get(switch)}
         reason = why or ("the rate of some links is unknown" if level in unknown else "")
-        found.append(Oversubscription(level, why=reason) if reason else _ratio(level, levels, down, up))
+        reason = reason or ("" if up_Bps else "no links to the level above")
+        if reason:
+            found.append(Oversubscription(level, why=reason))
+        else:
+            worst = max(ratios, key=ratios.__getitem__)
+            found.append(Oversubscription(level, down_Bps / up_Bps, down_Bps, up_Bps, worst, ratios[worst]))
     return tuple(found)
-
-
-def _ratio(
-    level: int, levels: Mapping[str, int], down: Mapping[str, float], up: Mapping[str, float]
-) -> Oversubscription:
-    here = [switch for switch, its in levels.items() if its == level]
-    down_Bps, up_Bps = (sum(side.get(switch, 0.0) for switch in here) for side in (down, up))
-    if not up_Bps:
-        return Oversubscription(level, why="no links to the level above")
-    ratios = {switch: down.get(switch, 0.0) / up[switch] for switch in here if up.get(switch)}
-    worst = max(ratios, key=lambda switch: ratios[switch])
-    return Oversubscription(level, down_Bps / up_Bps, down_Bps, up_Bps, worst, ratios[worst])

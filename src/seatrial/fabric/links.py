@@ -1,13 +1,26 @@
-"""Ports -> links: each link once, after both of its ends have been compared."""
+"""Ports -> links: each link once, after both of its ends have been compared.
+
+What a link can do at most: as the tool states it, or inferred from other links of the same hardware.
+
+`iblinkinfo` compares what both ends support. `ibnetdiscover` does not, so there it is inferred:
+
+* The ports of a switch are alike: each end can do what the fastest link between switches at that switch does.
+* Adapters of one model mostly are. A link of an adapter is compared with those of all adapters of its model; it counts
+  as slow if only few are slower than the rest. One chip is sold with several speeds, so if more differ, nothing is
+  inferred.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart
-from seatrial.fabric.rates import rate_Bps
+from msgspec.structs import replace
+
+from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart, rate_Bps
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.fabric import CapableBasis
 
 
 class Cable(Frozen):
@@ -36,9 +49,16 @@ def join_links(dump: FabricDump, devices: Mapping[str, DevicePart]) -> tuple[lis
     """The links, and what could not be settled, one sentence each. Raises ParseError for a contradiction, or if the
     dump is incomplete."""
     if dump.is_one_sided:
-        return [Cable(_ends(port), port.rate, port.could, port) for port in dump.ports if port.peer], []
-    ports = _ports_by_place(dump.ports)
-    _check_switches(dump, devices)
+        return [_cable(port) for port in dump.ports if port.peer], []
+    ports: dict[tuple[str, int | None], PortPart] = {}
+    for port in dump.ports:
+        known = ports.setdefault((port.device, port.port), port)
+        if (known.peer, known.rate, known.state) != (port.peer, port.rate, port.state):
+            raise port.source.error(f"port {port.port} of {port.device} differs from line {known.source.line}")
+    linked = {port.device for port in dump.ports}
+    for part in devices.values():  # no tool can have found a switch without a link
+        if part.kind is PartKind.SWITCH and part.is_described and part.id not in linked:
+            raise part.source.error(f"no port of switch {part.id} in its record: the dump is incomplete")
     cables: list[Cable] = []
     taken: dict[tuple[str, int | None], PortPart] = {}
     undescribed: set[str] = set()
@@ -56,7 +76,7 @@ def join_links(dump: FabricDump, devices: Mapping[str, DevicePart]) -> tuple[lis
                 line = taken[port.peer].source.line
                 raise port.source.error(f"port {port.peer[1]} of {port.peer[0]} is also the other end of line {line}")
             taken[port.peer] = port
-            cables.append(Cable(_ends(port), port.rate, port.could, port))
+            cables.append(_cable(port))
             continue
         if other.peer != place:
             raise port.source.error(
@@ -65,30 +85,16 @@ def join_links(dump: FabricDump, devices: Mapping[str, DevicePart]) -> tuple[lis
         if place < port.peer:
             continue  # the link is made at its other end
         unequal += None not in (rate_Bps(port.rate), rate_Bps(other.rate)) and port.rate != other.rate
-        slower, could = _joined_rates(port, other)
-        cables.append(Cable(_ends(port), slower, could, port))
+        # The slower one: the two ends are read one after the other, and a link may retrain in between.
+        slower = min((port.rate, other.rate), key=lambda rate: rate_Bps(rate) or math.inf)
+        stated = [could for could in (port.could, other.could) if could is not None]
+        better = max(stated, key=lambda rate: rate_Bps(rate) or 0.0, default=None)
+        cables.append(replace(_cable(port), rate=slower, could=better))
     return cables, _notes(undescribed, unequal, devices)
 
 
-def _ends(port: PortPart) -> tuple[tuple[str, int | None], tuple[str, int | None]]:
-    return (port.device, port.port), port.peer or ("", None)
-
-
-def _ports_by_place(parts: Iterable[PortPart]) -> dict[tuple[str, int | None], PortPart]:
-    ports: dict[tuple[str, int | None], PortPart] = {}
-    for port in parts:
-        known = ports.setdefault((port.device, port.port), port)
-        if (known.peer, known.rate, known.state) != (port.peer, port.rate, port.state):
-            raise port.source.error(f"port {port.port} of {port.device} differs from line {known.source.line}")
-    return ports
-
-
-def _check_switches(dump: FabricDump, devices: Mapping[str, DevicePart]) -> None:
-    """Raise ParseError for a switch without a link: no tool can have found it, so its record was cut off."""
-    linked = {port.device for port in dump.ports}
-    for part in devices.values():
-        if part.kind is PartKind.SWITCH and part.is_described and part.id not in linked:
-            raise part.source.error(f"no port of switch {part.id} in its record: the dump is incomplete")
+def _cable(port: PortPart) -> Cable:
+    return Cable(((port.device, port.port), port.peer or ("", None)), port.rate, port.could, port)
 
 
 def _check_missing(port: PortPart, peer: DevicePart, dump: FabricDump) -> None:
@@ -104,14 +110,6 @@ def _check_missing(port: PortPart, peer: DevicePart, dump: FabricDump) -> None:
         )
 
 
-def _joined_rates(one: PortPart, other: PortPart) -> tuple[LinkRate, LinkRate | None]:
-    """The slower rate of the two ends (they are read one after the other, and a link may retrain in between), and the
-    better of what they state to support."""
-    slower = min((one.rate, other.rate), key=lambda rate: rate_Bps(rate) or math.inf)
-    stated = [could for could in (one.could, other.could) if could is not None]
-    return slower, max(stated, key=lambda rate: rate_Bps(rate) or 0.0, default=None)
-
-
 def _notes(undescribed: set[str], unequal: int, devices: Mapping[str, DevicePart]) -> list[str]:
     adapters = sum(devices[device].kind is not PartKind.SWITCH for device in undescribed)
     switches = sorted(devices[device].name for device in undescribed if devices[device].kind is PartKind.SWITCH)
@@ -124,3 +122,62 @@ def _notes(undescribed: set[str], unequal: int, devices: Mapping[str, DevicePart
     if unequal:
         notes.append(f"{unequal} links have a different rate at each end; the slower one is shown")
     return notes
+
+
+_FEWEST_OF_MODEL = 5
+_MOST_SLOW = 0.05
+"""The largest share of slow links of a model at which they are exceptions; a single one always is."""
+
+Capability = tuple[float | None, CapableBasis | None]
+
+_NOT_KNOWN: Capability = (None, None)
+
+
+class Capabilities:
+    """The capable rate of each link, in B/s."""
+
+    def __init__(self, cables: Sequence[Cable], devices: Mapping[str, DevicePart]) -> None:
+        self._devices = devices
+        self._best_of_switch: dict[str, float] = {}
+        of_model: dict[str, Counter[LinkRate]] = {}
+        for cable in cables:
+            rate = rate_Bps(cable.rate)
+            if rate is None:
+                continue
+            parts = [devices[device] for device, _ in cable.ends]
+            is_between_switches = all(part.kind is PartKind.SWITCH for part in parts)
+            for part in parts:
+                if is_between_switches:
+                    self._best_of_switch[part.id] = max(self._best_of_switch.get(part.id, 0.0), rate)
+                elif part.kind is PartKind.ADAPTER and part.model is not None:
+                    of_model.setdefault(part.model, Counter())[cable.rate] += 1
+        self._usual = {model: rate for model, found in of_model.items() if (rate := _usual(found)) is not None}
+
+    def of(self, cable: Cable) -> Capability:
+        """The capable rate of a link, and how it is known."""
+        if cable.could is not None:
+            stated = rate_Bps(cable.could)
+            return _NOT_KNOWN if stated is None else (stated, CapableBasis.STATED)
+        if rate_Bps(cable.rate) is None:
+            return _NOT_KNOWN
+        found: list[float] = []
+        for device, _ in cable.ends:
+            part = self._devices[device]
+            if part.kind is PartKind.SWITCH:
+                found += [self._best_of_switch[device]] if device in self._best_of_switch else []
+            elif part.model in self._usual:
+                found.append(self._usual[part.model])
+            else:
+                return _NOT_KNOWN
+        return (min(found), CapableBasis.INFERRED) if found else _NOT_KNOWN
+
+
+def _usual(found: Counter[LinkRate]) -> float | None:
+    """The rate of all links of a model but a few exceptions, which are slower; None if there is no such rate."""
+    total = found.total()
+    if total < _FEWEST_OF_MODEL:
+        return None
+    rates = {rate: rate_Bps(rate) or 0.0 for rate in found}
+    fastest = max(rates.values())
+    slow = sum(number for rate, number in found.items() if rates[rate] < fastest)
+    return fastest if slow <= max(1, _MOST_SLOW * total) else None

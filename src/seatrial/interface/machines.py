@@ -8,14 +8,13 @@ from functools import cached_property
 from pathlib import Path
 
 from seatrial.analysis.device_copies import PeerRates, peer_rates, with_measured
-from seatrial.analysis.profile_folder import machine_in, trial_of
+from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS, read_fabric
 from seatrial.fabric.parts import Text
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
-from seatrial.machine.live import survey_live
-from seatrial.machine.local_tools import survey_nvidia
+from seatrial.machine.live import survey_live, survey_nvidia
 from seatrial.machine.pci_names import with_pci_names
 from seatrial.machine.readers.dump import MAX_BYTES
 from seatrial.model.frozen import Frozen

@@ -18,10 +18,9 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import filled
 from seatrial.model.secrets import masked_words
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
-from seatrial.profiler.counters import NodeLimits
-from seatrial.profiler.merge.merge import empty_profile
+from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.parquet import write_parquet
-from seatrial.profiler.profile import Profile
+from seatrial.profiler.profile import Profile, empty_profile
 from seatrial.profiler.tables.header import MOST_PATH_FRAMES, MOST_SLOTS, SLOTS
 from seatrial.report.profile.document import TraceJson, profile_document, profile_json
 from seatrial.report.profile.trace_export import TraceExport, write_trace

@@ -53,7 +53,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.places.rank_helpers import helper
 from seatrial.plan.points import Point
-from seatrial.probes.variables import starts_of_performance_variables
+from seatrial.probes.system import starts_of_performance_variables
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.files import read_file
 from seatrial.store.folder import IN_JOB, JOBS, ResultsFolder

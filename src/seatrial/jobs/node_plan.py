@@ -26,7 +26,7 @@ from seatrial.model.environment.mpi import CLUSTER_LINK
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.plan.points import Point
-from seatrial.probes.variables import performance_variables
+from seatrial.probes.system import performance_variables
 from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.store.claim import abandoned, claim_next
 from seatrial.store.folder import ResultsFolder

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.analysis.profile_folder import contents_in, tell_of_folder
+from seatrial.analysis.folder import contents_in, tell_of_folder
 from seatrial.analysis.results import machines_of
 from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
 from seatrial.analysis.screening.inputs import screen_input

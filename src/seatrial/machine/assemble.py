@@ -5,22 +5,74 @@ The first survey is the most trusted: its facts come first, and it determines th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from seatrial.benchmarks import benchmark_of
 from seatrial.machine.attachment import with_attachments
 from seatrial.machine.cpu_tree import build_cpu_tree
 from seatrial.machine.io_parts import join_io_parts
 from seatrial.machine.io_tree import build_io_tree
-from seatrial.machine.limits import machine_limits
 from seatrial.machine.memory_population import judge_memory, memory_devices
-from seatrial.machine.paths import pci_paths, with_one_rate_per_link
-from seatrial.machine.peers import Peers
+from seatrial.machine.paths import Peers, pci_paths, pcie_limits, with_one_rate_per_link
 from seatrial.machine.processors import with_asserted_facts
-from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey, merge_facts
+from seatrial.machine.survey import CpuPart, MemoryModule, Survey, merge_facts, one_fact
+from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.fact import Facts
-from seatrial.model.machine.machine import Device, DeviceKind, Machine, Platform, Sign
+from seatrial.model.machine.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
+from seatrial.model.machine.machine import Device, DeviceKind, Machine, NamedLimit, Platform, Sign
+
+
+def machine_limits(machine: Machine) -> tuple[NamedLimit, ...]:
+    """Every limit by name; a limit that cannot be derived states what is missing."""
+    return (
+        NamedLimit("dram.bandwidth", machine.memory.peak),
+        *(NamedLimit(f"cpu.{precision}", _fma_limit(machine, precision)) for precision in ELEMENT_BITS),
+        *pcie_limits(machine.devices, machine.links),
+    )
+
+
+def _fma_limit(machine: Machine, precision: str) -> Limit:
+    """Peak FMA rate of all cores at the highest clock that the machine states: sum of clock x pipes x lanes x 2.
+
+    An upper bound: with all cores active, or with wide vectors, the clock may be lower. A measured rate is compared
+    with the limit at the clock measured in the same run.
+    """
+    cores = machine.of_kind(DeviceKind.CORE)
+    if not cores:
+        return Limit.unknown("flop/s", "the number of cores is unknown")
+    threads: dict[str | None, dict[int, Device]] = {}
+    for cpu, pu in machine.pus.items():
+        threads.setdefault(pu.parent, {})[cpu] = pu
+    clocked: list[tuple[float, FmaUnit]] = []
+    for core in cores:
+        own = threads.get(core.id, {})
+        unit = machine.fma_unit(min(own)) if own else None
+        if unit is None:
+            packages = (device.name for device in machine.ancestors(core) if device.kind is DeviceKind.PACKAGE)
+            package = next(packages, "this CPU")
+            return Limit.unknown("flop/s", f"the number of FMA pipes of {package} is unknown")
+        clock = _max_clock(machine, tuple(own.values()))
+        if isinstance(clock, str):
+            return Limit.unknown("flop/s", clock)
+        clocked.append((clock, unit))
+    return fma_rate(clocked, precision, "(highest clock reported by cpufreq)")
+
+
+def _max_clock(machine: Machine, threads: Sequence[Device]) -> float | str:
+    """The highest clock in Hz of the core with these threads, or what is missing."""
+    clock = max((value for pu in threads if (value := pu.facts.number("max_frequency"))), default=None)
+    if clock is None:
+        where = " (this virtual machine has no cpufreq)" if "hypervisor" in machine.facts else ""
+        return f"the highest clock is unknown{where}; {benchmark_of(Role.FMA_RATE)} measures the clock"
+    boost = machine.facts.best("boost")
+    drivers = {pu.facts.text("frequency_driver") for pu in threads}
+    if drivers == {"acpi-cpufreq"} and boost is not None and boost.value is True:
+        benchmark = benchmark_of(Role.FMA_RATE)
+        return f"acpi-cpufreq reports the highest clock without boost, and boost is on; {benchmark} measures the clock"
+    return clock
 
 
 def assemble(surveys: Sequence[Survey]) -> Machine:
@@ -29,6 +81,7 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
     parts = join_io_parts(surveys)
     io = build_io_tree(parts, cpu_devices)
     modules, slots = _modules(surveys)
+    why_none = (survey.why_no_modules for survey in surveys if survey.why_no_modules is not None)
     facts = merge_facts(*(survey.facts for survey in surveys), _derived_facts(surveys, cpu_devices))
     platform = _platform(surveys, facts)
     attached = with_attachments(io.devices, is_virtual=bool(platform.virtualization))
@@ -49,7 +102,7 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
             slots,
             cpu_devices,
             is_virtual="hypervisor" in facts,
-            why_none=_why_no_modules(surveys),
+            why_none=next(why_none, "no source describes the memory modules"),
             product=facts.text("product"),
         ),
         platform=platform,
@@ -66,25 +119,21 @@ def _platform(surveys: Sequence[Survey], facts: Facts) -> Platform:
     contain each other. What is outside comes first."""
     signs = [Sign(str(fact.value), fact.source) for fact in facts.get("hypervisor", ()) if fact.value != "none"]
     signs += [sign for survey in surveys for sign in survey.platform.virtualization]
-    evidence: dict[str, list[str]] = {}
+    evidence: dict[str, dict[str, None]] = {}
     for sign in signs:
-        evidence.setdefault(sign.kind, []).append(sign.evidence)
-    virtualization = tuple(Sign(kind, "; ".join(dict.fromkeys(texts))) for kind, texts in evidence.items())
+        evidence.setdefault(sign.kind, {})[sign.evidence] = None
+    virtualization = tuple(Sign(kind, "; ".join(texts)) for kind, texts in evidence.items())
     container = next((survey.platform.container for survey in surveys if survey.platform.container), ())
-    return Platform(virtualization, tuple(sorted(container, key=lambda sign: _depth(sign.kind))))
+    return Platform(virtualization, tuple(sorted(container, key=lambda sign: _DEPTHS.get(sign.kind, len(_DEPTHS)))))
 
 
-_OUTSIDE_IN = (
-    frozenset({"wsl"}),
-    frozenset({"lxc", "systemd-nspawn"}),
-    frozenset({"kubernetes"}),
-    frozenset({"docker", "podman", "containerd", "cri-o"}),
-)
-"""Systems of containers, services that run them, and (all others) what a user starts inside."""
-
-
-def _depth(kind: str) -> int:
-    return next((depth for depth, kinds in enumerate(_OUTSIDE_IN) if kind in kinds), len(_OUTSIDE_IN))
+_DEPTHS = {
+    "wsl": 0,
+    **dict.fromkeys(("lxc", "systemd-nspawn"), 1),
+    "kubernetes": 2,
+    **dict.fromkeys(("docker", "podman", "containerd", "cri-o"), 3),
+}
+"""From the outside in: systems of containers, services that run them, and (all others) what a user starts inside."""
 
 
 def _with_pci_nodes(surveys: Sequence[Survey]) -> Sequence[Survey]:
@@ -111,21 +160,13 @@ def _modules(surveys: Sequence[Survey]) -> tuple[tuple[MemoryModule, ...], int |
     return (described[0].modules, described[0].memory_slots) if described else ((), None)
 
 
-def _why_no_modules(surveys: Sequence[Survey]) -> str:
-    """Why no source describes the memory modules."""
-    reasons = (survey.why_no_modules for survey in surveys if survey.why_no_modules is not None)
-    return next(reasons, "no source describes the memory modules")
-
-
 def _derived_facts(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> Facts:
     """Whether SMT is in use, counted from the tree if no kernel file states it (before Linux 4.19; hwloc alone)."""
-    book = FactBook()
-    if not any("smt_active" in survey.facts for survey in surveys):
-        cores = [device for device in cpu_devices if device.kind is DeviceKind.CORE]
-        pus = [device for device in cpu_devices if device.kind is DeviceKind.PU]
-        if cores and pus:
-            book.say("smt_active", len(pus) > len(cores), "counted: hardware threads compared with cores")
-    return book.facts()
+    counts = Counter(device.kind for device in cpu_devices)
+    cores, pus = counts[DeviceKind.CORE], counts[DeviceKind.PU]
+    if any("smt_active" in survey.facts for survey in surveys) or not (cores and pus):
+        return Facts()
+    return one_fact("smt_active", pus > cores, "counted: hardware threads compared with cores")
 
 
 def _in_tree_order(devices: Sequence[Device]) -> tuple[Device, ...]:

@@ -7,25 +7,25 @@ Virtual I/O Device specification 1.2, section 4.1.2.1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from seatrial.machine.survey import FactBook, merge_facts
+from seatrial.machine.survey import merge_facts, one_fact
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import Device, DeviceKind
 
 ATTACHMENT = "attachment"
 """The fact of a device: one of the words below. On a machine that is not virtual, only virtual functions have it."""
 
-EMULATED, PARAVIRTUAL, VIRTUAL_FUNCTION, PASSED_THROUGH = (
-    "emulated",
-    "paravirtual",
-    "virtual function",
-    "passed through",
-)
+EMULATED, PARAVIRTUAL = "emulated", "paravirtual"
+VIRTUAL_FUNCTION, PASSED_THROUGH = "virtual function", "passed through"
 
 _KINDS = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK)
+
+_VIRTIO = re.compile(r"1af4:10[0-7][0-9a-f]\Z")
+"""1000 to 107f of Red Hat's first vendor id; 1100 and 1110 are other devices of QEMU."""
 
 _PARAVIRTUAL_IDS = {
     "15ad:07b0": "VMware's vmxnet3",
@@ -62,8 +62,7 @@ _EMULATED_IDS = {
 }
 """Devices that guests have only as a program: the chips are gone from servers, or never existed."""
 
-_QEMU = ("1af4", "1100")
-"""Subsystem of what QEMU emulates under the ids of a real chip."""
+_QEMU = ("1af4", "1100")  # Subsystem of what QEMU emulates under the ids of a real chip.
 
 _VIRTUAL_FUNCTIONS = {
     "8086": ("10ca", "10ed", "1515", "1520", "154c", "1565", "15a8", "15c5", "1889"),
@@ -80,28 +79,32 @@ def attachment_of(facts: Facts, names: Iterable[str], *, is_virtual: bool) -> tu
     vendor, device = ((facts.text(name) or "").lower() for name in ("vendor_id", "device_id"))
     ids = f"{vendor}:{device}"
     driver = facts.text("driver") or ""
+
+    def named(pattern: str) -> str | None:
+        return next((f"its name ({name})" for name in names if re.search(pattern, name)), None)
+
     if (parent := facts.best("physical_function")) is not None:
         return VIRTUAL_FUNCTION, f"{parent.source} ({parent.value})"
     if device in _VIRTUAL_FUNCTIONS.get(vendor, ()):
         return VIRTUAL_FUNCTION, f"PCI id {ids}"
-    if (name := next((name for name in names if "virtual function" in name.lower()), None)) is not None:
-        return VIRTUAL_FUNCTION, f"its name ({name})"
+    if (why := named("(?i)virtual function")) is not None:
+        return VIRTUAL_FUNCTION, why
     if not is_virtual:
         return None
-    if _is_virtio(vendor, device):
+    if _VIRTIO.match(ids):
         return PARAVIRTUAL, f"PCI id {ids} (virtio)"
     if ids in _PARAVIRTUAL_IDS:
         return PARAVIRTUAL, f"PCI id {ids} ({_PARAVIRTUAL_IDS[ids]})"
     if (maker := next((m for begin, m in _PARAVIRTUAL_DRIVERS.items() if driver.startswith(begin)), None)) is not None:
         return PARAVIRTUAL, f"driver {driver} ({maker})"
-    if (name := next((name for name in names if name.lower().startswith("virtio")), None)) is not None:
-        return PARAVIRTUAL, f"its name ({name})"
+    if (why := named(r"(?i)\Avirtio")) is not None:
+        return PARAVIRTUAL, why
     if ids in _EMULATED_IDS:
         return EMULATED, f"PCI id {ids} ({_EMULATED_IDS[ids]})"
     if (facts.text("subsystem_vendor_id"), facts.text("subsystem_id")) == _QEMU:
         return EMULATED, "PCI subsystem 1af4:1100 (QEMU)"
-    if (name := next((name for name in names if "QEMU" in name), None)) is not None:
-        return EMULATED, f"its name ({name})"
+    if (why := named("QEMU")) is not None:
+        return EMULATED, why
     if vendor and device:
         return PASSED_THROUGH, f"PCI id {ids}, of real hardware"
     return None
@@ -118,13 +121,4 @@ def _attached(device: Device, *, is_virtual: bool) -> Device:
     facts = device.facts
     names = [text for text in (facts.text("model_name"), facts.text("pci_name"), device.name) if text]
     found = attachment_of(facts, names, is_virtual=is_virtual)
-    if found is None:
-        return device
-    book = FactBook()
-    book.say(ATTACHMENT, *found)
-    return replace(device, facts=merge_facts(facts, book.facts()))
-
-
-def _is_virtio(vendor: str, device: str) -> bool:
-    """Devices of virtio are 1000 to 107f of Red Hat's first vendor id; 1100 and 1110 are other devices of QEMU."""
-    return vendor == "1af4" and len(device) == 4 and "1000" <= device <= "107f"
+    return device if found is None else replace(device, facts=merge_facts(facts, one_fact(ATTACHMENT, *found)))

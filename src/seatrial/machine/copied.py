@@ -5,20 +5,15 @@ from __future__ import annotations
 import io
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import Machine
 
-_CPU, _PCI, _NET, _RDMA = (
-    "/sys/devices/system/cpu",
-    "/sys/bus/pci/devices/*",
-    "/sys/class/net/*",
-    "/sys/class/infiniband/*",
-)
-_NODE, _BLOCK = "/sys/devices/system/node/node*", "/sys/class/block/*"
+_CPU, _NODE = "/sys/devices/system/cpu", "/sys/devices/system/node/node*"
+_PCI, _BLOCK = "/sys/bus/pci/devices/*", "/sys/class/block/*"
+_NET, _RDMA = "/sys/class/net/*", "/sys/class/infiniband/*"
 
 
 def _below(folder: str, *names: str) -> tuple[str, ...]:
@@ -124,12 +119,8 @@ def _unpack(archive: bytes, root: Path) -> None:
 def _stays(name: PurePosixPath, target: str) -> bool:
     """Whether a relative link stays below the root, however its folders are."""
     depth = len(name.parts) - 1
-    for part in _parts(target):
-        depth += -1 if part == ".." else 1
+    for part in target.split("/"):
+        depth += {"": 0, ".": 0, "..": -1}.get(part, 1)
         if depth < 0:
             return False
     return not target.startswith("/")
-
-
-def _parts(target: str) -> Iterator[str]:
-    return (part for part in target.split("/") if part not in ("", "."))

@@ -20,7 +20,8 @@ the CPUs of a cpuset.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,15 +44,14 @@ def build_cpu_tree(surveys: Sequence[Survey]) -> tuple[Device, ...]:
     """The devices in depth-first order; () if no source has CPUs."""
     nodes = _nest(_joined_parts(surveys))
     _place_nodes_without_cpus(nodes)
-    roots = sorted((node for node in nodes if node.parent is None), key=_order)
-    walk = [node for root in roots for node in _depth_first(root)]
+    walk: list[_Node] = []
+    stack = sorted((node for node in nodes if node.parent is None), key=_order, reverse=True)
+    while stack:
+        walk.append(stack.pop())
+        stack += sorted(walk[-1].children, key=_order, reverse=True)
     ids = _ids(walk)
     numa_of = _numa_of_cpu(walk)
     return tuple(_device(node, ids, numa_of) for node in walk)
-
-
-def _group(part: CpuPart) -> tuple[DeviceKind, str]:
-    return (part.kind, part.cache)
 
 
 def _joined_parts(surveys: Sequence[Survey]) -> list[CpuPart]:
@@ -62,10 +62,10 @@ def _joined_parts(surveys: Sequence[Survey]) -> list[CpuPart]:
         by_key = {_key(part, seen): part for part in survey.cpu_parts}
         joined = [_with_facts(part, by_key.get(_key(part, seen))) for part in joined]
         joined = _with_packages_in_order(joined, survey.cpu_parts)
-        new = [part for part in survey.cpu_parts if _group(part) not in known]
+        new = [part for part in survey.cpu_parts if (part.kind, part.cache) not in known]
         # A part listed twice with the same CPUs in one source (a damaged file) counts once.
         joined += {_key(part, part.cpus): part for part in new}.values()
-        known |= {_group(part) for part in survey.cpu_parts}
+        known |= {(part.kind, part.cache) for part in survey.cpu_parts}
     return joined
 
 
@@ -113,8 +113,8 @@ def _nest(parts: list[CpuPart]) -> list[_Node]:
             around = around.parent
         node.parent = around
         fits = all(innermost.get(cpu) is around for cpu in node.part.cpus)
-        same_numa = node.part.kind is DeviceKind.NUMA and around is not None and around.part.kind is DeviceKind.NUMA
-        if same_numa and around is not None and node.part.cpus == around.part.cpus:
+        is_node = node.part.kind is DeviceKind.NUMA
+        if is_node and around and around.part.kind is DeviceKind.NUMA and node.part.cpus == around.part.cpus:
             node.parent, node.is_leaf = around.parent, True  # HBM and DRAM: two nodes with the same CPUs
         elif fits:
             innermost.update(dict.fromkeys(node.part.cpus, node))
@@ -153,30 +153,20 @@ def _order(node: _Node) -> tuple[int, int, int]:
     return (first, 0 if node.is_leaf else 1, node.part.os_index or 0)
 
 
-def _depth_first(node: _Node) -> Iterator[_Node]:
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack += sorted(current.children, key=_order, reverse=True)
-
-
 def _ids(walk: list[_Node]) -> dict[int, str]:
     """id(node) -> the device's id. NUMA nodes and PUs keep Linux's numbers, which numactl and taskset use.
 
     Packages, cores and caches are counted in the order of the walk, because their own numbers are not unique or not
     small on some machines (core_id repeats in each package; Arm packages are numbered by ACPI offsets).
     """
-    counters: dict[str, int] = {}
+    counters: Counter[str] = Counter()
     ids: dict[int, str] = {}
     for node in walk:
         part = node.part
-        if part.kind in (DeviceKind.NUMA, DeviceKind.PU):
-            ids[id(node)] = f"{part.kind}-{part.os_index}"
-            continue
         prefix = part.cache or str(part.kind)
-        ids[id(node)] = f"{prefix}-{counters.get(prefix, 0)}"
-        counters[prefix] = counters.get(prefix, 0) + 1
+        has_number = part.kind in (DeviceKind.NUMA, DeviceKind.PU)
+        ids[id(node)] = f"{prefix}-{part.os_index if has_number else counters[prefix]}"
+        counters[prefix] += 1
     return ids
 
 

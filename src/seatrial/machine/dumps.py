@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from seatrial.errors import ParseError, UnknownNameError
+from seatrial.machine.readers.adapters import read_cxi_stat, read_ethtool, read_ibstat, read_opainfo
 from seatrial.machine.readers.amd_smi import read_amd_smi
-from seatrial.machine.readers.cxi_stat import read_cxi_stat
 from seatrial.machine.readers.dmidecode import read_dmidecode
-from seatrial.machine.readers.ethtool import read_ethtool
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
-from seatrial.machine.readers.ibstat import read_ibstat
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
-from seatrial.machine.readers.nvidia_smi_p2p import read_nvidia_smi_p2p
-from seatrial.machine.readers.nvidia_smi_topo import read_nvidia_smi_topo
-from seatrial.machine.readers.opainfo import read_opainfo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_p2p, read_nvidia_smi_topo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.machine.survey import Survey
 from seatrial.model.frozen import Frozen
@@ -43,8 +39,6 @@ READERS: Mapping[str, Reader] = {
 }
 """Kind -> its reader, which takes the file and the number of the dump in it (from 1; None: the only one)."""
 
-_TRUST = {kind: rank for rank, kind in enumerate(READERS)}
-
 
 class Dump(Frozen):
     """A file and its kind; `name` is the name shown in messages."""
@@ -64,12 +58,10 @@ def check_kind(kind: str) -> str:
 
 def survey_dumps(dumps: Sequence[Dump]) -> list[Survey]:
     """The survey of each dump, the most trusted first. Raises ParseError or UsageError for the first damaged one."""
-    ordered = sorted(dumps, key=lambda dump: _TRUST[check_kind(dump.kind)])
-    return [_survey(dump) for dump in ordered]
-
-
-def _survey(dump: Dump) -> Survey:
-    try:
-        return READERS[dump.kind](dump.data, dump.pick)
-    except ParseError as error:
-        raise error.in_file(dump.name) from None
+    surveys = []
+    for dump in sorted(dumps, key=lambda one: list(READERS).index(check_kind(one.kind))):
+        try:
+            surveys.append(READERS[dump.kind](dump.data, dump.pick))
+        except ParseError as error:
+            raise error.in_file(dump.name) from None
+    return surveys

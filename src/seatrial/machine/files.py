@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from seatrial.machine.survey import FactBook
+
 _LIMIT_BYTES = 16 << 20  # the longest file read here is /proc/cpuinfo: 1.5 kB per CPU
 _PIECE_BYTES = 64 << 10
 
@@ -46,8 +48,7 @@ class FileTree:
 
     def word(self, path: str) -> str | None:
         """The text of a one-value file, stripped; None if it is missing or empty."""
-        text = self.text(path)
-        return (text.strip() or None) if text is not None else None
+        return (self.text(path) or "").strip() or None
 
     def integer(self, path: str) -> int | None:
         """The whole number (decimal or 0x...) in a one-value file, or None."""
@@ -58,6 +59,16 @@ class FileTree:
             return int(word, 16 if word.lower().startswith("0x") else 10)
         except ValueError:
             return None
+
+    def say_words(self, book: FactBook, folder: str, **files: str) -> None:
+        """Add the words of one-value files in a folder, given as FACT=FILE."""
+        for fact, file in files.items():
+            book.say(fact, self.word(f"{folder}/{file}"), f"{folder}/{file}")
+
+    def say_integers(self, book: FactBook, folder: str, **files: str) -> None:
+        """The same for whole numbers."""
+        for fact, file in files.items():
+            book.say(fact, self.integer(f"{folder}/{file}"), f"{folder}/{file}")
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in a folder, sorted; () if it does not exist."""

@@ -21,6 +21,9 @@ _UNKNOWN_CLASS = "0000"
 _DRIVER_NUMBERS = ("nvml", "rsmi")  # hwloc's names of GPUs, by the number of the vendor's management library
 
 
+_OF_FIRST = ("parent", "cpus", "capable", "trained", "trained_Bps")  # What the first source with it states.
+
+
 class IoParts(Frozen):
     """Every PCI part by address, every named part once (in the order of first mention), and the mismatches."""
 
@@ -59,15 +62,12 @@ def _joined_pci(surveys: Sequence[Survey]) -> dict[str, PciPart]:
 
 def _join_pci(known: PciPart, part: PciPart) -> PciPart:
     has_class = known.class_id != _UNKNOWN_CLASS
+    first = {name: getattr(known, name) or getattr(part, name) for name in _OF_FIRST}
     return replace(
         known,
+        **first,
         class_id=known.class_id if has_class else part.class_id,
-        parent=known.parent if known.parent is not None else part.parent,
         numa=known.numa if known.numa is not None else part.numa,
-        cpus=known.cpus or part.cpus,
-        capable=known.capable or part.capable,
-        trained=known.trained or part.trained,
-        trained_Bps=known.trained_Bps or part.trained_Bps,
         is_condensed=known.is_condensed and part.is_condensed,
         kind=(known.kind or part.kind) if has_class or part.class_id == _UNKNOWN_CLASS else part.kind,
         facts=merge_facts(known.facts, part.facts),
@@ -76,11 +76,8 @@ def _join_pci(known: PciPart, part: PciPart) -> PciPart:
 
 def _nearest(parents: Sequence[str], pci: Mapping[str, PciPart]) -> str | None:
     """The innermost of the parents in all sources: NCCL omits bridges that other sources show."""
-    for parent in dict.fromkeys(parents):
-        others = set(parents) - {parent}
-        if others <= _above(parent, pci):
-            return parent
-    return parents[0] if parents else None
+    innermost = (parent for parent in parents if set(parents) - {parent} <= _above(parent, pci))
+    return next(innermost, parents[0] if parents else None)
 
 
 def _above(address: str, pci: Mapping[str, PciPart]) -> set[str]:
@@ -112,9 +109,13 @@ def _with_addresses(
         return list(survey.named_parts), None
     vendors = {part.facts.text("vendor_id") for part in numbered}
     gpus = sorted(
-        p.address for p in pci.values() if gpu_or_none(p) and (p.facts.text("vendor_id") or "") in (*vendors, "")
+        p.address
+        for p in pci.values()
+        if kind_of(p) is DeviceKind.GPU and (p.facts.text("vendor_id") or "") in (*vendors, "")
     )
     ordered = sorted(numbered, key=lambda part: part.index or 0)
+    addresses: dict[str, str] = {}
+    problem = None
     if all(part.index in drivers for part in numbered):
         addresses = {part.name: drivers[part.index or 0] for part in numbered}
     elif len(gpus) == len(numbered):
@@ -124,10 +125,7 @@ def _with_addresses(
             f"{survey.source}: its {len(numbered)} GPUs were not matched with the {len(gpus)} that other sources find "
             "on PCI: the counts differ, and nothing else identifies them"
         )
-        return list(survey.named_parts), problem
-    else:
-        return list(survey.named_parts), None
-    return [replace(part, pci=addresses.get(part.name, part.pci)) for part in survey.named_parts], None
+    return [replace(part, pci=addresses.get(part.name, part.pci)) for part in survey.named_parts], problem
 
 
 _NO_GPU_VENDORS = frozenset({"1a03", "102b", "126f", "18ca", "1234", "1013", "1af4", "15ad", "80ee", "1b36", "1414"})
@@ -156,11 +154,6 @@ def kind_of(part: PciPart) -> DeviceKind | None:
     if part.class_id == "0680" and vendor == _NVIDIA:  # the class of an NVSwitch is "bridge, other"
         return DeviceKind.SWITCH
     return None
-
-
-def gpu_or_none(part: PciPart) -> bool:
-    """Whether the function is a GPU."""
-    return kind_of(part) is DeviceKind.GPU
 
 
 class _Named:
@@ -194,13 +187,15 @@ def _join(known: NamedPart, part: NamedPart) -> NamedPart:
     name = part.name if part.is_label and not known.is_label else known.name or part.name
     names = dict.fromkeys((known.name, *known.aliases, part.name, *part.aliases))
     first, second = (part, known) if part.is_label and not known.is_label else (known, part)
+    places = {
+        field: getattr(second if getattr(first, field) is None else first, field)
+        for field in ("numa", "cpus", "numa_nodes")
+    }
     return replace(
         known,
+        **places,
         name=name,
         pci=known.pci or part.pci,
-        numa=first.numa if first.numa is not None else second.numa,
-        cpus=first.cpus if first.cpus is not None else second.cpus,
-        numa_nodes=first.numa_nodes if first.numa_nodes is not None else second.numa_nodes,
         index=known.index if known.index is not None else part.index,
         is_label=known.is_label or part.is_label,
         aliases=tuple(other for other in names if other and other != name),

@@ -74,24 +74,24 @@ class _Maker:
     def slots(self) -> Iterator[_Slot]:
         """PCI functions in order of address, then devices without an address, or with an address that others share."""
         numbers = self._gpu_numbers()
+        with_names = {named.pci for named in self._named if named.kind not in _PROCESSORS}
         counters: dict[DeviceKind, int] = {}
         for part in sorted(self._pci.values(), key=lambda p: p.address):
             kind = kind_of(part)
             if kind is DeviceKind.BRIDGE:
-                yield _Slot(self._bridge(part), part)
+                name = f"{'PCI' if part.class_id else 'host'} bridge {part.address}"
+                yield _Slot(self._device(part, f"pci-{part.address}", kind, name, part.facts), part)
             elif kind in _PROCESSORS:
                 number = numbers.get(part.address, counters.get(kind, 0))
                 counters[kind] = counters.get(kind, 0) + 1
                 named = self._by_address.get((kind, part.address))
                 yield _Slot(self._processor(part, kind, number, named), part, named)
-            elif kind is not None and not self._has_name(part):
-                yield _Slot(self._nameless(part, kind), part)
+            elif kind is not None and part.address not in with_names:  # as in lspci output
+                name = _gpu_name(part.facts) or f"{kind} {part.address}"
+                yield _Slot(self._device(part, f"{kind}-{part.address}", kind, name, part.facts), part)
         for named in self._named:
             if named.kind not in _PROCESSORS or (named.pci not in self._pci and named.is_label):
                 yield self._named_slot(named)
-
-    def _has_name(self, part: PciPart) -> bool:
-        return any(named.pci == part.address for named in self._named if named.kind not in _PROCESSORS)
 
     def _gpu_numbers(self) -> dict[str, int]:
         """Address -> the driver's number of a GPU; empty unless all GPUs have distinct numbers."""
@@ -99,10 +99,6 @@ class _Maker:
         indexes = {a: p.index for a in gpus if (p := self._by_address.get((DeviceKind.GPU, a))) is not None}
         numbers = {address: index for address, index in indexes.items() if index is not None}
         return numbers if len(numbers) == len(gpus) == len(set(numbers.values())) else {}
-
-    def _bridge(self, part: PciPart) -> Device:
-        name = f"host bridge {part.address}" if part.class_id == "" else f"PCI bridge {part.address}"
-        return self._device(part, f"pci-{part.address}", DeviceKind.BRIDGE, name, part.facts)
 
     def _processor(self, part: PciPart, kind: DeviceKind, number: int, named: NamedPart | None) -> Device:
         """A GPU or NVSwitch with its number; facts from its driver precede those from the bus."""
@@ -114,11 +110,6 @@ class _Maker:
         return replace(
             device, aliases=tuple(dict.fromkeys(n for n in names if n and n not in (device_id, device.name)))
         )
-
-    def _nameless(self, part: PciPart, kind: DeviceKind) -> Device:
-        """An adapter or disk without a name from the operating system, as in lspci output."""
-        name = _gpu_name(part.facts) or f"{kind} {part.address}"
-        return self._device(part, f"{kind}-{part.address}", kind, name, part.facts)
 
     def _device(
         self, part: PciPart, device_id: str, kind: DeviceKind, name: str, facts: Facts, named: NamedPart | None = None
@@ -136,7 +127,8 @@ class _Maker:
         if function is not None:
             numa = numa if numa is not None else _numa(function.numa, function.cpus, self._cpu_devices)
             # Facts from the driver precede those from the bus.
-            facts = merge_facts(part.facts, _without(function.facts, part.facts, "driver"))
+            of_bus = {name: known for name, known in function.facts.items() if name != "driver" or name not in facts}
+            facts = merge_facts(part.facts, Facts(of_bus))
         is_on_node = function is not None or part.is_label or (part.numa is not None and part.pci is None)
         above = self._bridge_above(function) if function is not None else None
         parent = above or (_near_cpus(numa, self._cpu_devices) if is_on_node else None)
@@ -156,11 +148,6 @@ class _Maker:
         return None
 
 
-def _without(facts: Facts, preferred: Facts, *names: str) -> Facts:
-    """The facts, without those of these names that `preferred` has as well."""
-    return Facts({name: known for name, known in facts.items() if name not in names or name not in preferred})
-
-
 def _gpu_name(facts: Facts) -> str | None:
     ids = (facts.text("vendor_id"), facts.text("device_id"))
     return facts.text("model_name") or facts.text("pci_name") or (f"PCI {ids[0]}:{ids[1]}" if all(ids) else None)
@@ -174,7 +161,8 @@ def _numa(stated: int | None, cpus: frozenset[int] | None, cpu_devices: Sequence
     """
     if stated is not None:
         return stated
-    nodes = [(device, own) for device in cpu_devices if device.kind is DeviceKind.NUMA and (own := _cpus(device))]
+    every = [device for device in cpu_devices if device.kind is DeviceKind.NUMA]
+    nodes = [(device, own) for device in every if (own := _cpu_set(device.facts.text("cpus") or ""))]
     around = [(len(own), device.numa or 0) for device, own in nodes if cpus and cpus <= own]
     if around:
         smallest = [own for _, own in nodes if cpus and cpus <= own and len(own) == min(around)[0]]
@@ -190,10 +178,6 @@ def _near_cpus(numa: int | None, cpu_devices: Sequence[Device]) -> str | None:
         return f"numa-{numa}"
     packages = [device for device in cpu_devices if device.kind is DeviceKind.PACKAGE]
     return packages[0].id if len(packages) == 1 else None
-
-
-def _cpus(device: Device) -> frozenset[int]:
-    return _cpu_set(device.facts.text("cpus") or "")
 
 
 @lru_cache(maxsize=1024)

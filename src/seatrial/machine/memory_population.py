@@ -1,26 +1,25 @@
 """Memory modules -> devices, and `Memory`: channels, peak and verdict.
 
-The channel of a slot follows from its name (`readers.memory_locators`), or from the vendor's table (`slot_tables`) if
+The channel of a slot follows from its name (`readers.memory_locators`), or from the vendor's table (`slots`) if
 the number of channels is known. `population_rules` makes the verdict. Whatever neither names nor documents settle is
 unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.machine.odd_slots import SlotPlace, odd_slots
-from seatrial.machine.population_rules import GIB, Placed, SocketLoad, is_soldered, judge_population, rule_of
+from seatrial.machine.population_rules import SocketLoad, is_soldered, judge_population, rule_of
 from seatrial.machine.processors import Platform, platform_of
-from seatrial.machine.readers.memory_locators import Place, read_places
+from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule
-from seatrial.machine.slot_tables import find_table, slot_number
+from seatrial.machine.slots import GIB, SlotPlace, find_table, odd_slots, slot_number
 from seatrial.machine.survey import FactBook, MemoryModule
-from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit, dram_bandwidth, soldered_bandwidth
 from seatrial.model.machine.machine import Device, DeviceKind, Memory, Population, SocketMemory
+from seatrial.model.units import Unit
 
 _NO_SYSTEM_MEMORY = frozenset({"Flash"})
 
@@ -36,7 +35,18 @@ def system_modules(
     slots = [m for m in modules if m.array in handles or not handles]
     slots = [m for m in slots if m.memory_type not in _NO_SYSTEM_MEMORY]
     places = read_places([(m.locator, m.bank, bool(m.size_bytes) and not m.is_persistent) for m in slots])
-    return tuple(_module(slot, place, source) for slot, place in zip(slots, places, strict=True))
+    return tuple(
+        replace(
+            slot,
+            handle=-1,  # it means something in its table only
+            array=None,
+            size_bytes=0 if slot.is_persistent else slot.size_bytes,
+            socket=place.socket,
+            channel=place.channel,
+            source=source,
+        )
+        for slot, place in zip(slots, places, strict=True)
+    )
 
 
 def say_memory_facts(
@@ -60,28 +70,7 @@ def say_memory_facts(
 
 def declared_slots(arrays: Sequence[SmbiosArray]) -> int | None:
     """The slots that the arrays declare, or None."""
-    slots = [array.slots for array in arrays if array.slots]
-    return sum(slots) if slots else None
-
-
-def _module(module: SmbiosModule, place: Place, source: str) -> MemoryModule:
-    return MemoryModule(
-        locator=module.locator,
-        bank=module.bank,
-        size_bytes=0 if module.is_persistent else module.size_bytes,
-        memory_type=module.memory_type,
-        rated_MTps=module.rated_MTps,
-        configured_MTps=module.configured_MTps,
-        rank=module.rank,
-        manufacturer=module.manufacturer,
-        part_number=module.part_number,
-        socket=place.socket,
-        channel=place.channel,
-        source=source,
-        buffering=module.buffering,
-        data_bits=module.data_bits,
-        total_bits=module.total_bits,
-    )
+    return sum(array.slots or 0 for array in arrays) or None
 
 
 _CHANNEL_IS_8_BYTES = frozenset({"DDR3", "DDR4", "DDR5"})
@@ -90,14 +79,6 @@ _CHANNEL_BITS = 64
 
 _NAMED = "channels from the slot names"
 _MOST_SOCKETS = 64
-
-
-class _Socket(Frozen):
-    """One socket: its populated slots as input of the rules, whether its channels are confirmed, and all its slots."""
-
-    load: SocketLoad
-    is_confirmed: bool
-    slots: tuple[SlotPlace, ...] = ()
 
 
 def judge_memory(
@@ -116,34 +97,34 @@ def judge_memory(
     """
     modules, other = _without_hbm(modules)
     if not any(module.size_bytes for module in modules):
-        return Memory(why=why_none, peak=Limit.unknown("B/s", f"populated channels: {why_none}"))
+        return _unknown(why_none)
     groups = _by_socket(modules, cpu_devices)
     platform = _common_platform(cpu_devices)
     if isinstance(groups, str):
-        peak = Limit.unknown("B/s", f"populated channels: {groups}")
-        why = None if is_virtual else _too_few(modules, cpu_devices, platform)
-        odd = () if is_virtual else odd_slots([SlotPlace(module, "") for module in modules])
-        if why is not None:
-            return Memory(Population.UNBALANCED, why, peak, odd_slots=odd)
-        return Memory(why=groups, peak=peak, odd_slots=odd)
+        if is_virtual:
+            return _unknown(groups)
+        too_few = _too_few(modules, cpu_devices, platform)
+        memory = replace(_unknown(groups), odd_slots=odd_slots([SlotPlace(module, "") for module in modules]))
+        return memory if too_few is None else replace(memory, verdict=Population.UNBALANCED, why=too_few)
     is_sorted = all(m.socket is not None for m in modules) or len(groups) == 1
     is_complete = slots is not None and slots == len(modules) and is_sorted
     sockets = [_socket(name, group, platform, is_complete, product) for name, group in groups]
-    memories = tuple(_socket_memory(socket.load, is_virtual) for socket in sockets)
+    memories = tuple(_socket_memory(socket, is_virtual) for socket in sockets)
     if is_virtual:
-        why = "a virtual machine's firmware describes no real modules"
-        return Memory(why=why, peak=Limit.unknown("B/s", f"populated channels: {why}"), sockets=memories)
-    verdict, why = judge_population([socket.load for socket in sockets])
+        return replace(_unknown("a virtual machine's firmware describes no real modules"), sockets=memories)
+    verdict, why = judge_population(sockets)
     empty = {m.socket for m in modules} - {m.socket for m in modules if m.size_bytes}
     has_packages = any(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
     if empty - {None} and not has_packages and verdict in (Population.BALANCED, Population.NEAR_BALANCED):
-        verdict, why = (
-            Population.UNKNOWN,
-            f"{why}; but it is unknown whether the sockets without a module have a processor",
-        )
+        verdict = Population.UNKNOWN
+        why += "; but it is unknown whether the sockets without a module have a processor"
     other = other or _other_memory(cpu_devices)
     peak = Limit.unknown("B/s", other) if other is not None else _peak(sockets, memories)
-    return Memory(verdict, why, peak, memories, odd_slots([slot for socket in sockets for slot in socket.slots]))
+    return Memory(verdict, why, peak, memories, odd_slots([slot for socket in sockets for slot in socket.places]))
+
+
+def _unknown(why: str) -> Memory:
+    return Memory(why=why, peak=Limit.unknown("B/s", f"populated channels: {why}"))
 
 
 def _without_hbm(modules: Sequence[MemoryModule]) -> tuple[Sequence[MemoryModule], str | None]:
@@ -189,20 +170,19 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     Memory in the processor package (Xeon Max) may be a hidden cache; otherwise it appears as nodes without CPUs, as
     nodes of another kind (hwloc), or as a memory-side cache.
     """
+    found = "the modules are not all of the memory"
     for package in cpu_devices:
         memory = package.facts.text("package_memory") if package.kind is DeviceKind.PACKAGE else None
         if memory is not None:
-            return f"the modules are not all of the memory: {package.name} has {memory} of unknown rate in its package"
+            return f"{found}: {package.name} has {memory} of unknown rate in its package"
     of_cpus = {device.numa for device in cpu_devices if device.kind is DeviceKind.PU}
     for node in cpu_devices:
         if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
             kind = node.facts.text("memory_kind") or "memory without CPUs (HBM, CXL, a GPU)"
-            return f"the modules are not all of the memory: {node.id} is {kind} of unknown rate"
+            return f"{found}: {node.id} is {kind} of unknown rate"
         cache = node.facts.integer("memory_side_cache")
         if node.kind is DeviceKind.NUMA and cache:
-            return (
-                f"the modules are not all of the memory: a memory-side cache of {cache / GIB:g} GiB is in front of them"
-            )
+            return f"{found}: a memory-side cache of {cache / GIB:g} GiB is in front of them"
     return None
 
 
@@ -258,7 +238,7 @@ def _with_split_letters(
 
 def _socket(
     name: str, modules: tuple[MemoryModule, ...], platform: Platform, is_complete: bool, product: str | None
-) -> _Socket:
+) -> SocketLoad:
     """The populated slots with their channels, from their names or else from the vendor's table."""
     filled = tuple(module for module in modules if module.size_bytes)
     is_named = bool(filled) and all(module.channel is not None for module in filled)
@@ -273,21 +253,16 @@ def _socket(
             slots.append(SlotPlace(module, name, slot.channel, slot.position))
         else:
             slots.append(SlotPlace(module, name, module.channel if is_named else None))
-    placed = [Placed(slot.module, slot.channel, slot.position) for slot in slots if slot.is_filled]
-    if is_named and platform.channels is None and is_complete:
-        channels = len({module.channel for module in modules})
-        if None not in {module.channel for module in modules}:
-            platform = replace(platform, channels=channels, source="the slot names", confirmed=True)
-    load = SocketLoad(name, platform, tuple(placed), len(modules) if is_complete else None, mapping)
-    return _Socket(load, platform.confirmed or is_named, tuple(slots))
+    channels = {module.channel for module in modules}
+    if is_named and platform.channels is None and is_complete and None not in channels:
+        platform = replace(platform, channels=len(channels), source="the slot names", confirmed=True)
+    return SocketLoad(name, platform, tuple(slots), is_complete, mapping, platform.confirmed or is_named)
 
 
 def _socket_memory(load: SocketLoad, is_virtual: bool) -> SocketMemory:
     modules = [placed.module for placed in load.placed]
-    populated = load.populated_channels()
+    populated = load.populated_channels() if load.placed else 0
     channels = load.platform.channels
-    if not load.placed:
-        populated = 0
     if channels is not None and populated is not None and populated > channels:
         populated = None
     return SocketMemory(
@@ -305,9 +280,9 @@ def _common(values: Sequence[float | None]) -> float | None:
     return values[0] if values and len(set(values)) == 1 else None
 
 
-def _peak(sockets: Sequence[_Socket], memories: Sequence[SocketMemory]) -> Limit:
+def _peak(sockets: Sequence[SocketLoad], memories: Sequence[SocketMemory]) -> Limit:
     """Sum over the sockets of populated channels x 8 B x configured rate; unknown if one of them is."""
-    modules = [placed.module for socket in sockets for placed in socket.load.placed]
+    modules = [placed.module for socket in sockets for placed in socket.placed]
     if any(is_soldered(module) for module in modules):
         return _soldered_peak(modules)
     if not all(m.memory_type in _CHANNEL_IS_8_BYTES or m.data_bits == _CHANNEL_BITS for m in modules):
@@ -316,9 +291,8 @@ def _peak(sockets: Sequence[_Socket], memories: Sequence[SocketMemory]) -> Limit
     rates = {memory.configured_MTps for memory in memories if memory.dimms}
     if None in rates or len(rates) != 1:
         return Limit.unknown("B/s", "the configured speed of the modules is unknown or differs")
-    populated = [memory.populated_channels for memory in memories]
-    known = [count for count in populated if count is not None]
-    if len(known) != len(populated):
+    known = [count for memory in memories if (count := memory.populated_channels) is not None]
+    if len(known) != len(memories):
         return Limit.unknown("B/s", "neither the slot names nor a document state which channels are populated")
     rate = rates.pop()
     where = f"{len(memories)} socket{'s' if len(memories) > 1 else ''}, from SMBIOS"
@@ -359,24 +333,16 @@ def memory_devices(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device
         if module.socket is not None and len(numbers) == len(packages):
             parent = packages[numbers.index(module.socket)]
         device_id = f"memory-{len(devices)}"
-        devices.append(
-            Device(device_id, DeviceKind.MEMORY, module.locator or device_id, parent, facts=_facts(module).facts())
-        )
+        book = FactBook()
+        book.say("size", module.size_bytes, module.source, "B")
+        for fact, unit in _FACTS.items():
+            book.say(fact, getattr(module, "bank" if fact == "bank_locator" else fact), module.source, unit)
+        devices.append(Device(device_id, DeviceKind.MEMORY, module.locator or device_id, parent, facts=book.facts()))
     return tuple(devices)
 
 
-def _facts(module: MemoryModule) -> FactBook:
-    book = FactBook()
-    book.say("size", module.size_bytes, module.source, "B")
-    book.say("memory_type", module.memory_type, module.source)
-    book.say("buffering", module.buffering, module.source)
-    book.say("rated_MTps", module.rated_MTps, module.source, "1")
-    book.say("configured_MTps", module.configured_MTps, module.source, "1")
-    book.say("rank", module.rank, module.source, "1")
-    book.say("data_bits", module.data_bits, module.source, "1")
-    book.say("locator", module.locator, module.source)
-    book.say("bank_locator", module.bank, module.source)
-    book.say("channel", module.channel, module.source)
-    book.say("manufacturer", module.manufacturer, module.source)
-    book.say("part_number", module.part_number, module.source)
-    return book
+_FACTS: Mapping[str, Unit | None] = {
+    **dict.fromkeys(("memory_type", "buffering"), None),
+    **dict.fromkeys(("rated_MTps", "configured_MTps", "rank", "data_bits"), "1"),
+    **dict.fromkeys(("locator", "bank_locator", "channel", "manufacturer", "part_number"), None),
+}

@@ -5,19 +5,138 @@ bridge; NODE: through two host bridges of one NUMA node; SYS: between NUMA nodes
 no host bridges: its PHB stands for both PHB and NODE. If another source does not show the bridges above a device
 (`lspci -s`), any class but SYS is possible: None. Two GPUs of one vendor may have direct links (NVLink, XGMI) that the
 PCI tree does not show: their class is None too.
+
+Other facts about pairs are path classes from matrices, direct links, and access to each other's memory. A source refers
+to devices by its own names; here these become ids. If several sources describe a pair, the first one counts; a pair
+that no source describes has the class that follows from the PCI tree (`paths.pci_paths`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from msgspec.structs import replace
 
-from seatrial.machine.survey import LinkRate, PciPart
+from seatrial.machine.survey import LinkRate, PciPart, PeerLink, Survey
 from seatrial.model.machine.limit import Basis, Limit, pcie_bandwidth
 from seatrial.model.machine.links import faces_down
-from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit, Path
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit, Path, PeerAccess
+
+_CLASS_OF_LINKS = {"nvlink": "NV", "xgmi": "XGMI", "c2c": "C2C"}
+
+
+class Peers:
+    """The pairs of one machine; `devices` in the order of the result."""
+
+    def __init__(self, surveys: Sequence[Survey], devices: Sequence[Device]) -> None:
+        self._surveys = surveys
+        self._devices = devices
+        self._position = {device.id: number for number, device in enumerate(devices)}
+        self._ids = _ids_by_name(devices)
+
+    def paths(self, by_tree: Sequence[Path]) -> tuple[Path, ...]:
+        """Each pair of GPUs and adapters once: those of the tree, and those in a matrix."""
+        stated = self._stated_paths()
+        linked = self._linked_paths()
+        known = {(path.a, path.b): path for path in by_tree}
+        ends = {end for pair in (*stated, *linked, *known) for end in pair}
+        ordered = [device for device in self._devices if device.id in ends]
+        found: list[Path] = []
+        for a, b in combinations(ordered, 2):
+            pair = (a.id, b.id)
+            path = stated.get(pair) or linked.get(pair) or known.get(pair)
+            found.append(path if path is not None else Path(a.id, b.id, None))
+        return tuple(found)
+
+    def links(self) -> tuple[Link, ...]:
+        """The direct links, each once; the ends in the order of the devices."""
+        found: dict[tuple[str, str], Link] = {}
+        for a, b, link in self._peer_links():
+            found.setdefault(
+                (a, b), Link(a, b, link.kind, link.capable_Bps, link.trained_Bps, link.source, count=link.count)
+            )
+        return tuple(found.values())
+
+    def access(self) -> tuple[PeerAccess, ...]:
+        """Which device can read and write whose memory; read and write status from two sources form one entry."""
+        found: dict[tuple[str, str], PeerAccess] = {}
+        for survey in self._surveys:
+            for entry in survey.p2p:
+                pair = self._pair(entry.a, entry.b)
+                if pair is None:
+                    continue
+                known = found.get(pair, PeerAccess(*pair, None, None))
+                found[pair] = PeerAccess(*pair, known.read or entry.read, known.write or entry.write)
+        return tuple(found[pair] for pair in sorted(found, key=lambda ends: [self._position[end] for end in ends]))
+
+    def lone_links(self) -> frozenset[tuple[str, str]]:
+        """Pairs of GPUs connected only by PCI, according to a source that lists all direct links."""
+        if not any(survey.knows_peer_links for survey in self._surveys):
+            return frozenset()
+        linked = self._linked_paths()
+        gpus = [device.id for device in self._devices if device.kind is DeviceKind.GPU]
+        return frozenset(pair for pair in combinations(gpus, 2) if pair not in linked)
+
+    def _stated_paths(self) -> dict[tuple[str, str], Path]:
+        found: dict[tuple[str, str], Path] = {}
+        for survey in self._surveys:
+            for path in survey.paths:
+                pair = self._pair(path.a, path.b)
+                if pair is not None and path.path_class is not None:
+                    found.setdefault(pair, Path(*pair, path.path_class, path.links))
+        return found
+
+    def _linked_paths(self) -> dict[tuple[str, str], Path]:
+        """GPU pairs with direct links; through switches, the number of links is that of the end with fewer."""
+        found: dict[tuple[str, str], Path] = {}
+        to_switches: dict[str, list[PeerLink]] = {}
+        kinds = {device.id: device.kind for device in self._devices}
+        seen: set[tuple[str, str]] = set()
+        for a, b, link in self._peer_links():
+            if (a, b) in seen:
+                continue
+            seen.add((a, b))
+            switches = [end for end in (a, b) if kinds[end] is DeviceKind.SWITCH]
+            if not switches:
+                found[a, b] = Path(a, b, _CLASS_OF_LINKS.get(link.kind), link.count)
+            elif len(switches) == 1:
+                to_switches.setdefault(b if switches[0] == a else a, []).append(link)
+        ends = sorted(to_switches, key=self._position.__getitem__)
+        for a, b in combinations(ends, 2):
+            counts = [[link.count for link in to_switches[end]] for end in (a, b)]
+            known = [sum(filter(None, own)) for own in counts if None not in own]
+            fewer = min(known) if len(known) == len(counts) else None
+            found.setdefault((a, b), Path(a, b, _CLASS_OF_LINKS.get(to_switches[a][0].kind), fewer))
+        return found
+
+    def _peer_links(self) -> Iterator[tuple[str, str, PeerLink]]:
+        for survey in self._surveys:
+            for link in survey.peer_links:
+                pair = self._pair(link.a, link.b)
+                if pair is not None:
+                    yield *pair, link
+
+    def _pair(self, a: str, b: str) -> tuple[str, str] | None:
+        """The ids of two ends in the order of the devices; None if one is unknown or both are the same."""
+        one, other = self._ids.get(a), self._ids.get(b)
+        if one is None or other is None or one == other:
+            return None
+        return (one, other) if self._position[one] < self._position[other] else (other, one)
+
+
+def _ids_by_name(devices: Sequence[Device]) -> Mapping[str, str]:
+    """Any name of a device -> its id: ids take precedence over addresses, names and aliases, in this order."""
+    peers = [d for d in devices if d.kind in (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.SWITCH)]
+    ids = {device.id: device.id for device in peers}
+    for device in peers:
+        if device.pci is not None and device.kind is not DeviceKind.NIC:  # a function may have several adapters
+            ids.setdefault(device.pci, device.id)
+    for device in peers:
+        for name in (device.name, *device.aliases):
+            ids.setdefault(name, device.id)
+    return ids
+
 
 KIND = "pcie"
 HOST = "host"
@@ -36,7 +155,9 @@ def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPa
     for device, part in placed:
         above = device.parent or HOST
         port = None if part.is_condensed else pci.get(above.removeprefix("pci-"))
-        capable = _slower(part.capable, port.capable if port is not None else None)
+        capable = part.capable  # alone for a host bridge, or a port of unknown speed
+        if capable is not None and port is not None and port.capable is not None:
+            capable = LinkRate(min(capable.GTps, port.capable.GTps), min(capable.lanes, port.capable.lanes))
         trained_Bps = _rate(part.trained) or part.trained_Bps
         if capable is not None or trained_Bps is not None:
             links.append(Link(above, device.id, KIND, _rate(capable), trained_Bps, part.source))
@@ -64,12 +185,6 @@ def with_one_rate_per_link(machine: Machine) -> tuple[Link, ...]:
         )
 
     return tuple(map(corrected, machine.links))
-
-
-def _slower(function: LinkRate | None, port: LinkRate | None) -> LinkRate | None:
-    if function is None or port is None:
-        return function  # a host bridge, or a port of unknown speed: the value of the function
-    return LinkRate(min(function.GTps, port.GTps), min(function.lanes, port.lanes))
 
 
 def _rate(link: LinkRate | None) -> float | None:
@@ -125,10 +240,23 @@ def pci_paths(
     ends = [device for device in devices if device.kind in (DeviceKind.GPU, DeviceKind.NIC) and device.pci is not None]
 
     def path_class(a: Device, b: Device) -> str | None:
-        is_unknown = _may_have_direct_links(a, b) and (a.id, b.id) not in lone
-        if is_unknown:
+        if _may_have_direct_links(a, b) and (a.id, b.id) not in lone:
             return None
-        return _class(a, b, by_id, condensed, is_nccl=a.pci in in_nccl and b.pci in in_nccl)
+        above_a, above_b = _bridges(a, by_id), _bridges(b, by_id)
+        common = next((bridge for bridge in above_a if bridge in above_b), None)
+        if common is None:
+            if a.numa is None or b.numa is None:
+                return None
+            if a.numa != b.numa:
+                return "SYS"
+            if all(above and _is_host(above[-1]) for above in (above_a, above_b)):
+                return "NODE"
+            return "PHB" if a.pci in in_nccl and b.pci in in_nccl else None
+        if common == above_a[-1] and _is_host(common):
+            return "PHB"
+        # A switch is one upstream port (the common bridge) and a downstream port in front of each device.
+        between = max(above_a.index(common), above_b.index(common))
+        return "PIX" if between <= (0 if common in condensed else 1) else "PXB"
 
     return tuple(Path(a.id, b.id, path_class(a, b)) for a, b in combinations(ends, 2))
 
@@ -137,26 +265,6 @@ def _may_have_direct_links(a: Device, b: Device) -> bool:
     vendors = {device.facts.text("vendor_id") for device in (a, b)}
     is_one_vendor = len(vendors - {None}) < 2
     return a.kind is DeviceKind.GPU and b.kind is DeviceKind.GPU and is_one_vendor and bool(vendors & _WITH_OWN_LINKS)
-
-
-def _class(
-    a: Device, b: Device, by_id: Mapping[str, Device], condensed: Container[str], *, is_nccl: bool
-) -> str | None:
-    above_a, above_b = _bridges(a, by_id), _bridges(b, by_id)
-    common = next((bridge for bridge in above_a if bridge in above_b), None)
-    if common is None:
-        if a.numa is None or b.numa is None:
-            return None
-        if a.numa != b.numa:
-            return "SYS"
-        if all(above and _is_host(above[-1]) for above in (above_a, above_b)):
-            return "NODE"
-        return "PHB" if is_nccl else None
-    if common == above_a[-1] and _is_host(common):
-        return "PHB"
-    # A switch is one upstream port (the common bridge) and a downstream port in front of each device.
-    between = max(above_a.index(common), above_b.index(common))
-    return "PIX" if between <= (0 if common in condensed else 1) else "PXB"
 
 
 def _is_host(bridge: str) -> bool:

@@ -23,7 +23,13 @@ Ids = tuple[str, str]
 
 def with_pci_names(machine: Machine, tables: Iterable[Path] = TABLES) -> Machine:
     """The machine, with a `pci_name` for each device that has ids but no name; asserted by the first table found."""
-    wanted = {device.id: ids for device in machine.devices if (ids := _nameless(device)) is not None}
+    wanted: dict[str, Ids] = {}
+    for device in machine.devices:
+        facts = device.facts
+        ids = (facts.text("vendor_id") or "").lower(), (facts.text("device_id") or "").lower()
+        has_name = facts.text("pci_name") or facts.text("model_name")
+        if not has_name and all(_ID.fullmatch(each) for each in ids):
+            wanted[device.id] = ids
     if not wanted:
         return machine
     for table in tables:
@@ -51,14 +57,6 @@ def read_pci_ids(text: str, wanted: set[Ids]) -> Mapping[Ids, str]:
         elif vendor and (ids := (vendor, line[1:5])) in wanted and line[5:7] == "  ":
             names.setdefault(ids, line[7:].strip())
     return names
-
-
-def _nameless(device: Device) -> Ids | None:
-    facts = device.facts
-    ids = (facts.text("vendor_id") or "").lower(), (facts.text("device_id") or "").lower()
-    if facts.text("pci_name") or facts.text("model_name") or not all(_ID.fullmatch(each) for each in ids):
-        return None
-    return ids
 
 
 def _named(device: Device, wanted: Mapping[str, Ids], names: Mapping[Ids, str], source: str) -> Device:

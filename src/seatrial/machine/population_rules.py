@@ -14,30 +14,28 @@ from itertools import pairwise
 
 from seatrial.machine.processor_table import DELL_XEON, Interleaving
 from seatrial.machine.processors import Platform
+from seatrial.machine.slots import GIB, SlotPlace
 from seatrial.machine.survey import MemoryModule
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Population
-
-GIB = 1 << 30
-
-
-class Placed(Frozen):
-    """A module, its channel and the position of its slot in the channel (0 is populated first); None: unknown."""
-
-    module: MemoryModule
-    channel: str | None
-    position: int | None = None
+from seatrial.model.spelling import count as counted
 
 
 class SocketLoad(Frozen):
-    """The populated slots of one socket. `slots` is the number of all its slots, None if some may not be listed.
-    `mapping` is the source of the channels."""
+    """The slots of one socket. `is_complete`: all of them are listed. `mapping` is the source of the channels,
+    `is_confirmed` whether their number is."""
 
     name: str
     platform: Platform
-    placed: tuple[Placed, ...]
-    slots: int | None
-    mapping: str = ""
+    places: tuple[SlotPlace, ...]
+    is_complete: bool
+    mapping: str
+    is_confirmed: bool
+
+    @property
+    def placed(self) -> tuple[SlotPlace, ...]:
+        """The slots with a module."""
+        return tuple(slot for slot in self.places if slot.is_filled)
 
     @property
     def dimms(self) -> int:
@@ -49,14 +47,14 @@ class SocketLoad(Frozen):
         """The total size of the modules whose size is known."""
         return sum(placed.module.size_bytes or 0 for placed in self.placed)
 
-    def by_channel(self) -> Mapping[str, tuple[Placed, ...]] | None:
+    def by_channel(self) -> Mapping[str, Sequence[SlotPlace]] | None:
         """Channel -> its modules; None if the channel of one of them is unknown."""
-        channels: dict[str, list[Placed]] = {}
+        channels: dict[str, list[SlotPlace]] = {}
         for placed in self.placed:
             if placed.channel is None:
                 return None
             channels.setdefault(placed.channel, []).append(placed)
-        return {channel: tuple(modules) for channel, modules in channels.items()}
+        return channels
 
     def populated_channels(self) -> int | None:
         """The number of channels with a module; None if that is uncertain."""
@@ -69,7 +67,8 @@ class SocketLoad(Frozen):
 
     def is_filled_evenly(self) -> bool:
         """Whether all slots have identical modules, and all channels the same number of slots."""
-        if not self.placed or self.slots != self.dimms or not is_alike([placed.module for placed in self.placed]):
+        is_full = self.is_complete and bool(self.places) and all(slot.is_filled for slot in self.places)
+        if not is_full or not is_alike([placed.module for placed in self.placed]):
             return False
         if self.platform.channels is not None:
             return self.dimms % self.platform.channels == 0
@@ -93,16 +92,9 @@ def rule_of(platform: Platform) -> Interleaving | None:
 
 def is_alike(modules: Sequence[MemoryModule]) -> bool:
     """Whether all modules have the same capacity, type, rank and speed, as far as known. Manufacturers may differ."""
-    properties = (
-        {module.memory_type for module in modules},
-        {module.buffering for module in modules},
-        {module.rank for module in modules},
-        {module.rated_MTps for module in modules},
-        {module.configured_MTps for module in modules},
-    )
-    return len({module.size_bytes for module in modules}) == 1 and all(
-        len(values - {None}) <= 1 for values in properties
-    )
+    names = ("memory_type", "buffering", "rank", "rated_MTps", "configured_MTps")
+    known = ({getattr(module, name) for module in modules} - {None} for name in names)
+    return len({module.size_bytes for module in modules}) == 1 and all(len(values) <= 1 for values in known)
 
 
 def judge_population(sockets: Sequence[SocketLoad]) -> tuple[Population, str]:
@@ -115,20 +107,15 @@ def judge_population(sockets: Sequence[SocketLoad]) -> tuple[Population, str]:
     unequal = _unequal_sockets(sockets) or _forbidden_mix(modules)
     if unequal is not None:
         return Population.UNBALANCED, unequal
+    of_each = f"each of {len(sockets)} sockets: " if len(sockets) > 1 else ""
     judged = [_judge_socket(socket) for socket in sockets]
     for verdict in (Population.UNBALANCED, Population.UNKNOWN, Population.NEAR_BALANCED):
         worst = next((why for found, why in judged if found is verdict), None)
         if worst is not None:
-            return verdict, _of_each(sockets) + worst
+            return verdict, of_each + worst
     if not is_alike(modules):
-        return Population.NEAR_BALANCED, _of_each(
-            sockets
-        ) + "the sockets are populated alike, but with different modules"
-    return Population.BALANCED, _of_each(sockets) + judged[0][1]
-
-
-def _of_each(sockets: Sequence[SocketLoad]) -> str:
-    return f"each of {len(sockets)} sockets: " if len(sockets) > 1 else ""
+        return Population.NEAR_BALANCED, f"{of_each}the sockets are populated alike, but with different modules"
+    return Population.BALANCED, of_each + judged[0][1]
 
 
 def _unequal_sockets(sockets: Sequence[SocketLoad]) -> str | None:
@@ -150,7 +137,7 @@ def _unequal_sockets(sockets: Sequence[SocketLoad]) -> str | None:
     )
 
 
-def _sizes(placed: Sequence[Placed]) -> tuple[int, ...]:
+def _sizes(placed: Sequence[SlotPlace]) -> tuple[int, ...]:
     return tuple(sorted(one.module.size_bytes or 0 for one in placed))
 
 
@@ -159,17 +146,14 @@ def _inventory(socket: SocketLoad) -> str:
     if not socket.placed:
         return "no module"
     channels = socket.by_channel()
-    where = "" if channels is None else f" on {_counted(len(channels), 'channel')}"
-    return f"{_counted(socket.dimms, 'module')} ({_capacities(socket.placed)}){where}"
+    return _inventory_of(socket) + ("" if channels is None else f" on {counted(len(channels), 'channel')}")
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _capacities(placed: Sequence[Placed]) -> str:
-    counts = Counter(one.module.size_bytes or 0 for one in placed)
-    return " + ".join(f"{count} x {size / GIB:g} GiB" for size, count in sorted(counts.items(), reverse=True))
+def _inventory_of(socket: SocketLoad, mapping: str = "") -> str:
+    """Such as "8 modules (8 x 32 GiB; channels from the slot names)"."""
+    counts = Counter(one.module.size_bytes or 0 for one in socket.placed)
+    sizes = " + ".join(f"{count} x {size / GIB:g} GiB" for size, count in sorted(counts.items(), reverse=True))
+    return f"{counted(socket.dimms, 'module')} ({sizes}{f'; {mapping}' if mapping else ''})"
 
 
 def _forbidden_mix(modules: Sequence[MemoryModule]) -> str | None:
@@ -208,55 +192,43 @@ def _judge_socket(socket: SocketLoad) -> tuple[Population, str]:
     return _judge_partly_covered(socket, channels, all_channels)
 
 
-def _judge_covered(socket: SocketLoad, channels: Mapping[str, Sequence[Placed]]) -> tuple[Population, str]:
+def _judge_covered(socket: SocketLoad, channels: Mapping[str, Sequence[SlotPlace]]) -> tuple[Population, str]:
     """Every channel has a module: balanced if all are populated alike."""
-    seen = f"all {_counted(len(channels), 'channel')} are populated, {_inventory_of(socket)}"
+    seen = f"all {counted(len(channels), 'channel')} are populated, {_inventory_of(socket, socket.mapping)}"
     rule = rule_of(socket.platform)
+    required = _by_rule(socket, rule)
     if len({_sizes(placed) for placed in channels.values()}) > 1:
         if rule is not None and socket.dimms in rule.near and len(set(_sizes(socket.placed))) == 1:
-            return (
-                Population.NEAR_BALANCED,
-                f"{seen}, but not with the same number of modules; {_by_rule(socket, rule)}",
-            )
-        return (
-            Population.UNBALANCED,
-            f"{seen}, but not alike, which splits memory into several regions; {_by_rule(socket, rule)}",
-        )
+            return Population.NEAR_BALANCED, f"{seen}, but not with the same number of modules; {required}"
+        return Population.UNBALANCED, f"{seen}, but not alike, which splits memory into several regions; {required}"
     if len(set(_sizes(socket.placed))) > 1:
         if not _largest_first(channels):
-            return (
-                Population.UNBALANCED,
-                f"{seen}: the larger of two capacities belongs in the first slot of each channel, but is not there "
-                f"({_MIXING})",
-            )
-        return (
-            Population.NEAR_BALANCED,
-            f"{seen}: two capacities, the same in every channel, form one interleave set, but not the best ({_MIXING})",
-        )
+            why = "the larger of two capacities belongs in the first slot of each channel, but is not there"
+            return Population.UNBALANCED, f"{seen}: {why} ({_MIXING})"
+        why = "two capacities, the same in every channel, form one interleave set, but not the best"
+        return Population.NEAR_BALANCED, f"{seen}: {why} ({_MIXING})"
     if not is_alike([placed.module for placed in socket.placed]):
         ranks = _spread([placed.module.rank for placed in socket.placed], "ranks")
         rated = _spread([placed.module.rated_MTps for placed in socket.placed], "MT/s rated")
         differ = ", ".join(part for part in (ranks, rated) if part) or "kinds"
         return Population.NEAR_BALANCED, f"{seen} alike in capacity, but the modules are not identical ({differ})"
-    return Population.BALANCED, f"{seen}: every channel alike, identical modules, {_by_rule(socket, rule)}"
+    return Population.BALANCED, f"{seen}: every channel alike, identical modules, {required}"
 
 
 def _judge_partly_covered(
-    socket: SocketLoad, channels: Mapping[str, Sequence[Placed]], all_channels: int
+    socket: SocketLoad, channels: Mapping[str, Sequence[SlotPlace]], all_channels: int
 ) -> tuple[Population, str]:
     """Some channels are empty: at best, one set of fewer channels."""
     count = len(channels)
-    seen = f"{count} of {_counted(all_channels, 'channel')} are populated, {_inventory_of(socket)}"
+    seen = f"{count} of {counted(all_channels, 'channel')} are populated, {_inventory_of(socket, socket.mapping)}"
     cost = f"at most {count / all_channels:.0%} of the socket's bandwidth is available"
     rule = rule_of(socket.platform)
     is_even = len({_sizes(placed) for placed in channels.values()}) == 1 and len(set(_sizes(socket.placed))) == 1
     # The rule of EPYC 7002 allows 12 modules, which includes two in each of six channels.
     subsets = frozenset() if rule is None else rule.subsets | ({6} if 12 in rule.near and socket.dimms == 12 else set())
     if is_even and count in subsets:
-        return (
-            Population.NEAR_BALANCED,
-            f"{seen}: they interleave as one set with fewer channels: {cost}; {_by_rule(socket, rule)}",
-        )
+        why = f"they interleave as one set with fewer channels: {cost}"
+        return Population.NEAR_BALANCED, f"{seen}: {why}; {_by_rule(socket, rule)}"
     if rule is None and is_even and count > 1 and 2 * count >= all_channels:
         name = socket.platform.name or "this processor"
         return Population.UNKNOWN, f"{seen}: {cost}; how {name} interleaves them is unknown"
@@ -283,18 +255,13 @@ def _judge_by_counts(socket: SocketLoad) -> tuple[Population, str]:
 _MIXING = "mixing rule: at most two capacities, the larger first; Lenovo Press LP1089, Dell installation manuals"
 
 
-def _largest_first(channels: Mapping[str, Sequence[Placed]]) -> bool:
+def _largest_first(channels: Mapping[str, Sequence[SlotPlace]]) -> bool:
     """Whether no channel has a smaller module in an earlier slot than a larger one, as far as known."""
     for placed in channels.values():
         known = sorted((one.position, one.module.size_bytes or 0) for one in placed if one.position is not None)
         if len(known) == len(placed) and any(first[1] < second[1] for first, second in pairwise(known)):
             return False
     return True
-
-
-def _inventory_of(socket: SocketLoad) -> str:
-    source = f"; {socket.mapping}" if socket.mapping else ""
-    return f"{_counted(socket.dimms, 'module')} ({_capacities(socket.placed)}{source})"
 
 
 def _spread(values: Sequence[float | None], what: str) -> str:
@@ -304,13 +271,9 @@ def _spread(values: Sequence[float | None], what: str) -> str:
 
 def _by_rule(socket: SocketLoad, rule: Interleaving | None) -> str:
     """What the platform requires, with the source, and the published loss if this is not satisfied."""
-    channels = socket.platform.channels
     if rule is None:
-        return (
-            f"the general rule (all {channels} channels alike; {socket.platform.source})"
-            if channels
-            else "the general rule"
-        )
+        channels, source = socket.platform.channels, socket.platform.source
+        return "the general rule" + (f" (all {channels} channels alike; {source})" if channels else "")
     required = " or ".join(str(count) for count in rule.balanced)
     near = f" ({' or '.join(str(count) for count in rule.near)}: near-balanced)" if rule.near else ""
     loss = f"; {rule.loss}" if rule.loss and socket.dimms not in rule.balanced else ""

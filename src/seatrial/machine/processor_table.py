@@ -46,22 +46,12 @@ class Vector(Frozen):
     latency_cycles: int | None
     source: str
 
-    @property
-    def confirmed(self) -> bool:
-        """Whether no part of the source is marked unconfirmed."""
-        return "unconfirmed" not in self.source
-
 
 class Channels(Frozen):
     """Memory channels per socket."""
 
     count: int
     source: str
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the source is not marked unconfirmed."""
-        return "unconfirmed" not in self.source
 
 
 class Interleaving(Frozen):
@@ -204,16 +194,14 @@ _EPYC_7 = r"EPYC 7(?:[0-9][0-9]|[A-Z][0-9]|[0-9][A-Z])"  # and the number of the
 PROCESSORS: tuple[Processor, ...] = (
     Processor(
         "Skylake-SP", _intel(0x55, steppings=range(5)), _LINUX_INTEL,  # steppings: Intel 338848, 338854
-        models=_SCALABLE + r"[3-8]1\d\d",
-        vectors=_SKYLAKE_VECTORS, channels=_SKX_CHANNELS, interleaving=_SIX_CHANNELS,
+        models=_SCALABLE + r"[3-8]1\d\d", vectors=_SKYLAKE_VECTORS, channels=_SKX_CHANNELS, interleaving=_SIX_CHANNELS,
         memory_MTps=(
             (r"Gold 5122|Xeon D-21[78]7NT", 2666), (r"Gold 51|Silver 41|Xeon D-21[28]3IT", 2400),
             (r"Bronze 31|Xeon D-21", 2133), (r"Xeon", 2666),
         ),
     ),
     Processor(
-        "Cascade Lake", _intel(0x55, steppings=range(5, 8)), _LINUX_INTEL,
-        models=_SCALABLE + r"[3-8]2\d\d",
+        "Cascade Lake", _intel(0x55, steppings=range(5, 8)), _LINUX_INTEL, models=_SCALABLE + r"[3-8]2\d\d",
         vectors=_SKYLAKE_VECTORS, channels=_SKX_CHANNELS, interleaving=_SIX_CHANNELS,
         memory_MTps=(
             (r"Gold 5222", 2933), (r"Gold 52|Xeon W-(2223|322[35])", 2666), (r"Silver 42|Gold 62[26]2V", 2400),
@@ -221,14 +209,12 @@ PROCESSORS: tuple[Processor, ...] = (
         ),
     ),
     Processor(
-        "Cooper Lake", _intel(0x55, steppings=range(8, 16)), _LINUX_INTEL,
-        models=_SCALABLE + r"[5-8]3\d\dHL?\b",
+        "Cooper Lake", _intel(0x55, steppings=range(8, 16)), _LINUX_INTEL, models=_SCALABLE + r"[5-8]3\d\dHL?\b",
         vectors=((_ANY, _SKX_UNSURE),), channels=_SKX_CHANNELS, interleaving=_SIX_CHANNELS,
         memory_MTps=((r"Gold 53", 2666), (r"Gold 63|Platinum 8356H", 2933), (r"Xeon", 3200)),
     ),
     Processor(
-        "Ice Lake-SP", _intel(0x6A), _LINUX_INTEL,
-        models=_SCALABLE + r"[4-8]3\d\d",
+        "Ice Lake-SP", _intel(0x6A), _LINUX_INTEL, models=_SCALABLE + r"[4-8]3\d\d",
         vectors=((_ANY, Vector(
             2, 512, 4,
             "Intel Optimization Reference Manual 248966, Ice Lake server: FMA on ports 0 and 5; unconfirmed")),),
@@ -239,8 +225,7 @@ PROCESSORS: tuple[Processor, ...] = (
         ),
     ),
     Processor(
-        "Sapphire Rapids", _intel(0x8F), _LINUX_INTEL,
-        models=_SCALABLE + r"[3-8]4\d\d|Xeon Max\b",
+        "Sapphire Rapids", _intel(0x8F), _LINUX_INTEL, models=_SCALABLE + r"[3-8]4\d\d|Xeon Max\b",
         vectors=((_ANY, _SPR_VECTOR),),
         channels=((r"Xeon (Platinum|Gold|Silver|Bronze|Max)", _I10NM),), interleaving=_4TH_AND_5TH_GEN,
         memory_MTps=(
@@ -252,8 +237,7 @@ PROCESSORS: tuple[Processor, ...] = (
         ),
     ),
     Processor(
-        "Emerald Rapids", _intel(0xCF), _LINUX_INTEL,
-        models=_SCALABLE + r"[3-8]5\d\d",
+        "Emerald Rapids", _intel(0xCF), _LINUX_INTEL, models=_SCALABLE + r"[3-8]5\d\d",
         vectors=((_ANY, _SPR_VECTOR),),
         channels=((r"Xeon (Platinum|Gold|Silver|Bronze|Max)", _I10NM),), interleaving=_4TH_AND_5TH_GEN,
         memory_MTps=(
@@ -263,8 +247,7 @@ PROCESSORS: tuple[Processor, ...] = (
     ),
     # Speed with MRDIMMs: ServeTheHome, Xeon 6900P launch (2024): 8800; Supermicro X14 SuperBlade, 6700 and 6500: 8000.
     Processor(
-        "Granite Rapids", _intel(0xAD), _LINUX_INTEL,
-        models=r"Xeon 6[579]\d\dP",
+        "Granite Rapids", _intel(0xAD), _LINUX_INTEL, models=r"Xeon 6[579]\d\dP",
         vectors=((_ANY, Vector(
             2, 512, None, "Intel Optimization Reference Manual 248966, Redwood Cove: as Golden Cove; unconfirmed")),),
         channels=(
@@ -282,8 +265,7 @@ PROCESSORS: tuple[Processor, ...] = (
     ),
     Processor("Broadwell", _intel(0x3D, 0x47, 0x56), _LINUX_INTEL, vectors=((_ANY, _BROADWELL_VECTOR),)),
     Processor(
-        "Broadwell-EP", _intel(0x4F), _LINUX_INTEL,
-        models=r"Xeon E5-[124]6\d\d[A-Z]? v4",
+        "Broadwell-EP", _intel(0x4F), _LINUX_INTEL, models=r"Xeon E5-[124]6\d\d[A-Z]? v4",
         vectors=((_ANY, _BROADWELL_VECTOR),), channels=_E5_CHANNELS,
         memory_MTps=(
             (r"E5-260[389]|Xeon E7", 1866), (r"E5-26(18L|20|23|28L|30|40)", 2133), (r"Xeon", 2400),
@@ -291,19 +273,14 @@ PROCESSORS: tuple[Processor, ...] = (
     ),
     Processor("Haswell", _intel(0x3C, 0x45, 0x46), _LINUX_INTEL, vectors=((_ANY, _HASWELL_VECTOR),)),
     Processor(
-        "Haswell-EP", _intel(0x3F), _LINUX_INTEL,
-        models=r"Xeon E5-[124]6\d\d[A-Z]? v3",
+        "Haswell-EP", _intel(0x3F), _LINUX_INTEL, models=r"Xeon E5-[124]6\d\d[A-Z]? v3",
         vectors=((_ANY, _HASWELL_VECTOR),), channels=_E5_CHANNELS,
         memory_MTps=(
             (r"E5-260[39]", 1600), (r"E5-26(08L|18L|20|23|28L|30|40)|Xeon E7", 1866), (r"Xeon", 2133),
         ),
     ),
-    Processor(
-        None, models=r"Xeon E5-[124]6\d\d(?: v2| 0|L| @|\Z)", channels=((_ANY, Channels(4, _ARK)),)
-    ),
-    Processor(
-        None, models=r"Xeon E3-1\d\d\d|Xeon E-2\d\d\d", channels=((_ANY, Channels(2, _ARK)),)
-    ),
+    Processor(None, models=r"Xeon E5-[124]6\d\d(?: v2| 0|L| @|\Z)", channels=((_ANY, Channels(4, _ARK)),)),
+    Processor(None, models=r"Xeon E3-1\d\d\d|Xeon E-2\d\d\d", channels=((_ANY, Channels(2, _ARK)),)),
     Processor(
         None, models=r"Core (i[3579]-(?![3-7][89]\d\d\b)\d{4,5}(?!X)[A-Z]{0,3}|Ultra [3579])\b",
         channels=((_ANY, Channels(2, _ARK)),),
@@ -313,8 +290,7 @@ PROCESSORS: tuple[Processor, ...] = (
         package_memory=PackageMemory(_ANY, "MCDRAM", "Intel Xeon Phi x200 product brief: 16 GB MCDRAM; unconfirmed"),
     ),
     Processor(
-        "Zen", _amd(0x17, range(0x00, 0x30), range(0x50, 0x60)), _LINUX_AMD,
-        models=_EPYC_7 + r"1P?\b",
+        "Zen", _amd(0x17, range(0x00, 0x30), range(0x50, 0x60)), _LINUX_AMD, models=_EPYC_7 + r"1P?\b",
         vectors=((_ANY, Vector(
             2, 128, 5,
             "AMD Software Optimization Guide 55723: two 128-bit FMA pipes, latency 5; unconfirmed")),),
@@ -330,24 +306,20 @@ PROCESSORS: tuple[Processor, ...] = (
         memory_MTps=((r"EPYC", 3200),), interleaving=_ROME,
     ),
     Processor(
-        "Zen 3", _amd(0x19, range(0x00, 0x10), range(0x20, 0x60)), _LINUX_AMD,
-        models=_EPYC_7 + r"3[PX]?\b",
+        "Zen 3", _amd(0x19, range(0x00, 0x10), range(0x20, 0x60)), _LINUX_AMD, models=_EPYC_7 + r"3[PX]?\b",
         vectors=((_ANY, Vector(2, 256, 4, "LLVM X86ScheduleZnver3.td: WriteFMAY on two FMUL pipes, latency 4")),),
         channels=((r"EPYC", Channels(8, f"{_AMD64_EDAC} = 8 (F19h)")),),
         memory_MTps=((r"EPYC", 3200),), interleaving=_MILAN,
     ),
     # The EPYC 4004 and 4005 are desktop processors.
     Processor(
-        "Zen 4", _amd(0x19, range(0x10, 0x20), range(0x60, 0xA0)), _LINUX_AMD,
-        models=r"EPYC 9[0-9A-Z]{2}4",
-        vectors=((_ANY, _ZEN4_VECTOR),),
-        channels=((r"EPYC(?! 4)", Channels(12, f"{_AMD64_EDAC} = 12 (F19h_M10h)")),),
+        "Zen 4", _amd(0x19, range(0x10, 0x20), range(0x60, 0xA0)), _LINUX_AMD, models=r"EPYC 9[0-9A-Z]{2}4",
+        vectors=((_ANY, _ZEN4_VECTOR),), channels=((r"EPYC(?! 4)", Channels(12, f"{_AMD64_EDAC} = 12 (F19h_M10h)")),),
         memory_MTps=((r"EPYC(?! 4)", 4800),), interleaving=_TWELVE_CHANNELS,
     ),
     # Speed of the EPYC 8004: Next INpact, EPYC 8004 launch (September 2023): six channels of DDR5 up to 4800.
     Processor(
-        "Zen 4c", _amd(0x19, range(0xA0, 0xB0)), _LINUX_AMD,
-        models=r"EPYC 8[0-9A-Z]{2}4",
+        "Zen 4c", _amd(0x19, range(0xA0, 0xB0)), _LINUX_AMD, models=r"EPYC 8[0-9A-Z]{2}4",
         vectors=((_ANY, _ZEN4_VECTOR),),
         channels=(
             (r"EPYC 9", Channels(12, f"{_AMD64_EDAC} = 12 (F19h_MA0h)")),
@@ -358,8 +330,7 @@ PROCESSORS: tuple[Processor, ...] = (
     ),
     # Speed of the EPYC 9005: TechSpot, EPYC 9005 launch (October 2024): 12 channels of DDR5-6400.
     Processor(
-        "Zen 5", _amd(0x1A, range(0x00, 0x10), range(0x40, 0x50)), _LINUX_AMD,
-        models=r"EPYC 9[0-9A-Z]{2}5",
+        "Zen 5", _amd(0x1A, range(0x00, 0x10), range(0x40, 0x50)), _LINUX_AMD, models=r"EPYC 9[0-9A-Z]{2}5",
         vectors=((_ANY, _ZEN5_VECTOR),), channels=((r"EPYC(?! [48])", _TURIN),),
         memory_MTps=((r"EPYC(?! [48])", 6400),), interleaving=_TWELVE_CHANNELS,
     ),
@@ -376,8 +347,7 @@ PROCESSORS: tuple[Processor, ...] = (
     ),
     Processor(
         "Zen 5", _amd(0x1A, range(0x60, 0x80)), _LINUX_AMD,
-        vectors=((_ANY, Vector(
-            None, None, 4, "256-bit or 512-bit data path: unconfirmed for this Zen 5 part")),),
+        vectors=((_ANY, Vector(None, None, 4, "256-bit or 512-bit data path: unconfirmed for this Zen 5 part")),),
     ),
     Processor(
         None, models=r"EPYC 4[0-9A-Z]{2}[45]",
@@ -393,15 +363,12 @@ PROCESSORS: tuple[Processor, ...] = (
     ),
     Processor(
         "Neoverse N1", (MainId(0x41, 0xD0C),), _LINUX_ARM,  # Graviton 2
-        models=r"Ampere Altra",
-        vectors=((_ANY, Vector(2, 128, 4, f"Arm Neoverse N1 {_SOG}, pipes V0 and V1")),),
+        models=r"Ampere Altra", vectors=((_ANY, Vector(2, 128, 4, f"Arm Neoverse N1 {_SOG}, pipes V0 and V1")),),
         channels=((r"Altra", Channels(8, "Ampere Altra product brief: 8 channels; unconfirmed")),),
     ),
     Processor(
         "Neoverse V1", (MainId(0x41, 0xD40),), _LINUX_ARM,  # Graviton 3
-        vectors=((_ANY, Vector(
-            4, 128, 4, f"Arm Neoverse V1 {_SOG}, 4 per cycle; SVE joins pipes to 256 bits"
-        )),),
+        vectors=((_ANY, Vector(4, 128, 4, f"Arm Neoverse V1 {_SOG}, 4 per cycle; SVE joins pipes to 256 bits")),),
     ),
     Processor(
         "Neoverse N2", (MainId(0x41, 0xD49),), _LINUX_ARM,

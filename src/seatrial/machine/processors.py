@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from seatrial.machine.processor_table import PROCESSORS, Cpuid, Interleaving, MainId, Processor, Vector
+from seatrial.machine.processor_table import PROCESSORS, Channels, Cpuid, Interleaving, MainId, Processor, Vector
 from seatrial.machine.survey import FactBook, merge_facts
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import FactKind, Facts
@@ -47,7 +47,12 @@ def platform_of(package: Device) -> Platform:
     channels = _first(_by_model(row.channels, name) for row in rows)
     if channels is None:
         return Platform(known.name, None, interleaving=known.interleaving)
-    return Platform(known.name, channels.count, channels.source, channels.confirmed, known.interleaving)
+    return Platform(known.name, channels.count, channels.source, _is_confirmed(channels), known.interleaving)
+
+
+def _is_confirmed(stated: Vector | Channels) -> bool:
+    """Whether no part of the source is marked unconfirmed."""
+    return "unconfirmed" not in stated.source
 
 
 def highest_memory_MTps(package: Device) -> float | None:
@@ -112,16 +117,14 @@ def _say_row(row: Processor, name: str, isa: str | None, book: FactBook) -> None
     vector = _by_model(row.vectors, name)
     if vector is not None:
         book.say("fma_latency_cycles", vector.latency_cycles, vector.source, "1", kind=FactKind.ASSERTED)
-    unit = _visible_unit(vector, isa) if vector is not None else None
-    if vector is not None and unit is not None:
-        pipes, bits = unit
-        book.say("fma_pipes", pipes, vector.source, "1", kind=FactKind.ASSERTED)
-        book.say("fma_vector_bits", bits, vector.source, "1", kind=FactKind.ASSERTED)
-        book.say("fma_confirmed", vector.confirmed, vector.source, kind=FactKind.ASSERTED)
+    if vector is not None and (unit := _visible_unit(vector, isa)) is not None:
+        for fact, value in zip(("fma_pipes", "fma_vector_bits"), unit, strict=True):
+            book.say(fact, value, vector.source, "1", kind=FactKind.ASSERTED)
+        book.say("fma_confirmed", _is_confirmed(vector), vector.source, kind=FactKind.ASSERTED)
     channels = _by_model(row.channels, name)
     if channels is not None:
         book.say("memory_channels", channels.count, channels.source, "1", kind=FactKind.ASSERTED)
-        book.say("memory_channels_confirmed", channels.confirmed, channels.source, kind=FactKind.ASSERTED)
+        book.say("memory_channels_confirmed", _is_confirmed(channels), channels.source, kind=FactKind.ASSERTED)
 
 
 def _visible_unit(vector: Vector, isa: str | None) -> tuple[int, int] | None:

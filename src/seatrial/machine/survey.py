@@ -43,6 +43,13 @@ class FactBook:
         return Facts({name: tuple(facts) for name, facts in self._by_name.items()})
 
 
+def one_fact(name: str, value: FactValue | None, source: str, unit: Unit | None = None) -> Facts:
+    """A single discovered fact, or none if the value is missing."""
+    book = FactBook()
+    book.say(name, value, source, unit)
+    return book.facts()
+
+
 def merge_facts(*several: Facts) -> Facts:
     """The facts of several sources, in their order; exact duplicates are dropped."""
     merged: dict[str, list[Fact]] = {}

@@ -7,31 +7,26 @@ Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, cpu.stat, io.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from msgspec import field
+from msgspec.structs import asdict
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.control_groups import cgroup_folders, read_cgroup_membership, read_cgroup_mounts
+from seatrial.machine.readers.procfs import cpu_quota, own_groups, read_cgroup_membership, read_cgroup_mounts
 from seatrial.model.frozen import Frozen
 from seatrial.probes.system import kernel_text
 
+_LIMITED = (("read", "B/s"), ("write", "B/s"), ("read", "op/s"), ("write", "op/s"))
 _V1_LIMITS = {
-    "blkio.throttle.read_bps_device": ("read", "B/s"),
-    "blkio.throttle.write_bps_device": ("write", "B/s"),
-    "blkio.throttle.read_iops_device": ("read", "op/s"),
-    "blkio.throttle.write_iops_device": ("write", "op/s"),
+    f"blkio.throttle.{direction}_{'bps' if unit == 'B/s' else 'iops'}_device": (direction, unit)
+    for direction, unit in _LIMITED
 }
-_V2_LIMITS = {"rbps": ("read", "B/s"), "wbps": ("write", "B/s"), "riops": ("read", "op/s"), "wiops": ("write", "op/s")}
-_V2_COUNTERS = {
-    "rbytes": ("read", "B/s"),
-    "wbytes": ("write", "B/s"),
-    "rios": ("read", "op/s"),
-    "wios": ("write", "op/s"),
-}
+_V2_LIMITS = dict(zip(("rbps", "wbps", "riops", "wiops"), _LIMITED, strict=True))
+_V2_COUNTERS = dict(zip(("rbytes", "wbytes", "rios", "wios"), _LIMITED, strict=True))
 _V1_COUNTERS = {
     "blkio.throttle.io_service_bytes_recursive": "B/s",
     "blkio.throttle.io_serviced_recursive": "op/s",
@@ -50,6 +45,9 @@ class Quota(Frozen):
     throttled_s: float | None = None
 
 
+_COUNTED = ("periods", "throttled_periods", "throttled_s")
+
+
 class IoLimit(Frozen):
     """A limit of a device ("8:0") in one direction, in its unit (B/s or op/s), the file that sets it, and what the
     group has moved so far (bytes or operations)."""
@@ -66,20 +64,16 @@ class GroupLimits(Frozen):
     """The smallest quota between the root and the group of this process, and all limits on I/O there."""
 
     quota: Quota | None = None
-    io: tuple[IoLimit, ...] = field(default=())
-
-
-class _Folders(Frozen):
-    """The groups of this process from the root down, with their version."""
-
-    cpu: tuple[tuple[Path, bool], ...]
-    io: tuple[tuple[Path, bool], ...]
+    io: tuple[IoLimit, ...] = ()
 
 
 def read_limits(root: Path = Path("/")) -> GroupLimits:
     """The limits and counters now. Never fails: what cannot be read is missing. `root` has the files of a machine."""
-    folders = _folders(kernel_text(f"{root}/proc/self/cgroup"), root)
-    return GroupLimits(_smallest_quota(folders), tuple(_io_limits(folders))[:_MOST_LIMITS])
+    membership = kernel_text(f"{root}/proc/self/cgroup")
+    io = (_of_v2(folder) if is_v2 else _of_v1(folder) for folder, is_v2 in _groups(membership, root, "blkio", "io"))
+    return GroupLimits(
+        _smallest_quota(_groups(membership, root, "cpu")), tuple(islice(chain.from_iterable(io), _MOST_LIMITS))
+    )
 
 
 def limits_between(before: GroupLimits, after: GroupLimits) -> dict[str, Any]:
@@ -87,50 +81,39 @@ def limits_between(before: GroupLimits, after: GroupLimits) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     if after.quota is not None:
         was = before.quota if before.quota is not None and before.quota.file == after.quota.file else None
-        seen["quota"] = {"cpus": after.quota.cpus, "file": after.quota.file, **_counted(was, after.quota)}
+        counts = ((name, getattr(was, name, None), getattr(after.quota, name)) for name in _COUNTED)
+        grown = {name: max(0, last - first) for name, first, last in counts if None not in (first, last)}
+        seen["quota"] = {"cpus": after.quota.cpus, "file": after.quota.file, **grown}
     was_moved = {(one.file, one.device, one.direction, one.unit): one.moved for one in before.io}
     limits = []
     for one in after.io:
         earlier = was_moved.get((one.file, one.device, one.direction, one.unit))
         moved = None if one.moved is None or earlier is None else max(0, one.moved - earlier)
-        keys = {"file": one.file, "device": one.device, "direction": one.direction, "unit": one.unit}
-        limits.append({**keys, "limit": one.limit, "moved": moved})
+        limits.append({**asdict(one), "moved": moved})
     if limits:
         seen["io_limits"] = limits
     return seen
 
 
-def _counted(before: Quota | None, after: Quota) -> dict[str, float]:
-    counted: dict[str, float] = {}
-    for name in ("periods", "throttled_periods", "throttled_s"):
-        first, last = getattr(before, name, None), getattr(after, name)
-        if first is not None and last is not None:
-            counted[name] = max(0, last - first)
-    return counted
-
-
-@lru_cache(maxsize=8)
-def _folders(membership: str, root: Path) -> _Folders:
-    cpu: list[tuple[Path, bool]] = []
-    io: list[tuple[Path, bool]] = []
+@lru_cache(maxsize=16)
+def _groups(membership: str, root: Path, *controllers: str) -> tuple[tuple[Path, bool], ...]:
+    """The groups of this process with one of these controllers, from the root down; whether they are of version 2."""
     try:
         paths = read_cgroup_membership(membership)
         text = (root / "proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
         mounts = read_cgroup_mounts(text)
     except (ParseError, OSError):
-        return _Folders((), ())
-    for mount in mounts:
-        for controllers, found in ((("cpu",), cpu), (("blkio", "io"), io)):
-            own = mount.controllers
-            for name in [""] if own is None else [name for name in controllers if name in own]:
-                if name in paths:
-                    groups = cgroup_folders(mount, paths[name])
-                    found += [(root / group.lstrip("/"), mount.controllers is None) for group in groups]
-    return _Folders(tuple(cpu), tuple(io))
+        return ()
+    return tuple(
+        (root / folder.lstrip("/"), mount.controllers is None)
+        for mount in mounts
+        for folder in own_groups(mount, paths, *controllers)
+    )
 
 
-def _smallest_quota(folders: _Folders) -> Quota | None:
-    found = [quota for folder, is_v2 in folders.cpu if (quota := _quota(folder, is_v2)) is not None]
+def _smallest_quota(groups: Sequence[tuple[Path, bool]]) -> Quota | None:
+    quotas = ((cpu_quota(kernel_text, str(folder), is_v2), folder, is_v2) for folder, is_v2 in groups)
+    found = [(*quota, folder, is_v2) for quota, folder, is_v2 in quotas if quota is not None]
     if not found:
         return None
     cpus, file, folder, is_v2 = min(found, key=lambda one: one[0])
@@ -140,36 +123,17 @@ def _smallest_quota(folders: _Folders) -> Quota | None:
     return Quota(cpus, file, counted.get("nr_periods"), counted.get("nr_throttled"), throttled_s)
 
 
-def _quota(folder: Path, is_v2: bool) -> tuple[float, str, Path, bool] | None:
-    if is_v2:
-        file = folder / "cpu.max"
-        words = kernel_text(file).split()
-    else:
-        file = folder / "cpu.cfs_quota_us"
-        words = kernel_text(file).split()
-        if words and words[0].isdecimal():
-            words += kernel_text(folder / "cpu.cfs_period_us").split()
-    if len(words) != 2 or not all(word.isdecimal() and int(word) > 0 for word in words):
-        return None
-    return int(words[0]) / int(words[1]), str(file), folder, is_v2
-
-
 def _numbers(text: str) -> dict[str, int]:
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
 
 
-def _io_limits(folders: _Folders) -> Iterator[IoLimit]:
-    for folder, is_v2 in folders.io:
-        yield from _of_v2(folder) if is_v2 else _of_v1(folder)
-
-
 def _of_v1(folder: Path) -> Iterator[IoLimit]:
-    counters: Mapping[tuple[str, str, str], int] | None = None
+    limits = {name: _numbers(kernel_text(folder / name)) for name in _V1_LIMITS}
+    counters = _v1_counters(folder) if any(any(of_devices.values()) for of_devices in limits.values()) else {}
     for name, (direction, unit) in _V1_LIMITS.items():
-        for device, limit in _numbers(kernel_text(folder / name)).items():
+        for device, limit in limits[name].items():
             if limit > 0:
-                counters = _v1_counters(folder) if counters is None else counters
                 moved = counters.get((device, direction, unit), 0)
                 yield IoLimit(str(folder / name), device, direction, unit, float(limit), moved)
 

@@ -1,10 +1,14 @@
-"""Load, CPU time and pressure around one repeat.
+"""Load, CPU time and pressure around one repeat, its file systems and environment.
 
 The clock frequency is not read: between repeats cpufreq reports that of idle CPUs, and reading it takes milliseconds
 for each CPU on older kernels. Programs measure it themselves.
 
-Pressure stall information: how long tasks of this machine waited for CPUs, memory or I/O (Linux 4.20,
-Documentation/accounting/psi.rst).
+* Pressure stall information: how long tasks of this machine waited for CPUs, memory or I/O (Linux 4.20,
+  Documentation/accounting/psi.rst).
+* File systems that a program uses: paths are compared with the list of mounts; the files themselves are not touched,
+  because a network file system may hang.
+* Environment variables that affect performance: an allowlist, so that records contain no secrets. A name that suggests
+  a secret is left out even if its prefix is allowed.
 """
 
 from __future__ import annotations
@@ -12,10 +16,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from seatrial.machine.readers.procfs import Mount, read_mounts
 from seatrial.model.frozen import Frozen
+from seatrial.model.secrets import sounds_like_a_secret
 
 _MOST_BYTES = 1 << 16
 
@@ -57,8 +64,7 @@ def pressure_between(before: Mapping[str, int], after: Mapping[str, int]) -> dic
 
 
 _BUSY_FIELDS = (1, 2, 3, 6, 7)
-_MOST_CPUS = 64
-"""Of more CPUs, only the sum is recorded: records stay short."""
+_MOST_CPUS = 64  # Of more CPUs, only the sum is recorded: records stay short.
 _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq steal ..." (proc(5))
 
 
@@ -139,3 +145,73 @@ def _ticks(cpus: Sequence[int]) -> tuple[dict[int, int] | None, int | None]:
     except (OSError, IndexError, ValueError):
         return None, None
     return busy, steal
+
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_SLOW_OPTIONS = frozenset({"sync", "dirsync", "noac", "actimeo=0", "data=journal", "lookupcache=none", "directio"})
+"""Mount options that make calls wait (mount(8), nfs(5), ext4(5))."""
+_OPTION_PLACE = 5
+
+
+def file_system_of(path: str, mounts: Path = _MOUNTS) -> dict[str, Any] | None:
+    """`type`, `mount_point` and the slow `options` of the file system of an absolute path; None if it is not known."""
+    try:
+        text = mounts.read_bytes()
+    except OSError:
+        return None
+    path = os.path.normpath(path)
+    for mount, options in _by_length(text):
+        point = mount.point.rstrip("/")
+        if path == point or path.startswith(f"{point}/"):
+            return {"type": mount.kind, "mount_point": mount.point, "options": sorted(options & _SLOW_OPTIONS)}
+    return None
+
+
+@lru_cache(maxsize=4)
+def _by_length(text: bytes) -> tuple[tuple[Mount, frozenset[str]], ...]:
+    """Mounts with all their options, the longest mount point first, of equal ones the last (it hides the others)."""
+    lines = text.decode("utf-8", "surrogateescape").splitlines()
+    found = []
+    for line in lines:
+        for mount in read_mounts(line):
+            own = line.split(" ")[_OPTION_PLACE]
+            found.append((mount, frozenset(own.split(",")) | frozenset(mount.options.split(","))))
+    found.reverse()
+    found.sort(key=lambda one: -len(one[0].point))
+    return tuple(found)
+
+
+_NAMES = frozenset(
+    {
+        *("LD_LIBRARY_PATH", "LD_PRELOAD", "GLIBC_TUNABLES", "CXX", "OPAL_PREFIX", "TMPDIR"),
+        *("SLURM_JOB_ID", "SLURM_JOB_PARTITION", "SLURM_MPI_TYPE", "SLURM_CPU_BIND"),
+    }
+)
+_OF_LIBRARIES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_", "MALLOC_ARENA", "NUMA_")
+_OF_MPI = (
+    *("OMPI_", "PMIX_MCA_", "PRTE_MCA_", "MPIR_", "MPICH_", "HYDRA_", "I_MPI_", "MV2_", "MVP_"),
+    *("PSM2_", "PSM3_", "FI_", "UCX_", "UCC_", "HCOLL_", "SHARP_"),
+)
+"""Open MPI with its run-time systems, MPICH and its launcher, Intel MPI, MVAPICH, and their communication libraries."""
+_PREFIXES = (*_OF_LIBRARIES, *_OF_MPI)
+_PER_RUN = (
+    *("OMPI_COMM_", "OMPI_MCA_orte_", "OMPI_MCA_ess_", "OMPI_UNIVERSE"),
+    *("OMPI_FILE_LOCATION", "OMPI_ARGV", "OMPI_COMMAND", "OMPI_APP_CTX"),
+)
+"""Variables that a launcher sets for its ranks: they are not settings, even if seatrial runs under a launcher."""
+
+
+def starts_of_performance_variables() -> tuple[str, ...]:
+    """What the lines of `env` that may have such a variable start with: letters, digits, `_` and `=`."""
+    return (*(f"{name}=" for name in sorted(_NAMES)), *_PREFIXES)
+
+
+def performance_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables kept in records, by name."""
+    return {name: value for name, value in sorted(environment.items()) if _is_kept(name)}
+
+
+def _is_kept(name: str) -> bool:
+    return name in _NAMES or (
+        name.startswith(_PREFIXES) and not name.startswith(_PER_RUN) and not sounds_like_a_secret(name)
+    )

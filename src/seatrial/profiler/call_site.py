@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Annotated
 
 from seatrial.model.frozen import Frozen
@@ -24,6 +27,33 @@ class Caller(Frozen):
     module: str = ""
     offset: int = 0
     frames: tuple[Frame, ...] = ()
+
+
+_FOR_OTHERS = re.compile(
+    r"lib(petsc|slepc|hdf5|netcdf|pnetcdf|adios2|scalapack|fftw3|superlu_dist|HYPRE|parmetis|ptscotch|"
+    r"mpi|pmpi|mpich|mpifort|mpicxx|mpichf90|mpichcxx|mpicxx|oshmem|ffi|boost_mpi|MPItrampoline)[^/]*\.so.*"
+    r"|MPI\..*\.so|_ctypes\..*\.so|_cffi_backend\..*\.so|(_?h5py|defs|h5\w*)\.(cpython|abi3).*\.so|PETSc\..*\.so"
+)
+"""Files of libraries and language bindings that call MPI for the code that calls them."""
+
+
+def is_for_others(module: str) -> bool:
+    """Whether this file is a library that calls MPI for others, by its name."""
+    return _FOR_OTHERS.fullmatch(PurePosixPath(module).name) is not None
+
+
+def shown_of(path: Sequence[Caller]) -> int:
+    """The index of the innermost call outside of libraries that call MPI for others; 0 if all are inside."""
+    return next((k for k, one in enumerate(path) if not (one.module and is_for_others(one.module))), 0)
+
+
+Resolve = Callable[[str, Sequence[int]], Mapping[int, tuple[Frame, ...]]]
+"""(file, return addresses as offsets in it) -> the frames of the known addresses."""
+
+
+def no_symbols(module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
+    """Leave call sites as file and offset."""
+    return {}
 
 
 class CallSite(Frozen):

@@ -33,8 +33,7 @@ class Cause(StrEnum):
     METADATA = "metadata"
     BLOCKED = "blocked"
     MESSAGE_RATE = "message-rate"
-    POLLING = "polling"
-    """A program asks again and again if something is complete, and does other work between."""
+    POLLING = "polling"  # A program asks again and again if something is complete, and does other work between.
     LATENCY = "latency"
     TRANSFER = "transfer"
     PACKING = "packing"
@@ -51,30 +50,12 @@ class Cause(StrEnum):
     NOT_KNOWN = "not-known"
 
 
-NO_CPU_CAUSES = frozenset(
-    {
-        Cause.MORE_RANKS_THAN_CPUS,
-        Cause.SAME_CPUS,
-        Cause.CPU_QUOTA,
-        Cause.STEAL,
-        Cause.OTHER_PROCESSES,
-        Cause.NO_CPU,
-    }
-)
-
+NO_CPU_CAUSES = frozenset(tuple(Cause)[:6])
 
 WAITING_CAUSES = frozenset(
     {
-        Cause.IMBALANCE,
-        Cause.IDLE_RANK,
-        Cause.SERIAL_IO,
-        Cause.BLOCKED_RANK,
-        Cause.LATE_SENDER,
-        Cause.LATE_RECEIVER,
-        Cause.LATE_AT_COLLECTIVE,
-        Cause.LATE_IN_CALL,
-        Cause.WINDOW_WAIT,
-        Cause.NOT_KNOWN,
+        *(Cause.IMBALANCE, Cause.IDLE_RANK, Cause.SERIAL_IO, Cause.BLOCKED_RANK, Cause.LATE_SENDER),
+        *(Cause.LATE_RECEIVER, Cause.LATE_AT_COLLECTIVE, Cause.LATE_IN_CALL, Cause.WINDOW_WAIT, Cause.NOT_KNOWN),
     }
 )
 """Ranks wait for others in MPI."""
@@ -94,37 +75,25 @@ class Signal(StrEnum):
     """Seconds that the rank's threads were ready to run without running, over its wall time."""
     FROM = "from"
     """Seconds since the first rank was started: the other signals are of the time from then on, ..."""
-    UNTIL = "until"
-    """... until then."""
-    CPU_TIME = "cpu-time"
-    """CPU seconds of the rank over its wall time."""
+    UNTIL = "until"  # ... until then.
+    CPU_TIME = "cpu-time"  # CPU seconds of the rank over its wall time.
     RANKS_ON_NODE = "ranks-on-node"
-    CPUS = "cpus"
-    """The CPUs that these ranks may use together."""
-    BUSY_THREADS = "busy-threads"
-    """Threads of these ranks that ran or were ready to run, on average."""
-    QUOTA = "quota"
-    """CPUs that the control groups allow."""
-    THROTTLED = "throttled-periods"
-    """Share of the quota's periods in which it was used up."""
-    STEAL_SHARE = "steal"
-    """CPUs that the hypervisor gave to others, of those of the node."""
-    OTHERS_CPUS = "other-processes"
-    """CPUs that processes other than the ranks used."""
+    CPUS = "cpus"  # The CPUs that these ranks may use together.
+    BUSY_THREADS = "busy-threads"  # Threads of these ranks that ran or were ready to run, on average.
+    QUOTA = "quota"  # CPUs that the control groups allow.
+    THROTTLED = "throttled-periods"  # Share of the quota's periods in which it was used up.
+    STEAL_SHARE = "steal"  # CPUs that the hypervisor gave to others, of those of the node.
+    OTHERS_CPUS = "other-processes"  # CPUs that processes other than the ranks used.
     EXCESS_COMPUTING = "excess-computing"
     """Time outside MPI of the slowest rank, over the mean of all ranks, less 1."""
     WAITING_EXPLAINED = "waiting-explained"
     """The differences in computing over the waiting; 1 if they are longer."""
-    SLICE = "slice"
-    """Seconds: the length of the slices of time of the next signal."""
+    SLICE = "slice"  # Seconds: the length of the slices of time of the next signal.
     EXPLAINED_IN_SLICES = "waiting-explained-in-slices"
     """The differences in computing within slices of time over the waiting; 1 if they are longer."""
-    LEAST_WAITING = "least-waiting"
-    """Waiting of the rank that waits least, over the mean of all ranks."""
-    BLOCKED = "blocked"
-    """Share of the rank's wall time in which it neither ran nor was ready to run."""
-    IO_SHARE = "io-share"
-    """This rank's part of the bytes that all ranks read and wrote."""
+    LEAST_WAITING = "least-waiting"  # Waiting of the rank that waits least, over the mean of all ranks.
+    BLOCKED = "blocked"  # Share of the rank's wall time in which it neither ran nor was ready to run.
+    IO_SHARE = "io-share"  # This rank's part of the bytes that all ranks read and wrote.
     IO_BYTES = "io-bytes"
     IO_TIME = "io-time"
     """Seconds in calls on files outside MPI, of the rank, or of all ranks together; the next ones are parts of it."""
@@ -132,83 +101,56 @@ class Signal(StrEnum):
     WRITE_TIME = "write-time"
     SYNC_TIME = "sync-time"
     SYNC_CALLS = "sync-calls"
-    METADATA_TIME = "metadata-time"
-    """Open, close, stat and the like."""
+    METADATA_TIME = "metadata-time"  # Open, close, stat and the like.
     METADATA_CALLS = "metadata-calls"
     SLEEP_TIME = "sleep-time"
-    POLL_TIME = "poll-time"
-    """Seconds in calls on sockets, or that wait for them or for pipes."""
-    CHILD_TIME = "child-time"
-    """Seconds in calls that start child processes or wait for them."""
+    POLL_TIME = "poll-time"  # Seconds in calls on sockets, or that wait for them or for pipes.
+    CHILD_TIME = "child-time"  # Seconds in calls that start child processes or wait for them.
     LOCK_RANKS = "lock-ranks"
     """Ranks that wait for locks of files or semaphores, each for at least a tenth of what all do."""
-    LOCK_TIME = "lock-time"
-    """Seconds in calls that wait for locks of files or semaphores."""
+    LOCK_TIME = "lock-time"  # Seconds in calls that wait for locks of files or semaphores.
     KERNEL_TIME = "kernel-time"
     """CPU seconds in the kernel outside MPI and outside timed calls, at least, over the wall time of the ranks."""
-    MINOR_FAULTS = "minor-faults"
-    """Page faults that read no device."""
-    FAULT_RATE = "minor-faults-per-second"
-    """These of a rank per second, the mean over the ranks."""
+    MINOR_FAULTS = "minor-faults"  # Page faults that read no device.
+    FAULT_RATE = "minor-faults-per-second"  # These of a rank per second, the mean over the ranks.
     FAULTS_PER_PAGE = "faults-per-page"
     """These over the pages of 4 KiB that the ranks had at most: how often each was handed out, at least."""
-    KERNEL_PER_FAULT = "kernel-time-per-fault"
-    """These seconds over these faults."""
-    MAJOR_FAULTS = "major-faults"
-    """Pages that were read from a device."""
+    KERNEL_PER_FAULT = "kernel-time-per-fault"  # These seconds over these faults.
+    MAJOR_FAULTS = "major-faults"  # Pages that were read from a device.
     SMALL_CALLS = "small-reads-and-writes"
     """Reads and writes of the rank with most of them, if they are many and small."""
-    SMALL_CALL_BYTES = "small-read-or-write"
-    """Bytes of one of these, on average."""
-    SMALL_CALLS_RANK = "small-reads-and-writes-rank"
-    """The number of that rank."""
-    COMPUTING_OF_MEDIAN = "computing-of-median"
-    """Time outside MPI of the rank over the median of all ranks."""
-    RANKS = "ranks"
-    """The number of ranks that this is true of."""
-    OUTSIDE_MPI = "outside-mpi"
-    """At most this share of the waiting passed while another rank was outside MPI."""
-    REFERENCE = "reference"
-    """Seconds of such a call by measurements on the same hosts."""
+    SMALL_CALL_BYTES = "small-read-or-write"  # Bytes of one of these, on average.
+    SMALL_CALLS_RANK = "small-reads-and-writes-rank"  # The number of that rank.
+    COMPUTING_OF_MEDIAN = "computing-of-median"  # Time outside MPI of the rank over the median of all ranks.
+    RANKS = "ranks"  # The number of ranks that this is true of.
+    OUTSIDE_MPI = "outside-mpi"  # At most this share of the waiting passed while another rank was outside MPI.
+    REFERENCE = "reference"  # Seconds of such a call by measurements on the same hosts.
     ALLOWED = "allowed"
     """Seconds that such a call takes at most, by stated constants; used where nothing was measured."""
-    DATATYPES = "datatypes"
-    """Calls that make derived datatypes."""
-    OPERATIONS = "operations"
-    """Calls that make reduction operations of the program's own."""
+    DATATYPES = "datatypes"  # Calls that make derived datatypes.
+    OPERATIONS = "operations"  # Calls that make reduction operations of the program's own.
     NONCONTIGUOUS = "noncontiguous-share"
     """Share of the bytes passed for sending whose datatypes have gaps, at least."""
     HOSTS = "hosts"
-    CALL_SHARE = "call-share"
-    """Time in this call over the wall time of all ranks."""
-    CALL_MEAN = "call-mean"
-    """Seconds of one call."""
-    CALL_BEST = "call-best"
-    """Seconds of a fast call."""
-    CALL_TIME = "call-time"
-    """Seconds of the rank in this call."""
+    CALL_SHARE = "call-share"  # Time in this call over the wall time of all ranks.
+    CALL_MEAN = "call-mean"  # Seconds of one call.
+    CALL_BEST = "call-best"  # Seconds of a fast call.
+    CALL_TIME = "call-time"  # Seconds of the rank in this call.
     PARTNERS_FREE = "partners-free"
     """Seconds in which the ranks that it exchanges messages with did not wait at collectives, together."""
-    WAITING_SHARE = "waiting-share"
-    """Share of the time in which ranks wait for this one."""
+    WAITING_SHARE = "waiting-share"  # Share of the time in which ranks wait for this one.
     CALLS = "calls"
     MESSAGES_SHARE = "messages-share"
     """Share of the waiting on messages that this rank sent or should have received."""
-    THREADS = "threads"
-    """The most threads of a parallel region."""
+    THREADS = "threads"  # The most threads of a parallel region.
     THREADS_WAIT = "threads-wait"
     """Share of the time of its threads that they wait at its end for the last one."""
     REGIONS = "parallel-regions"
-    RESIDENT = "most-resident"
-    """Bytes: the most memory that the rank had."""
-    MEMORY_RATE = "memory-rate"
-    """Bytes per second from memory into the caches of all ranks."""
-    MEMORY_LIMIT = "memory-limit"
-    """Bytes per second: the highest triad measured on this machine."""
-    FLOP_RATE = "flop-rate"
-    """Floating-point operations per second of all ranks."""
-    FLOP_LIMIT = "flop-limit"
-    """Floating-point operations per second: the highest measured on this machine."""
+    RESIDENT = "most-resident"  # Bytes: the most memory that the rank had.
+    MEMORY_RATE = "memory-rate"  # Bytes per second from memory into the caches of all ranks.
+    MEMORY_LIMIT = "memory-limit"  # Bytes per second: the highest triad measured on this machine.
+    FLOP_RATE = "flop-rate"  # Floating-point operations per second of all ranks.
+    FLOP_LIMIT = "flop-limit"  # Floating-point operations per second: the highest measured on this machine.
 
 
 class Evidence(Frozen):

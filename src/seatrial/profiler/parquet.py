@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seatrial.errors import StoreError
-from seatrial.profiler.profile import PairTable, Profile, RankTotals
+from seatrial.profiler.call_site import Frame
+from seatrial.profiler.profile import PairTable, Profile
 
 if TYPE_CHECKING:
     import duckdb
@@ -19,8 +19,7 @@ Columns = Mapping[str, "tuple[str, Sequence[Any] | npt.NDArray[Any]]"]
 """Name -> (SQL type, values)."""
 
 
-_MAY_MISS = "DOUBLE?"
-"""A number that may be missing."""
+_MAY_MISS = "DOUBLE?"  # A number that may be missing.
 
 
 def write_parquet(profile: Profile, folder: Path) -> list[Path]:
@@ -80,34 +79,20 @@ def _whole(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _picked(rows: Sequence[Any], **fields: tuple[str, Callable[[Any], Any]]) -> Columns:
-    return {name: (kind, [of(row) for row in rows]) for name, (kind, of) in fields.items()}
+def _picked(rows: Sequence[Any], declared: str) -> Columns:
+    """The columns of a table, declared as "NAME TYPE, ..." or "NAME = ATTRIBUTE TYPE, ..."; an attribute of an
+    attribute that is None is None."""
+    columns: dict[str, tuple[str, list[Any]]] = {}
+    for declaration in declared.split(","):
+        *names, kind = declaration.split()
+        columns[names[0]] = (kind, [_attribute(row, names[-1]) for row in rows])
+    return columns
 
 
-def _calls(profile: Profile) -> Columns:
-    return _picked(
-        profile.calls,
-        call=("VARCHAR", lambda one: one.call),
-        count=("UBIGINT", lambda one: one.count),
-        time_s=("DOUBLE", lambda one: one.time_s),
-        bytes=("UBIGINT", lambda one: one.bytes),
-        waiting_s=("DOUBLE", lambda one: one.waiting_s),
-        bound=("VARCHAR", lambda one: one.bound.value),
-    )
-
-
-def _sizes(profile: Profile) -> Columns:
-    return _picked(
-        profile.sizes,
-        call=("VARCHAR", lambda one: one.call),
-        size_bin=("UBIGINT", lambda one: one.size_B),
-        largest=("UBIGINT", lambda one: one.largest_B),
-        count=("UBIGINT", lambda one: one.count),
-        bytes=("UBIGINT", lambda one: one.bytes),
-        time_s=("DOUBLE", lambda one: one.time_s),
-        best_s=("DOUBLE", lambda one: one.best_s),
-        bound=("VARCHAR", lambda one: one.bound.value),
-    )
+def _attribute(row: Any, path: str) -> Any:
+    for name in path.split("."):
+        row = None if row is None else getattr(row, name)
+    return row
 
 
 def _matrix(profile: Profile) -> Columns:
@@ -123,83 +108,38 @@ def _matrix(profile: Profile) -> Columns:
 
 
 def _per_rank(profile: Profile) -> Columns:
-    return _picked(
+    waits = [None if one.openmp is None else one.openmp.end_wait_s + one.openmp.barrier_s for one in profile.per_rank]
+    columns = _picked(
         profile.per_rank,
-        rank=("UBIGINT", lambda one: one.rank),
-        host=("VARCHAR", lambda one: one.host),
-        wall_s=("DOUBLE", lambda one: one.wall_s),
-        mpi_s=("DOUBLE", lambda one: one.mpi_s),
-        calls=("UBIGINT", lambda one: one.calls),
-        sent_bytes=("UBIGINT", lambda one: one.sent_B),
-        recv_bytes=("UBIGINT", lambda one: one.received_B),
-        collective_bytes=("UBIGINT", lambda one: one.collective_B),
-        state=("VARCHAR", lambda one: one.state.value),
-        **{name: (_MAY_MISS, partial(_of_cpu, attribute)) for name, attribute in _CPU_COLUMNS.items()},
-        **{name: (_MAY_MISS, partial(_of_counters, attribute)) for name, attribute in _COUNTER_COLUMNS.items()},
-        openmp_parallel_s=(_MAY_MISS, lambda one: None if one.openmp is None else one.openmp.parallel_s),
-        openmp_wait_s=(
-            _MAY_MISS,
-            lambda one: None if one.openmp is None else one.openmp.end_wait_s + one.openmp.barrier_s,
-        ),
+        "rank UBIGINT, host VARCHAR, wall_s DOUBLE, mpi_s DOUBLE, calls UBIGINT, sent_bytes = sent_B UBIGINT, "
+        "recv_bytes = received_B UBIGINT, collective_bytes = collective_B UBIGINT, state = state.value VARCHAR, "
+        "cpu_s = cpu.cpu_s DOUBLE?, run_delay_s = cpu.delay_s DOUBLE?, voluntary_switches = cpu.voluntary DOUBLE?, "
+        "involuntary_switches = cpu.involuntary DOUBLE?, minor_faults = cpu.minor_faults DOUBLE?, "
+        "major_faults = cpu.major_faults DOUBLE?, most_resident_bytes = cpu.most_resident_B DOUBLE?, "
+        "cycles = counters.cycles DOUBLE?, instructions = counters.instructions DOUBLE?, "
+        "cache_misses = counters.cache_misses DOUBLE?, memory_bytes = counters.memory_B DOUBLE?, "
+        "flops = counters.flops DOUBLE?, openmp_parallel_s = openmp.parallel_s DOUBLE?",
     )
-
-
-_CPU_COLUMNS = {
-    "cpu_s": "cpu_s",
-    "run_delay_s": "delay_s",
-    "voluntary_switches": "voluntary",
-    "involuntary_switches": "involuntary",
-    "minor_faults": "minor_faults",
-    "major_faults": "major_faults",
-    "most_resident_bytes": "most_resident_B",
-}
-_COUNTER_COLUMNS = {
-    "cycles": "cycles",
-    "instructions": "instructions",
-    "cache_misses": "cache_misses",
-    "memory_bytes": "memory_B",
-    "flops": "flops",
-}
-
-
-def _of_cpu(attribute: str, rank: RankTotals) -> float | None:
-    return None if rank.cpu is None else getattr(rank.cpu, attribute)
-
-
-def _of_counters(attribute: str, rank: RankTotals) -> float | None:
-    return None if rank.counters is None else getattr(rank.counters, attribute)
+    return {**columns, "openmp_wait_s": (_MAY_MISS, waits)}
 
 
 def _regions(profile: Profile) -> Columns:
     """One row for each region and rank."""
     rows = [("/".join(region.path), one) for region in profile.regions for one in region.per_rank]
-    return _picked(
-        rows,
-        region=("VARCHAR", lambda row: row[0]),
-        rank=("UBIGINT", lambda row: row[1].rank),
-        count=("UBIGINT", lambda row: row[1].count),
-        wall_s=("DOUBLE", lambda row: row[1].wall_s),
-        mpi_s=("DOUBLE", lambda row: row[1].mpi_s),
-        cpu_s=("DOUBLE", lambda row: row[1].cpu_s),
-        waiting_s=("DOUBLE", lambda row: row[1].waiting_s),
-        unended=("UBIGINT", lambda row: row[1].unended),
+    columns = _picked(
+        [one for _, one in rows],
+        "rank UBIGINT, count UBIGINT, wall_s DOUBLE, mpi_s DOUBLE, cpu_s DOUBLE, waiting_s DOUBLE, unended UBIGINT",
     )
+    return {"region": ("VARCHAR", [name for name, _ in rows]), **columns}
 
 
 def _callsites(profile: Profile) -> Columns:
-    return _picked(
-        profile.callsites,
-        call=("VARCHAR", lambda one: one.call),
-        module=("VARCHAR", lambda one: one.module),
-        offset_in_module=("UBIGINT", lambda one: one.offset),
-        function=("VARCHAR", lambda one: one.frames[0].function if one.frames else ""),
-        file=("VARCHAR", lambda one: one.frames[0].file if one.frames else ""),
-        line=("UBIGINT", lambda one: one.frames[0].line if one.frames else 0),
-        count=("UBIGINT", lambda one: one.count),
-        time_s=("DOUBLE", lambda one: one.time_s),
-        bytes=("UBIGINT", lambda one: one.bytes),
-        ranks=("UBIGINT", lambda one: one.ranks),
-    )
+    innermost = [one.frames[0] if one.frames else Frame("") for one in profile.callsites]
+    return {
+        **_picked(profile.callsites, "call VARCHAR, module VARCHAR, offset_in_module = offset UBIGINT"),
+        **_picked(innermost, "function VARCHAR, file VARCHAR, line UBIGINT"),
+        **_picked(profile.callsites, "count UBIGINT, time_s DOUBLE, bytes UBIGINT, ranks UBIGINT"),
+    }
 
 
 def _over_time(profile: Profile) -> Columns:
@@ -215,25 +155,18 @@ def _io(profile: Profile) -> Columns:
     io = profile.io
     series = [(one.rank, one.series) for one in io.ranks if one.series is not None] if io is not None else []
     width = io.width_s if io is not None else 0.0
-
-    def joined(name: str) -> list[float]:
-        return [value for _, one in series for value in getattr(one, name)]
-
-    return {
+    columns: Columns = {
         "rank": ("UBIGINT", [rank for rank, one in series for _ in one.read_B]),
         "from_s": ("DOUBLE", [k * width for _, one in series for k in range(len(one.read_B))]),
-        "read_bytes": ("DOUBLE", joined("read_B")),
-        "written_bytes": ("DOUBLE", joined("written_B")),
-        "device_read_bytes": ("DOUBLE", joined("device_read_B")),
-        "device_written_bytes": ("DOUBLE", joined("device_written_B")),
     }
+    names = ("read", "written", "device_read", "device_written")
+    values = ([value for _, one in series for value in getattr(one, f"{name}_B")] for name in names)
+    return {**columns, **{f"{name}_bytes": ("DOUBLE", own) for name, own in zip(names, values, strict=True)}}
 
 
 def _cpu_slices(profile: Profile) -> Columns:
     """One row for each rank and slice of time."""
-    known = [
-        (one.rank, one.cpu.slices) for one in profile.per_rank if one.cpu is not None and one.cpu.slices is not None
-    ]
+    known = [(one.rank, one.cpu.slices) for one in profile.per_rank if one.cpu and one.cpu.slices]
 
     def grown(name: str) -> list[float]:
         return [after - before for _, one in known for before, after in pairwise(getattr(one, name))]
@@ -249,9 +182,14 @@ def _cpu_slices(profile: Profile) -> Columns:
     }
 
 
+_CALLS = "call VARCHAR, count UBIGINT, time_s DOUBLE, bytes UBIGINT, waiting_s DOUBLE, bound = bound.value VARCHAR"
+_SIZES = (
+    "call VARCHAR, size_bin = size_B UBIGINT, largest = largest_B UBIGINT, count UBIGINT, bytes UBIGINT, "
+    "time_s DOUBLE, best_s DOUBLE, bound = bound.value VARCHAR"
+)
 _TABLES: Mapping[str, Callable[[Profile], Columns]] = {
-    "calls": _calls,
-    "sizes": _sizes,
+    "calls": lambda profile: _picked(profile.calls, _CALLS),
+    "sizes": lambda profile: _picked(profile.sizes, _SIZES),
     "matrix": _matrix,
     "per_rank": _per_rank,
     "callsites": _callsites,

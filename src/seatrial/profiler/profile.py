@@ -29,8 +29,7 @@ from seatrial.model.json_shape import (
 )
 from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.cause import Diagnosis
-from seatrial.profiler.counters import NodeLimits, RankCounters
-from seatrial.profiler.cpu import CpuSlices, CpuUse, SliceDifferences
+from seatrial.profiler.cpu import CpuSlices, CpuUse, NodeLimits, RankCounters, SliceDifferences
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
 from seatrial.profiler.regions import NO_FAULTS, ParallelPlace, RankOpenMp, Region, RegionFaults
 
@@ -395,3 +394,8 @@ class Profile(Frozen):
         """Calls with a barrier before them, and all calls of the same functions; 0 and 0 if there were none."""
         found = [(one.measured.calls, one.count) for one in self.calls if one.measured is not None]
         return sum(calls for calls, _ in found), sum(count for _, count in found)
+
+
+def empty_profile(program: str, damaged: int = 0) -> Profile:
+    """The profile of a command that did not initialize MPI."""
+    return Profile(program, 0, 0.0, 0.0, 0.0, 0.0, (), (), PairTable(), (), (), None, Trust(damaged=damaged))

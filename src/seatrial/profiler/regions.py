@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec.structs import replace
-
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, Key, NonNegative, key
 from seatrial.profiler.call_site import CallSite
@@ -126,7 +124,3 @@ class ParallelPlace(Frozen):
     end_wait_s: NonNegative
     barrier_s: NonNegative
     lost_s: Annotated[NonNegative, "what equal shares of the work would save"]
-
-    def at(self, site: CallSite) -> ParallelPlace:
-        """The same with its place resolved."""
-        return replace(self, site=site)

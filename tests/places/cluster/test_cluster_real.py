@@ -24,7 +24,6 @@ from ssh_server import prepared, serving
 
 from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
-from seatrial.machine.readers.net_dev import read_net_dev
 from seatrial.model.machine.links import Traffic, too_little
 from seatrial.places.cluster import tools
 from seatrial.places.cluster.home import Home, State
@@ -257,7 +256,12 @@ def test_messages_of_mpi_pass_the_links(mpi: str, launcher: str, cluster: Up, ri
 def _traffic(cluster: Up) -> dict[str, Traffic]:
     """Node -> what has passed its link so far, headers included."""
     holders = {node.name: cluster.state.processes[node.name]["namespaces"] for node in cluster.state.shape.nodes}
-    return {node: read_net_dev(Path(f"/proc/{pid}/net/dev").read_text())[INTERFACE] for node, pid in holders.items()}
+    traffic = {}
+    for node, pid in holders.items():
+        lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+        counters = next(line for line in lines if line.strip().startswith(f"{INTERFACE}:")).partition(":")[2].split()
+        traffic[node] = Traffic(sent_B=int(counters[8]), received_B=int(counters[0]))
+    return traffic
 
 
 _ON_ALL_NODES = """

@@ -13,8 +13,7 @@ from profiler.made_up_traces import Made, collective, communicator, counts, done
 from seatrial.analysis.network_fit import NetworkTables
 from seatrial.errors import UsageError
 from seatrial.model.json_object import filled
-from seatrial.profiler.merge.merge import empty_profile
-from seatrial.profiler.profile import Profile, RankCpu, RankState, RankTotals
+from seatrial.profiler.profile import Profile, RankCpu, RankState, RankTotals, empty_profile
 from seatrial.profiler.trace.actions import Receive, Send, WorldCollective
 from seatrial.profiler.trace.trace_file import COMMUNICATOR, MESSAGES, Flag, Kind
 from seatrial.report.profile.document import TraceJson

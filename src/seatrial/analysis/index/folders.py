@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from seatrial.analysis.folder import FolderSummary
 from seatrial.analysis.index.index import damaged_lines, opened_index
-from seatrial.analysis.profile_folder import FolderSummary
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.store.folder import ResultsFolder, change_labels, read_labels
 from seatrial.store.merging import Merge, Merged, move_out, trash_of

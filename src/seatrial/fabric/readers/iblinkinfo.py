@@ -2,11 +2,7 @@
 
 Format: infiniband-diags, iblinkinfo(8). The other end is given by LID, which identifies a switch, or one port of an
 adapter; `iblinkinfo -l` gives its GUID too. "Could be ..." in the last parentheses is what both ends support where that
-is more than what they do.
-
-The lines of `iblinkinfo`: one for each port, with its rate, states and other end.
-
-Format: infiniband-diags, iblinkinfo(8). Below the name of its switch or adapter, or with it on the same line (`-l`).
+is more than what they do. The line of a port is below the name of its switch or adapter, or has it (`-l`).
 """
 
 from __future__ import annotations
@@ -156,8 +152,7 @@ _SWITCH = re.compile(r"Switch:?\s+(?P<guid>0x[0-9a-fA-F]+)(?P<name>(?:[\s:].*)?)
 _ADAPTER = re.compile(r"(?P<kind>CA|Router|RT):\s+(?:0x[0-9a-fA-F]+\s+)?(?P<name>.*)\Z", re.ASCII)
 _MANY_PORTS = 2
 _MOST_NAMED = 5
-_NO_LIDS = (0, 0xFFFF)
-"""LIDs of ports that no subnet manager has brought into service."""
+_NO_LIDS = (0, 0xFFFF)  # LIDs of ports that no subnet manager has brought into service.
 
 
 def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
@@ -174,8 +169,7 @@ def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
 class _Reader(Struct):
     messages: Messages = field(default_factory=Messages)
     _rows: list[Row] = []
-    _switches: dict[str, Owner] = {}
-    """GUID -> switch whose block has begun."""
+    _switches: dict[str, Owner] = {}  # GUID -> switch whose block has begun.
     _open: Owner | None = None
 
     def read(self, line: Line, source: Source) -> None:

@@ -100,12 +100,7 @@ _NO_RATE = re.compile(r"\slid \d{1,6}\s*\Z", re.ASCII)
 _LIST = re.compile(r"(?:Switch|Ca|Router|Rt)\s*:\s+0x", re.ASCII)
 _DIFFERENCE = re.compile(r"\s{0,8}<\s?(?:(?:Switch|Ca|Rt)\s+\d|\[\d|vendid=|(?:switch|ca|rt)guid=)", re.ASCII)
 _FIELD = re.compile(r"(?P<key>vendid|devid|sysimgguid|switchguid|caguid|rtguid|hcaguid)\s*=\s*(?P<value>\S+)", re.ASCII)
-_KINDS = {
-    "Switch": PartKind.SWITCH,
-    "Ca": PartKind.ADAPTER,
-    "Hca": PartKind.ADAPTER,
-    "Rt": PartKind.ROUTER,
-}
+_KINDS = {"Switch": PartKind.SWITCH, "Ca": PartKind.ADAPTER, "Hca": PartKind.ADAPTER, "Rt": PartKind.ROUTER}
 
 
 def read_ibnetdiscover(texts: Sequence[Text]) -> FabricDump:
@@ -143,8 +138,7 @@ class _Reader(Struct):
     messages: Messages = field(default_factory=Messages)
     _fields: dict[str, str] = {}
     _open: DevicePart | None = None
-    _begin: Source | None = None
-    """Where the dump says when it was made."""
+    _begin: Source | None = None  # Where the dump says when it was made.
     _with_rate: set[PartKind] = set()
     _without_rate: dict[PartKind, Source] = {}
     """The first line of a port without a rate, of each kind of device."""

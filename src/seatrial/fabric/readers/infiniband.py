@@ -1,19 +1,11 @@
-"""What the tools of infiniband-diags have in common: fields, messages, names, GUIDs of ports.
+"""What the tools of infiniband-diags have in common: fields, messages, node descriptions, GUIDs of ports.
 
-What the tools of infiniband-diags write to standard error, where that was saved with their output.
-
-A query that got no answer means that a part of the fabric was not seen: the tools go on, print what they have, and
-often end with status 0.
-
-Node descriptions of InfiniBand: the names that drivers give to switches and adapters.
-
-A host's adapter is "<host> HCA-1" or "<host> mlx5_0" (rdma-core sets it); without a host name it is the firmware's own
-text, such as "MT4129 ConnectX7   Mellanox Technologies".
-
-Adapters, where a tool gives only the GUID of each of their ports.
-
-An adapter with several ports numbers their GUIDs after its own: the GUID of port 2 is that of port 1 plus one. Newer
-hardware has an adapter of one port for each of its ports.
+* Messages are on standard error, which may be saved with the output. A query that got no answer means that a part of
+  the fabric was not seen: the tools go on, print what they have, and often end with status 0.
+* The description of a host's adapter is "<host> HCA-1" or "<host> mlx5_0" (rdma-core sets it), without a host name
+  the firmware's own text, such as "MT4129 ConnectX7   Mellanox Technologies".
+* An adapter with several ports numbers their GUIDs after its own: the GUID of port 2 is that of port 1 plus one. Newer
+  hardware has an adapter of one port for each of its ports.
 """
 
 from __future__ import annotations
@@ -22,8 +14,7 @@ import re
 
 from msgspec import Struct
 
-from seatrial.fabric.parts import LinkRate, Source
-from seatrial.fabric.rates import SIGNALLING, UNKNOWN_SPEED, UNKNOWN_WIDTH, WIDTHS, LANE_bps
+from seatrial.fabric.parts import SIGNALLING, UNKNOWN_SPEED, UNKNOWN_WIDTH, WIDTHS, LANE_bps, LinkRate, Source
 from seatrial.model.machine.fabric import AdapterKind
 
 MAX_PORT = 255
@@ -102,13 +93,11 @@ class Messages(Struct):
 _HOST = re.compile(
     r"(?P<host>[A-Za-z0-9][A-Za-z0-9_.\-]{0,254})(?:\s+(?P<device>[A-Za-z][A-Za-z_]*-?\d[\w.]*))?\s*\Z", re.ASCII
 )
-_NO_HOSTS = re.compile(r"MT\d+\Z", re.ASCII)
-"""Chips without firmware text after them."""
+_NO_HOSTS = re.compile(r"MT\d+\Z", re.ASCII)  # Chips without firmware text after them.
 SHARED_NAMES = ("localhost", "localhost.localdomain")
 """Hosts that were never named; several of them look like one."""
 _SWITCH = re.compile(r"MF0;|(?:Infiniscale|SwitchX|SwitchIB|Switch-IB|Quantum)\b", re.ASCII)
-_CHASSIS = re.compile(r"MF0;(?P<name>[^:;]+):[^;]*\Z")
-"""A managed switch: "MF0;<host name>:<product>/<unit>"."""
+_CHASSIS = re.compile(r"MF0;(?P<name>[^:;]+):[^;]*\Z")  # A managed switch: "MF0;<host name>:<product>/<unit>".
 
 
 def host_of(description: str) -> str | None:

@@ -54,8 +54,7 @@ class _Tail(Frozen):
         return tuple(word.text for word in self.words)
 
 
-_Cells = Mapping[str, str]
-"""Column -> its text; missing if empty or unknown."""
+_Cells = Mapping[str, str]  # Column -> its text; missing if empty or unknown.
 
 
 def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Place], tuple[str, ...]]:
@@ -71,9 +70,8 @@ def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Pla
     for tail in tails:
         is_gpu = gpu_index(tail.row.label) is not None
         if is_gpu and tail.cells is not None and len(tail.cells) != counts[0]:
-            raise tail.row.line.error(
-                tool, f"the row has a different number of cells than that of {of_gpus[0].row.label}"
-            )
+            why = f"the row has a different number of cells than that of {of_gpus[0].row.label}"
+            raise tail.row.line.error(tool, why)
         cells = _by_tabs(tail, names, tool)
         if cells is None and len(tail.words) == len(columns):
             cells = dict(zip(names, tail.texts, strict=True))
@@ -213,12 +211,9 @@ def _fits_header(tail: _Tail, cells: _Cells, columns: Sequence[Word]) -> bool:
 
 def _check_end(tail: _Tail, cells: _Cells | None, names: Sequence[str], of_gpus: Sequence[_Tail], tool: str) -> None:
     """Refuse a last row without a line break unless it is certainly complete: a cut number is still a number."""
-    is_repeated = any(
-        other is not tail and other.texts == tail.texts and (other.cells == tail.cells) and tail.words
-        for other in of_gpus
-    )
+    alike = [other for other in of_gpus if (other.texts, other.cells) == (tail.texts, tail.cells)]
     is_full = cells is not None and cells.get(names[-1]) in (_NONE, "0")  # no digit can follow either
-    if not is_repeated and not is_full:
+    if not (len(alike) > 1 and tail.words) and not is_full:
         raise tail.row.line.error(
             tool,
             "this row ends with the file, or at the width at which others were wrapped: it may be cut off (add a line "

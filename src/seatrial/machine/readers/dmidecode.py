@@ -19,7 +19,6 @@ from seatrial.machine.readers.dmidecode_blocks import (
     TOOL,
     Block,
     Dump,
-    choose_dump,
     read_count,
     read_handle,
     read_rank,
@@ -29,8 +28,8 @@ from seatrial.machine.readers.dmidecode_blocks import (
     read_word,
     split_dumps,
 )
-from seatrial.machine.readers.dump import Line, read_lines
-from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule
+from seatrial.machine.readers.dump import Line, choose, read_lines
+from seatrial.machine.readers.smbios import VIRTUAL_PRODUCTS, SmbiosArray, SmbiosModule
 from seatrial.machine.survey import CpuPart, FactBook, Survey
 from seatrial.model.machine.machine import DeviceKind
 
@@ -50,12 +49,6 @@ _USES = frozenset(
 )
 """DSP0134 7.17.2, as dmidecode prints them."""
 _SIGNATURE = re.compile(r"(?:Type \d{1,3}, )?Family (\d{1,5}), Model (\d{1,5}), Stepping (\d{1,5})\Z", re.ASCII)
-_VIRTUAL_PRODUCTS = (
-    ("qemu", "kvm"), ("kvm", "kvm"), ("vmware", "vmware"), ("virtualbox", "virtualbox"), ("innotek", "virtualbox"),
-    ("hvm domu", "xen"), ("virtual machine", "hyperv"), ("google compute engine", "kvm"), ("openstack", "kvm"),
-    ("bhyve", "bhyve"), ("parallels", "parallels"),
-)  # fmt: skip
-"""Text in vendor or product -> hypervisor, as in the live reader (sysfs/platform.py)."""
 
 
 def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
@@ -65,12 +58,16 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     `pick`.
     """
     lines = read_lines(data, TOOL)
-    _check_refusal(lines)
-    dump = choose_dump(split_dumps(lines), pick)
+    for line in lines:  # an error message in place of a dump; strings of the firmware follow a tab
+        if line.text[:1] != "\t" and any(words in line.text.lower() for words in _REFUSALS):
+            raise line.error(TOOL, "dmidecode could not read the table; run it as root on the machine itself")
+    dump = choose(split_dumps(lines), lambda found: found.begin, pick, TOOL, "dump of dmidecode")
     blocks = dump.blocks
     candidates = (_array(block) for block in blocks if block.title == "Physical Memory Array")
     arrays = tuple(array for array in candidates if array is not None)
-    modules = _modules([block for block in blocks if block.title == "Memory Device"])
+    devices = [block for block in blocks if block.title == "Memory Device"]
+    modules = tuple(map(_module, devices))
+    _check_last(devices)
     unlisted = _check_count(arrays, modules, dump, lines)
     system = system_modules(modules, arrays, _SOURCE)
     packages = _packages([block for block in blocks if block.title == "Processor Information"])
@@ -79,30 +76,19 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     say_memory_facts(book, modules, system, arrays, _SOURCE)
     book.say("sockets", len(packages) or None, _SOURCE, "1")
     why = None if system else "the dump has no Memory Device; dmidecode -t memory (as root) lists them"
+    unlisted += [f"DIMMs: {why}"] if why else []
+    if system and not packages:
+        unlisted.append("processors: not in the dump; add the output of dmidecode -t processor to get the channels")
     return Survey(
         source=_SOURCE,
-        name=_product_name(blocks),
+        name=_named(_only(blocks, "System Information"), "Product Name"),
         facts=book.facts(),
         cpu_parts=packages,
         modules=system,
         memory_slots=declared_slots(arrays),
         why_no_modules=why,
-        unread=(*unlisted, *_unread(system, packages, why)),
+        unread=tuple(unlisted),
     )
-
-
-def _unread(system: Sequence[object], packages: Sequence[object], why: str | None) -> tuple[str, ...]:
-    sentences = [f"DIMMs: {why}"] if why else []
-    if system and not packages:
-        sentences.append("processors: not in the dump; add the output of dmidecode -t processor to get the channels")
-    return tuple(sentences)
-
-
-def _check_refusal(lines: Sequence[Line]) -> None:
-    """Raise ParseError for an error message in place of a dump. Firmware strings, after a tab, do not count."""
-    for line in lines:
-        if line.text[:1] != "\t" and any(words in line.text.lower() for words in _REFUSALS):
-            raise line.error(TOOL, "dmidecode could not read the table; run it as root on the machine itself")
 
 
 def _array(block: Block) -> SmbiosArray | None:
@@ -118,12 +104,6 @@ def _array(block: Block) -> SmbiosArray | None:
     return SmbiosArray(block.handle if block.handle is not None else -1, count, _ECC.get((correction or "").lower()))
 
 
-def _modules(blocks: Sequence[Block]) -> tuple[SmbiosModule, ...]:
-    modules = tuple(_module(block) for block in blocks)
-    _check_last(blocks)
-    return modules
-
-
 def _module(block: Block) -> SmbiosModule:
     size = read_size(block.need("Size"))
     block.need("Form Factor")
@@ -132,52 +112,36 @@ def _module(block: Block) -> SmbiosModule:
     kind = read_word(block.need("Type"))
     detail = block.need("Type Detail").value.lower()
     technology = (block.value("Memory Technology") or "").lower()
-    array = block.line("Array Handle")
-    rated = block.line("Speed")
-    configured = block.line("Configured Memory Speed") or block.line("Configured Clock Speed")
-    rank = block.line("Rank")
-    width, total = block.line("Data Width"), block.line("Total Width")
-    if size:
-        _check_whole(block)
-    maker, part = block.line("Manufacturer"), block.line("Part Number")
+    for length, keys in _FIELDS if size else ():
+        if (block.length or 0) >= length and not any(key in block.fields for key in keys):
+            raise block.last.error(TOOL, f"the dump is cut off: {keys[0]} of this Memory Device is missing")
+    array = block.read(read_handle, "Array Handle")
+    if block.handle is None:
+        array = -1 if "Array Handle" not in block.fields else array
     return SmbiosModule(
         handle=block.handle if block.handle is not None else -1,
-        array=read_handle(array) if array else (-1 if block.handle is None else None),
+        array=array,
         locator=read_word(locator) or "",
         bank=read_word(bank) or "",
         size_bytes=size,
         memory_type=None if (kind or "").lower() in _TYPE_UNKNOWN else kind,
-        form_factor=None,
-        rated_MTps=read_rate(rated) if rated else None,
-        configured_MTps=read_rate(configured) if configured else None,
-        rank=read_rank(rank) if rank else None,
-        manufacturer=read_word(maker) if maker else None,
-        part_number=read_word(part) if part else None,
+        rated_MTps=block.read(read_rate, "Speed"),
+        configured_MTps=block.read(read_rate, *_CONFIGURED),
+        rank=block.read(read_rank, "Rank"),
+        manufacturer=block.read(read_word, "Manufacturer"),
+        part_number=block.read(read_word, "Part Number"),
         buffering=next((name for word, name in _BUFFERINGS if word in detail), None),
-        is_persistent=_is_persistent((kind or "").lower(), detail, technology),
-        data_bits=read_width(width) if width else None,
-        total_bits=read_width(total) if total else None,
+        is_persistent="non-volatile" in f"{kind} {detail}".lower() or any(word in technology for word in _PERSISTENT),
+        data_bits=block.read(read_width, "Data Width"),
+        total_bits=block.read(read_width, "Total Width"),
     )
 
 
-def _is_persistent(kind: str, detail: str, technology: str) -> bool:
-    words = ("persistent", "nvdimm", "optane")
-    return "non-volatile" in kind or "non-volatile" in detail or any(word in technology for word in words)
-
-
-_FIELDS = (
-    (0x17, ("Speed",)),
-    (0x1C, ("Rank",)),
-    (0x22, ("Configured Memory Speed", "Configured Clock Speed")),
-)
-"""(structure length from which a field exists, its key in new and old versions): DSP0134 7.18."""
-
-
-def _check_whole(block: Block) -> None:
-    """A module's block must have every field that its length implies: else the dump was cut off in it."""
-    for length, keys in _FIELDS:
-        if block.length is not None and block.length >= length and not any(block.line(key) for key in keys):
-            raise block.last.error(TOOL, f"the dump is cut off: {keys[0]} of this Memory Device is missing")
+_PERSISTENT = ("persistent", "nvdimm", "optane")
+_CONFIGURED = ("Configured Memory Speed", "Configured Clock Speed")
+_FIELDS = ((0x17, ("Speed",)), (0x1C, ("Rank",)), (0x22, _CONFIGURED))
+"""(structure length from which a field exists, its key in new and old versions): DSP0134 7.18. A module's block must
+have every field that its length implies: else the dump was cut off in it."""
 
 
 def _check_last(blocks: Sequence[Block]) -> None:
@@ -193,11 +157,12 @@ def _check_last(blocks: Sequence[Block]) -> None:
 
 def _check_count(
     arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], dump: Dump, lines: Sequence[Line]
-) -> tuple[str, ...]:
+) -> list[str]:
     """Each array must have as many devices as it declares, if the dump has devices at all. Returns a sentence for each
     array of which the firmware lists fewer."""
-    if not modules and not _is_whole(dump.blocks) and not dump.has_end:
-        return ()  # dmidecode -t 16
+    is_whole = {"BIOS Information", "System Information"} <= {block.title for block in dump.blocks}
+    if not modules and not is_whole and not dump.has_end:
+        return []  # dmidecode -t 16
     unlisted: list[str] = []
     by_array: dict[int | None, list[int]] = {}
     for module in modules:
@@ -213,7 +178,7 @@ def _check_count(
             last = next(line for line in reversed(lines) if not line.is_blank)
             why = f"{where} declares {array.slots} devices, but has {found}: the dump is cut off or lines are missing"
             raise last.error(TOOL, why)
-    return tuple(unlisted)
+    return unlisted
 
 
 def _is_nothing_missing(own: Sequence[int], array: SmbiosArray, dump: Dump) -> bool:
@@ -238,11 +203,6 @@ def _has_all(handles: Sequence[int], first: int, last: int) -> bool:
     at = bisect_left(handles, first)
     end = at + last - first
     return end < len(handles) and (handles[at], handles[end]) == (first, last)
-
-
-def _is_whole(blocks: Sequence[Block]) -> bool:
-    """Whether the dump contains all types: then it must have memory devices."""
-    return {"BIOS Information", "System Information"} <= {block.title for block in blocks}
 
 
 def _packages(blocks: Sequence[Block]) -> tuple[CpuPart, ...]:
@@ -271,8 +231,7 @@ def _cpu_facts(block: Block, index: int) -> FactBook:
     is_amd = "amd" in maker.split() or "advanced micro devices" in maker or name.startswith("AMD")
     is_intel = "intel" in maker or name.lower().startswith("intel")
     book.say("vendor", "AuthenticAMD" if is_amd else "GenuineIntel" if is_intel else None, source)
-    line = block.line("Version")
-    book.say("model_name", " ".join((read_word(line) or "").split()) if line else None, source)
+    book.say("model_name", " ".join((block.read(read_word, "Version") or "").split()), source)
     if signature is not None:
         for key, value in zip(("family", "model", "stepping"), signature.groups(), strict=True):
             book.say(key, int(value), source)
@@ -284,14 +243,12 @@ def _add_platform_facts(blocks: Iterable[Block], book: FactBook) -> None:
     board = _only(blocks, "Base Board Information")
     bios = _only(blocks, "BIOS Information")
     for fact, block in (("product", system), ("board", board)):
-        lines = [block.line(key) for key in ("Manufacturer", "Product Name")] if block else []
-        words = [word for line in lines if line and (word := read_word(line)) and "o.e.m." not in word.lower()]
-        book.say(fact, " ".join(words), f"{_SOURCE}, {block.title}" if block else _SOURCE)
+        words = [_named(block, key) for key in ("Manufacturer", "Product Name")]
+        book.say(fact, " ".join(filter(None, words)), f"{_SOURCE}, {block.title}" if block else _SOURCE)
     for fact, key in (("bios_vendor", "Vendor"), ("bios_version", "Version"), ("bios_date", "Release Date")):
-        line = bios.line(key) if bios else None
-        book.say(fact, read_word(line) if line else None, f"{_SOURCE}, BIOS Information")
+        book.say(fact, bios.read(read_word, key) if bios else None, f"{_SOURCE}, BIOS Information")
     product = (book.facts().text("product") or "").lower()
-    hypervisor = next((name for mark, name in _VIRTUAL_PRODUCTS if mark in product), None)
+    hypervisor = next((name for mark, name in VIRTUAL_PRODUCTS if mark in product), None)
     if hypervisor is None and bios is not None and "System is a virtual machine" in bios.items:
         hypervisor = "present, not named"
     book.say("hypervisor", hypervisor, f"{_SOURCE}, System Information")
@@ -301,8 +258,7 @@ def _only(blocks: Iterable[Block], title: str) -> Block | None:
     return next((block for block in blocks if block.title == title), None)
 
 
-def _product_name(blocks: Iterable[Block]) -> str | None:
-    system = _only(blocks, "System Information")
-    line = system.line("Product Name") if system else None
-    word = read_word(line) if line else None
+def _named(block: Block | None, key: str) -> str | None:
+    """A name of the vendor; None for a placeholder."""
+    word = block.read(read_word, key) if block else None
     return None if word is None or "o.e.m." in word.lower() else word

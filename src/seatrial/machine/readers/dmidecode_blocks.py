@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
-from seatrial.machine.readers.dump import Line, choose, is_fence, prefix_of, without_prefix
+from seatrial.machine.readers.dump import Line, is_fence, prefix_of, without_prefix
+from seatrial.machine.readers.smbios import EMPTY_WORDS
 from seatrial.model.frozen import Frozen
 
 TOOL = "dmidecode"
@@ -47,6 +49,9 @@ _STRICT = frozenset({"Physical Memory Array", "Memory Device"})
 _ONCE = frozenset({"BIOS Information", "System Information"})
 
 
+_Read = TypeVar("_Read")
+
+
 class Field(Frozen):
     """The value of a key, stripped, and its line."""
 
@@ -65,14 +70,15 @@ class Block(Struct):
     fields: dict[str, Field] = {}
     items: list[str] = []
 
-    def line(self, key: str) -> Field | None:
-        """The field of a key, or None."""
-        return self.fields.get(key)
-
     def value(self, key: str) -> str | None:
         """The value of a key, or None."""
         found = self.fields.get(key)
         return found.value if found else None
+
+    def read(self, how: Callable[[Field], _Read | None], *keys: str) -> _Read | None:
+        """The value of the first of these keys that it has, or None. Raises ParseError as `how` does."""
+        found = next((self.fields[key] for key in keys if key in self.fields), None)
+        return how(found) if found else None
 
     def need(self, key: str) -> Field:
         """The field of a key. Raises ParseError for a structure without it: it is cut off."""
@@ -110,15 +116,17 @@ class Dump(Struct):
 
     def continues(self, section: Sequence[Block]) -> bool:
         """Whether a further section (with its own header) may be of the same machine: it has other types."""
-        titles = {block.title for block in self.blocks}
-        return not titles & {block.title for block in section}
+        return {block.title for block in self.blocks}.isdisjoint(block.title for block in section)
 
 
 def split_dumps(lines: Sequence[Line]) -> list[Dump]:
     """All dumps of a text. Raises ParseError for a wrong line in a parsed structure."""
-    stripped = _without_prefixes(lines)
+    splitter = _Splitter()
+    for line in _without_prefixes(lines):
+        splitter.read(line)
+    splitter.end()
     dumps: list[Dump] = []
-    for section in _sections(stripped):
+    for section in splitter.sections:
         if section.is_whole and not section.has_end and section.last is not None:
             raise section.last.error(TOOL, "the dump is cut off: the end of the table is missing")
         if not section.blocks:
@@ -137,11 +145,6 @@ def split_dumps(lines: Sequence[Line]) -> list[Dump]:
         dump.blocks = [block for block in dump.blocks if block.title in _NAMES]
         _check_handles(dump)
     return [dump for dump in dumps if dump.blocks]
-
-
-def choose_dump(dumps: Sequence[Dump], pick: int | None) -> Dump:
-    """The only dump, or the picked one; errors as in `dump.choose`."""
-    return choose(dumps, lambda dump: dump.begin, pick, TOOL, "dump of dmidecode")
 
 
 def _without_prefixes(lines: Sequence[Line]) -> list[Line]:
@@ -164,17 +167,9 @@ def _is_anchor(text: str) -> bool:
     return bare in _NAMES or (bare.startswith("Handle") and _HANDLE.match(text) is not None)
 
 
-def _sections(lines: Iterable[Line]) -> list[Section]:
-    """The sections below each header; the text before the first header is one too."""
-    splitter = _Splitter()
-    for line in lines:
-        splitter.read(line)
-    splitter.finish()
-    return splitter.sections
-
-
 class _Splitter:
-    """Parses line by line; `block` is the open structure."""
+    """Parses line by line into the sections below each header; the text before the first header is one too. `block` is
+    the open structure."""
 
     def __init__(self) -> None:
         self.sections = [Section(1)]
@@ -192,13 +187,13 @@ class _Splitter:
             self.sections[-1].last = line
         self._note(text, bare)
         if match is not None:
-            self._end()
+            self.end()
             self.handle = (line, int(match[1], 16), int(match[2]), int(match[3]))
             self.has_handles = True
         elif bare.startswith("Handle 0x"):
             raise line.error(TOOL, 'expected "Handle 0x..., DMI type ..., ... bytes"')
         elif is_header:
-            self._end()
+            self.end()
             self.sections.append(Section(line.number))
         elif self.handle is not None:
             self._title(line)
@@ -221,10 +216,7 @@ class _Splitter:
         if "DMI table is broken" in text:
             section.has_end = True
 
-    def finish(self) -> None:
-        self._end()
-
-    def _end(self) -> None:
+    def end(self) -> None:
         if self.handle is not None and self.handle[2] in _TITLES:
             raise self.handle[0].error(TOOL, "the dump is cut off: nothing follows this handle")
         self.handle, self.block = None, None
@@ -313,19 +305,18 @@ def _check_handles(dump: Dump) -> None:
         seen[block.handle] = block.first.number
 
 
-_EMPTY_WORDS = frozenset(
-    {
-        *("", "unknown", "not specified", "no dimm", "none", "n/a", "empty", "not installed", "undefined"),
-        *("<bad index>", "<out of spec>", "not provided", "to be filled by o.e.m."),
-    }
-)
+_EMPTY_WORDS = EMPTY_WORDS | {"<out of spec>", "not provided", "to be filled by o.e.m."}
 """Placeholders of firmware and dmidecode for missing values."""
 
 _UNITS = {"bytes": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
 _SIZE = re.compile(r"(\d{1,9}) (bytes|[kKMGT]B)\Z", re.ASCII)
+_SIZE_WORDS = {"no module installed": 0, "not installed": 0, "none": 0, "unknown": None}
 _RATE = re.compile(r"(\d{1,6}) (?:MT/s|MHz)(?: \([\d.]{1,6} ns\))?\Z", re.ASCII)
 _WIDTH = re.compile(r"(\d{1,5}) bits\Z", re.ASCII)
 _DURATION = re.compile(r"\d{1,6}(?:\.\d{1,3})? ns\Z", re.ASCII)
+_RANK = re.compile(r"(\d{1,2})\Z", re.ASCII)
+_COUNT = re.compile(r"\d{1,5}\Z", re.ASCII)
+_NUMBER = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 
 
 def read_word(field: Field) -> str | None:
@@ -335,64 +326,51 @@ def read_word(field: Field) -> str | None:
 
 def read_size(field: Field) -> int | None:
     """Bytes of a module: 0 for an empty slot, None for unknown. A GB is 2**30 bytes, as dmidecode prints it."""
-    value = field.value.lower()
-    if value in ("no module installed", "not installed", "none"):
-        return 0
-    if value == "unknown":
-        return None
-    match = _SIZE.match(field.value)
-    if match is None:
-        raise field.line.error(TOOL, 'a size must be like "16 GB", "16384 MB", "No Module Installed" or "Unknown"')
+    if field.value.lower() in _SIZE_WORDS:
+        return _SIZE_WORDS[field.value.lower()]
+    match = _matched(field, _SIZE, 'a size must be like "16 GB", "16384 MB", "No Module Installed" or "Unknown"')
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
 def read_rate(field: Field) -> float | None:
     """Transfer rate in MT/s (old versions print MHz); None if unknown, or a time in ns of older memory."""
-    if _is_unknown(field) or _DURATION.match(field.value):
-        return None
-    match = _RATE.match(field.value)
-    if match is None:
-        raise field.line.error(TOOL, 'a speed must be like "3200 MT/s", "2933 MHz" or "Unknown"')
-    return float(match[1]) or None
+    is_time = _DURATION.match(field.value)
+    rate = None if is_time else _number(field, _RATE, 'a speed must be like "3200 MT/s", "2933 MHz" or "Unknown"')
+    return None if rate is None else float(rate)
 
 
 def read_width(field: Field) -> int | None:
     """Bits of "64 bits"; None if unknown."""
-    if _is_unknown(field):
-        return None
-    match = _WIDTH.match(field.value)
-    if match is None:
-        raise field.line.error(TOOL, 'a width must be like "64 bits" or "Unknown"')
-    return int(match[1]) or None
+    return _number(field, _WIDTH, 'a width must be like "64 bits" or "Unknown"')
 
 
 def read_rank(field: Field) -> int | None:
     """Ranks of a module, or None."""
-    if _is_unknown(field):
-        return None
-    return _whole(field, 2, "a rank must be a number or Unknown") or None
+    return _number(field, _RANK, "a rank must be a number or Unknown")
 
 
 def read_count(field: Field) -> int:
     """The number of devices."""
-    return _whole(field, 5, "expected a number of devices")
+    return int(_matched(field, _COUNT, "expected a number of devices")[0])
 
 
 def read_handle(field: Field) -> int | None:
     """The handle of another structure, or None."""
     if field.value.lower() in _EMPTY_WORDS or field.value in ("No Error", "Not Provided"):
         return None
-    if not re.fullmatch(r"0x[0-9A-Fa-f]{1,8}", field.value):
-        raise field.line.error(TOOL, 'a handle must be like "0x1000"')
-    return int(field.value, 16)
+    return int(_matched(field, _NUMBER, 'a handle must be like "0x1000"')[0], 16)
 
 
-def _is_unknown(field: Field) -> bool:
-    """Whether a number is not reported. dmidecode prints a word then: an empty value is a line that is cut off."""
-    return bool(field.value) and field.value.lower() in _EMPTY_WORDS
+def _number(field: Field, pattern: re.Pattern[str], why: str) -> int | None:
+    """A number; None if it is 0 or not reported: dmidecode prints a word then, an empty value is a line that is cut
+    off."""
+    if field.value and field.value.lower() in _EMPTY_WORDS:
+        return None
+    return int(_matched(field, pattern, why)[1]) or None
 
 
-def _whole(field: Field, digits: int, why: str) -> int:
-    if not (field.value.isascii() and field.value.isdecimal() and len(field.value) <= digits):
+def _matched(field: Field, pattern: re.Pattern[str], why: str) -> re.Match[str]:
+    match = pattern.match(field.value)
+    if match is None:
         raise field.line.error(TOOL, why)
-    return int(field.value)
+    return match

@@ -67,11 +67,14 @@ def node_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str
             matrix = _read(document, element)
             if len(set(matrix.indexes)) != len(matrix.indexes):
                 raise document.error(element, "a NUMA node occurs twice in the matrix")
-            return {
-                node: " ".join(f"{other}:{matrix.value(row, column)}" for column, other in enumerate(matrix.indexes))
-                for row, node in enumerate(matrix.indexes)
-            }
+            return _rows(matrix.indexes, matrix.values)
     return _old_distances(document, nodes)
+
+
+def _rows(nodes: Sequence[int], values: Sequence[int]) -> dict[int, str]:
+    size = len(nodes)
+    rows = (zip(nodes, values[begin : begin + size], strict=True) for begin in range(0, size * size, size))
+    return {node: " ".join(f"{other}:{value}" for other, value in row) for node, row in zip(nodes, rows, strict=True)}
 
 
 def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str]:
@@ -84,11 +87,7 @@ def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str
             continue
         if not all(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text, re.ASCII) for text in (base, *values)):
             raise document.error(element, "a distance is not a number")
-        numbers = [round(float(text) * float(base)) for text in values]
-        return {
-            node: " ".join(f"{other}:{numbers[row * len(nodes) + column]}" for column, other in enumerate(nodes))
-            for row, node in enumerate(nodes)
-        }
+        return _rows(nodes, [round(float(text) * float(base)) for text in values])
     return {}
 
 
@@ -100,25 +99,18 @@ def peer_matrices(document: Document, ends: Mapping[int, End], source: str) -> t
         if element.tag in ("distances2", "distances2hetero")
     }
     found: list[PeerMatrix] = []
-    if "NVLinkBandwidth" in named:
-        matrix = _read(document, named["NVLinkBandwidth"])
-        found.append(_peers(document, matrix, ends, "nvlink", f"{source} (NVLinkBandwidth)"))
-    if "XGMIBandwidth" in named:
-        matrix = _read(document, named["XGMIBandwidth"])
-        hops = _read(document, named["XGMIHops"]) if "XGMIHops" in named else None
-        if hops is not None and hops.indexes != matrix.indexes:
-            raise document.error(hops.element, "XGMIHops and XGMIBandwidth list different objects")
-        found.append(_peers(document, matrix, ends, "xgmi", f"{source} (XGMIBandwidth)", hops))
+    for name, kind in (("NVLinkBandwidth", "nvlink"), ("XGMIBandwidth", "xgmi")):
+        if name in named:
+            matrix = _read(document, named[name])
+            hops = _read(document, named["XGMIHops"]) if kind == "xgmi" and "XGMIHops" in named else None
+            if hops is not None and hops.indexes != matrix.indexes:
+                raise document.error(hops.element, "XGMIHops and XGMIBandwidth list different objects")
+            found.append(_peers(document, matrix, ends, kind, f"{source} ({name})", hops))
     return tuple(found)
 
 
 def _peers(
-    document: Document,
-    matrix: _Matrix,
-    ends: Mapping[int, End],
-    kind: str,
-    source: str,
-    hops: _Matrix | None = None,
+    document: Document, matrix: _Matrix, ends: Mapping[int, End], kind: str, source: str, hops: _Matrix | None
 ) -> PeerMatrix:
     addresses = [_address(document, matrix, index, ends) for index in matrix.indexes]
     link_MBps = _link_rate(matrix) if kind == "nvlink" else None

@@ -1,4 +1,4 @@
-"""Memory and <info> elements in hwloc XML.
+"""Memory, <info> elements and OS devices in hwloc XML.
 
 Formats: hwloc, "Heterogeneous Memory" and "Comparing memory node attributes" (hwloc.h, hwloc/memattrs.h;
 topology-linux.c). A NUMA node has a subtype: DRAM, HBM, MCDRAM, SPM (specific-purpose memory), NVM, GPUMemory,
@@ -6,6 +6,9 @@ CXL-DRAM. hwloc 1 writes subtypes as an info "Type". A memory-side cache is an o
 on Xeon Phi, an L3 cache with the subtype MemorySideCache around a cluster, in front of its DRAM but not of its MCDRAM.
 Bandwidths are in MiB/s and latencies in ns. They come from the firmware (ACPI HMAT) or from a file that the user gave
 hwloc: the XML does not say which, so they are stated, not measured by seatrial.
+
+OS devices are attached to PCI functions, with the names of the OS or the drivers: eth0, mlx5_0, sda, nvml0;
+`osdev_type` is a number in hwloc 1 and 2, a bit set in 3 (hwloc.h, hwloc_obj_osdev_type_e).
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.scalars import write_cpu_list
 from seatrial.machine.readers.xml import Document, Element
-from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, merge_facts
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, one_fact
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import FactKind, Facts
 from seatrial.model.machine.machine import DeviceKind
@@ -36,9 +40,8 @@ def read_infos(element: Element) -> dict[str, str]:
 
 def info_number(text: str | None) -> int | None:
     """A whole number, decimal or 0x; None for anything else."""
-    if text is None or not re.fullmatch(r"(0x[0-9a-fA-F]{1,8}|\d{1,18})", text.strip(), re.ASCII):
-        return None
-    return int(text.strip(), 0) if text.strip().startswith("0x") else int(text.strip())
+    match = re.fullmatch(r"\s*(?:0x([0-9a-fA-F]{1,8})|(\d{1,18}))\s*", text or "", re.ASCII)
+    return None if match is None else int(match[1], 16) if match[1] else int(match[2])
 
 
 def info_size(text: str | None) -> int | None:
@@ -62,24 +65,24 @@ def machine_facts(
 ) -> Facts:
     """The facts about the whole machine: its memory, firmware and kernel."""
     book = FactBook()
-    sizes = [part.facts.integer("memory_total") for part in parts if part.kind is DeviceKind.NUMA]
-    known = [size for size in sizes if size]
-    total = sum(known) or number_of(document, machine, "local_memory")
+    sizes = (part.facts.integer("memory_total") or 0 for part in parts if part.kind is DeviceKind.NUMA)
+    total = sum(sizes) or number_of(document, machine, "local_memory")
     sum_of = f"{source} (sum of the NUMA nodes' local memory)"
     book.say("memory_total", total or None, sum_of, "B", volatile=True)
-    product = " ".join(filter(None, (infos.get("DMISysVendor"), infos.get("DMIProductName"))))
-    book.say("product", product, source)
-    board = " ".join(filter(None, (infos.get("DMIBoardVendor"), infos.get("DMIBoardName"))))
-    book.say("board", board, source)
-    for fact, key in (
-        ("bios_vendor", "DMIBIOSVendor"),
-        ("bios_version", "DMIBIOSVersion"),
-        ("bios_date", "DMIBIOSDate"),
-    ):
-        book.say(fact, infos.get(key), source)
-    book.say("kernel", infos.get("OSRelease"), source)
-    book.say("architecture", infos.get("Architecture"), source)
+    for fact, keys in _MACHINE_INFOS.items():
+        book.say(fact, " ".join(filter(None, map(infos.get, keys))), source)
     return book.facts()
+
+
+_MACHINE_INFOS = {
+    "product": ("DMISysVendor", "DMIProductName"),
+    "board": ("DMIBoardVendor", "DMIBoardName"),
+    "bios_vendor": ("DMIBIOSVendor",),
+    "bios_version": ("DMIBIOSVersion",),
+    "bios_date": ("DMIBIOSDate",),
+    "kernel": ("OSRelease",),
+    "architecture": ("Architecture",),
+}
 
 
 _ATTRIBUTES: Mapping[str, tuple[str, float, Unit, bool]] = {
@@ -135,12 +138,10 @@ def _say_cache(book: FactBook, cache: SideCache, source: str) -> None:
 
 def cache_facts(caches: Mapping[int, SideCache], source: str) -> Mapping[int, Facts]:
     """NUMA node -> the facts about the memory-side cache in front of it."""
-    found: dict[int, Facts] = {}
+    books = {node: FactBook() for node in caches}
     for node, cache in caches.items():
-        book = FactBook()
-        _say_cache(book, cache, source)
-        found[node] = book.facts()
-    return found
+        _say_cache(books[node], cache, source)
+    return {node: book.facts() for node, book in books.items()}
 
 
 def memory_module(element: Element, source: str) -> MemoryModule:
@@ -228,7 +229,111 @@ def _values(
     return found
 
 
-def with_rates(part: CpuPart, rates: Mapping[int, Facts]) -> CpuPart:
-    """A NUMA node with its stated rates."""
-    facts = rates.get(part.os_index) if part.kind is DeviceKind.NUMA and part.os_index is not None else None
-    return part if facts is None else replace(part, facts=merge_facts(part.facts, facts))
+_NUMBERS = {
+    0: DeviceKind.BLOCK,
+    1: DeviceKind.GPU,
+    2: DeviceKind.NIC,
+    3: DeviceKind.NIC,  # OpenFabrics
+    5: DeviceKind.GPU,  # co-processor
+}
+_RDMA_NUMBER = 3
+_BITS = ((1, DeviceKind.BLOCK), (16 | 32, DeviceKind.NIC), (4 | 8, DeviceKind.GPU))
+_RDMA_BIT = 32
+_DAX = re.compile(r"dax\d{1,4}\.\d{1,4}\Z", re.ASCII)
+_NO_DISK = re.compile(r"(sr|fd|mem|dax)\d", re.ASCII)  # optical and floppy drives, CXL memory
+
+# Numbers in GPU names: those of the vendor's management library, else of a runtime (which may count differently).
+_VENDOR_NUMBER = re.compile(r"(?:nvml|rsmi)(\d{1,4})\Z", re.ASCII)
+_RUNTIME_NUMBERS = (re.compile(r"cuda(\d{1,4})\Z", re.ASCII), re.compile(r"opencl0d(\d{1,4})\Z", re.ASCII))
+
+
+class Place(Frozen):
+    """The function that a device is on (`pci`: its address, None if that is unknown or there is no function), and the
+    NUMA node and CPUs of the object around it."""
+
+    pci: str | None
+    is_on_function: bool
+    numa: int | None
+    cpus: frozenset[int] | None
+
+
+class OsDevices(Struct):
+    """Collects the devices of one file; `has_bits`: the types are bit sets."""
+
+    source: str
+    has_bits: bool
+    _parts: list[NamedPart] = []
+    _rdma_names: set[str] = set()
+
+    def add(self, element: Element, osdev_type: int | None, place: Place) -> None:
+        """Keep a named device on a PCI function, and memory devices; skip DMA engines, bonds and RAM disks."""
+        name = element.attributes.get("name", "")
+        infos = read_infos(element)
+        memory = _memory_facts(element, name, infos, self.source)
+        kind = DeviceKind.MEMORY if memory is not None else self._kind(name, osdev_type)
+        if not name or kind is None or (kind is DeviceKind.BLOCK and _NO_DISK.match(name)):
+            return
+        if not place.is_on_function and memory is None:
+            return
+        facts = memory or Facts()
+        if kind is DeviceKind.BLOCK and re.match(r"nvme\d+n\d+\Z", name, re.ASCII):
+            kind = DeviceKind.NVME
+        if kind in (DeviceKind.BLOCK, DeviceKind.NVME):
+            # hwloc's "Model" comes from udev, with different spaces than the kernel's: not used.
+            facts = one_fact("size", info_size(infos.get("Size")) or None, self.source, "B")
+        if kind is DeviceKind.GPU:
+            facts = one_fact("model_name", infos.get("GPUModel"), self.source)
+        part = NamedPart(kind, name, place.pci, facts=facts)
+        # Without a PCI address, the place of a device is that of the object around it.
+        self._parts.append(part if place.pci is not None else replace(part, numa=place.numa, cpus=place.cpus))
+
+    def parts(self) -> list[NamedPart]:
+        """All devices, GPUs numbered. Network names of a function with an RDMA name become its aliases."""
+        rdma = {part.pci: part.name for part in self._parts if part.name in self._rdma_names}
+        aliases: dict[str, list[str]] = {}
+        joined: list[NamedPart] = []
+        for part in self._parts:
+            owner = rdma.get(part.pci) if part.kind is DeviceKind.NIC else None
+            if owner is not None and part.name not in self._rdma_names:
+                aliases.setdefault(owner, []).append(part.name)
+            else:
+                joined.append(part)
+        return _numbered([replace(part, aliases=tuple(aliases.get(part.name, ()))) for part in joined])
+
+    def _kind(self, name: str, osdev_type: int | None) -> DeviceKind | None:
+        if osdev_type is None:
+            return None
+        if (osdev_type & _RDMA_BIT) if self.has_bits else osdev_type == _RDMA_NUMBER:
+            self._rdma_names.add(name)
+        if self.has_bits:
+            return next((kind for bits, kind in _BITS if osdev_type & bits), None)
+        return _NUMBERS.get(osdev_type)
+
+
+def _memory_facts(element: Element, name: str, infos: Mapping[str, str], source: str) -> Facts | None:
+    """The facts of a CXL memory device (mem0) or a DAX device (dax0.0: memory that the kernel does not use itself);
+    None for any other device."""
+    subtype = element.attributes.get("subtype", "")
+    book = FactBook()
+    if subtype == "CXLMem":
+        volatile, persistent = info_size(infos.get("CXLRAMSize")), info_size(infos.get("CXLPMEMSize"))
+        book.say("memory_device", "CXL memory", source)
+        book.say("size", (volatile or 0) + (persistent or 0) or None, source, "B")
+        book.say("volatile_size", volatile or None, source, "B")
+        book.say("persistent_size", persistent or None, source, "B")
+        return book.facts()
+    if _DAX.match(name):
+        book.say("memory_device", "DAX device", source)
+        book.say("memory_kind", (infos.get("DAXType") or subtype)[:40], source)
+        book.say("size", info_size(infos.get("Size")) or None, source, "B")
+        return book.facts()
+    return None
+
+
+def _numbered(parts: Sequence[NamedPart]) -> list[NamedPart]:
+    names = [part.name for part in parts if part.kind is DeviceKind.GPU]
+    for pattern in (_VENDOR_NUMBER, *_RUNTIME_NUMBERS):
+        if any(pattern.match(name) for name in names):
+            matches = [pattern.match(part.name) if part.kind is DeviceKind.GPU else None for part in parts]
+            return [replace(p, index=int(m[1])) if m is not None else p for p, m in zip(parts, matches, strict=True)]
+    return list(parts)

@@ -18,25 +18,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import ParseError
+from seatrial.machine.readers import hwloc_memory
 from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, node_distances, peer_matrices
-from seatrial.machine.readers.hwloc_memory import (
-    SideCache,
-    cache_facts,
-    info_number,
-    machine_facts,
-    memory_module,
-    memory_rates,
-    number_of,
-    placed_modules,
-    read_infos,
-    say_memory_kind,
-    side_cache,
-    with_rates,
-)
-from seatrial.machine.readers.hwloc_os_devices import OsDevices, Place
+from seatrial.machine.readers.hwloc_memory import OsDevices, Place
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
 from seatrial.machine.readers.xml import Document, Element, read_xml
-from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts
+from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts, one_fact
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import DeviceKind
@@ -68,7 +55,7 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
         why = "a topology without objects" if not objects else "a second object at the top level"
         raise document.error(objects[1] if objects else root, why)
     machine = objects[0]
-    infos = read_infos(root) | read_infos(machine)
+    infos = hwloc_memory.read_infos(root) | hwloc_memory.read_infos(machine)
     version = infos.get("hwlocVersion")
     source = f"hwloc {version}" if version else "hwloc"
     major = root.attributes.get("version", "1").split(".")[0]
@@ -81,23 +68,21 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
     nodes = [part.os_index for part in reader.cpu_parts if part.kind is DeviceKind.NUMA and part.os_index is not None]
     distances = node_distances(document, nodes)
     matrices = peer_matrices(document, reader.ends, source)
-    rates: dict[int, Facts] = {}
-    for facts in (
-        cache_facts(reader.node_caches, source),
-        memory_rates(document, reader.node_numbers, reader.cpu_parts, reader.mask, source),
-    ):
-        rates.update({node: merge_facts(rates.get(node, Facts()), own) for node, own in facts.items()})
+    caches = hwloc_memory.cache_facts(reader.node_caches, source)
+    rates = hwloc_memory.memory_rates(document, reader.node_numbers, reader.cpu_parts, reader.mask, source)
     named = reader.devices.parts()
+    gpus = {part.pci for part in named if part.kind is DeviceKind.GPU}
     return Survey(
         source=source,
         name=infos.get("HostName") or None,
-        facts=machine_facts(document, machine, infos, reader.cpu_parts, source),
-        cpu_parts=tuple(with_rates(_with_distances(part, distances, source), rates) for part in reader.cpu_parts),
+        facts=hwloc_memory.machine_facts(document, machine, infos, reader.cpu_parts, source),
+        cpu_parts=tuple(_with_node_facts(part, distances, source, caches, rates) for part in reader.cpu_parts),
         pci_parts=tuple(reader.pci_parts.values()),
         named_parts=tuple(_with_cpu_links(part, matrices, source) for part in named),
-        modules=placed_modules(reader.modules),
+        modules=hwloc_memory.placed_modules(reader.modules),
         peer_links=tuple(link for matrix in matrices for link in matrix.links),
-        knows_peer_links=_knows_peer_links(named, matrices),
+        # The XGMI matrix does not show which pairs have links.
+        knows_peer_links=bool(gpus) and any(one.kind == "nvlink" and gpus <= one.members for one in matrices),
         unread=tuple(reader.unread),
     )
 
@@ -111,18 +96,13 @@ def _with_cpu_links(part: NamedPart, matrices: tuple[PeerMatrix, ...], source: s
     return replace(part, facts=merge_facts(part.facts, book.facts()))
 
 
-def _knows_peer_links(parts: list[NamedPart], matrices: tuple[PeerMatrix, ...]) -> bool:
-    """Whether the NVLink matrix covers every GPU; the XGMI matrix does not show which pairs have links."""
-    gpus = {part.pci for part in parts if part.kind is DeviceKind.GPU}
-    return bool(gpus) and any(matrix.kind == "nvlink" and gpus <= matrix.members for matrix in matrices)
-
-
-def _with_distances(part: CpuPart, distances: Mapping[int, str], source: str) -> CpuPart:
-    """A NUMA node with its row of the latency matrix."""
-    row = distances.get(part.os_index) if part.kind is DeviceKind.NUMA and part.os_index is not None else None
-    book = FactBook()
-    book.say("distances", row, source)
-    return replace(part, facts=merge_facts(part.facts, book.facts()))
+def _with_node_facts(part: CpuPart, distances: Mapping[int, str], source: str, *stated: Mapping[int, Facts]) -> CpuPart:
+    """A NUMA node with its row of the latency matrix, and what is stated for it."""
+    if part.kind is not DeviceKind.NUMA or part.os_index is None:
+        return part
+    row = one_fact("distances", distances.get(part.os_index), source)
+    others = (facts[part.os_index] for facts in stated if part.os_index in facts)
+    return replace(part, facts=merge_facts(part.facts, row, *others))
 
 
 class _Context(Frozen):
@@ -133,7 +113,7 @@ class _Context(Frozen):
     buses: tuple[str, str, str] | None = None
     cpus: frozenset[int] | None = None
     nodes: frozenset[int] | None = None
-    caches: tuple[SideCache, ...] = ()
+    caches: tuple[hwloc_memory.SideCache, ...] = ()
     node: int | None = None
     is_on_function: bool = False
 
@@ -160,7 +140,7 @@ class _Reader(Struct):
     modules: list[MemoryModule] = []
     ends: dict[int, End] = {}
     node_numbers: dict[int, int] = {}
-    node_caches: dict[int, SideCache] = {}
+    node_caches: dict[int, hwloc_memory.SideCache] = {}
     unread: list[str] = []
     hidden: frozenset[int] = frozenset()
     numbers: set[tuple[DeviceKind, int]] = set()
@@ -171,9 +151,11 @@ class _Reader(Struct):
         """Read an object and everything below it. Returns the PUs inside."""
         kind = element.attributes.get("type", "")
         cpus = self._cpus(element, context)
-        inside = replace(context, cpus=cpus, nodes=self._nodes(element, context))
+        # A control group may hide nodes that a device is next to.
+        text = element.attributes.get("complete_nodeset", element.attributes.get("nodeset"))
+        inside = replace(context, cpus=cpus, nodes=context.nodes if text is None else self.mask(element, text))
         reader = _READERS.get(kind)
-        cache = side_cache(element)
+        cache = hwloc_memory.side_cache(element)
         if cache is not None:
             reader = None
             inside = replace(inside, caches=(*context.caches, cache))
@@ -182,15 +164,15 @@ class _Reader(Struct):
         elif reader is not None:
             reader(self, element, inside)
             if kind in ("NUMANode", "Node"):
-                inside = replace(inside, node=number_of(self.document, element, "os_index"))
+                inside = replace(inside, node=hwloc_memory.number_of(self.document, element, "os_index"))
         elif kind in ("PCIDev", "Bridge"):
             inside = self.pci(element, inside)
         elif kind == "OSDev":
-            number = number_of(self.document, element, "osdev_type")
+            number = hwloc_memory.number_of(self.document, element, "osdev_type")
             place = Place(context.pci, context.is_on_function, context.numa, self._near(context))
             self.devices.add(element, number, place)
         elif kind == "Misc" and element.attributes.get("subtype") == "MemoryModule":
-            self.modules.append(memory_module(element, self.source))
+            self.modules.append(hwloc_memory.memory_module(element, self.source))
         self._number(element, kind, inside)
         below = frozenset(cpus or ()) if kind == "PU" else frozenset()
         for child in element.children:
@@ -249,19 +231,14 @@ class _Reader(Struct):
             raise self.document.error(element, "its CPUs are not within those of the enclosing object")
         return cpus
 
-    def _nodes(self, element: Element, context: _Context) -> frozenset[int] | None:
-        """The nodes of an object, also those that a control group hides: a device may be next to one of them."""
-        text = element.attributes.get("complete_nodeset", element.attributes.get("nodeset"))
-        return context.nodes if text is None else self.mask(element, text)
-
     def _number(self, element: Element, kind: str, inside: _Context) -> None:
         """Register the object under its gp_index, which matrices refer to."""
-        number = number_of(self.document, element, "gp_index")
+        number = hwloc_memory.number_of(self.document, element, "gp_index")
         if number is None:
             return
         if number in self.ends:
             raise self.document.error(element, f"gp_index {number} is in the file already")
-        node = number_of(self.document, element, "os_index") if kind in ("NUMANode", "Node") else None
+        node = hwloc_memory.number_of(self.document, element, "os_index") if kind in ("NUMANode", "Node") else None
         if node is not None:
             self.node_numbers[number] = node
         pci = inside.pci if kind in ("PCIDev", "OSDev", "Bridge") else None
@@ -273,9 +250,9 @@ class _Reader(Struct):
         self.numbers.add((kind, number))
 
     def package(self, element: Element, inside: _Context) -> None:
-        infos = read_infos(element)
+        infos = hwloc_memory.read_infos(element)
         book = FactBook()
-        index = number_of(self.document, element, "os_index")
+        index = hwloc_memory.number_of(self.document, element, "os_index")
         book.say("os_index", index, self.source)
         book.say("vendor", infos.get("CPUVendor"), self.source)
         book.say("model_name", (infos.get("CPUModel") or "").strip(), self.source)
@@ -283,61 +260,54 @@ class _Reader(Struct):
             ("family", "CPUFamilyNumber"), ("model", "CPUModelNumber"), ("stepping", "CPUStepping"),
             ("implementer", "CPUImplementer"), ("part", "CPUPart"),
         ):  # fmt: skip
-            book.say(fact, info_number(infos.get(key)), self.source)
+            book.say(fact, hwloc_memory.info_number(infos.get(key)), self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.PACKAGE, inside.its_cpus, index, facts=book.facts()))
 
     def numa(self, element: Element, inside: _Context) -> None:
-        index = number_of(self.document, element, "os_index")
+        index = hwloc_memory.number_of(self.document, element, "os_index")
         if index is None:  # hwloc 1 makes up a node for a machine without one
             return
         self._once(element, DeviceKind.NUMA, index)
         book = FactBook()
         book.say("os_index", index, self.source)
-        book.say(
-            "memory_total", number_of(self.document, element, "local_memory") or None, self.source, "B", volatile=True
-        )
+        memory = hwloc_memory.number_of(self.document, element, "local_memory")
+        book.say("memory_total", memory or None, self.source, "B", volatile=True)
         book.say("cpus", write_cpu_list(inside.its_cpus), self.source)
         book.say("hidden_nodes", write_cpu_list(self.hidden), self.source)
-        say_memory_kind(book, element, inside.caches, self.source)
+        hwloc_memory.say_memory_kind(book, element, inside.caches, self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.NUMA, inside.its_cpus, index, facts=book.facts()))
 
     def cache(self, element: Element, inside: _Context) -> None:
-        level = number_of(self.document, element, "depth")
+        level = hwloc_memory.number_of(self.document, element, "depth")
         kind, suffix = _CACHE_TYPES.get(element.attributes.get("cache_type", "0"), ("", ""))
         if level is None or not 1 <= level <= 5 or not kind:
             raise self.document.error(element, "a cache without a level or type")
         book = FactBook()
         book.say("level", level, self.source)
         book.say("type", kind, self.source)
-        book.say("size", number_of(self.document, element, "cache_size") or None, self.source, "B")
-        book.say("line_size", number_of(self.document, element, "cache_linesize") or None, self.source, "B")
-        ways = element.attributes.get("cache_associativity", "")
+        book.say("size", hwloc_memory.number_of(self.document, element, "cache_size") or None, self.source, "B")
         book.say(
-            "ways",
-            int(ways) if ways.isascii() and ways.isdecimal() and len(ways) < 6 and int(ways) else None,
-            self.source,
+            "line_size", hwloc_memory.number_of(self.document, element, "cache_linesize") or None, self.source, "B"
         )
+        book.say("ways", hwloc_memory.info_number(element.attributes.get("cache_associativity")) or None, self.source)
         cpus = inside.its_cpus
         book.say("cpus", write_cpu_list(cpus), self.source)
         self.cpu_parts.append(CpuPart(DeviceKind.CACHE, cpus, None, level, f"l{level}{suffix}", book.facts()))
 
     def core(self, element: Element, inside: _Context) -> None:
         book, cpus = FactBook(), inside.its_cpus
+        index = hwloc_memory.number_of(self.document, element, "os_index")
         book.say("cpus", write_cpu_list(cpus), self.source)
-        book.say("core_id", number_of(self.document, element, "os_index"), self.source)
-        self.cpu_parts.append(
-            CpuPart(DeviceKind.CORE, cpus, number_of(self.document, element, "os_index"), facts=book.facts())
-        )
+        book.say("core_id", index, self.source)
+        self.cpu_parts.append(CpuPart(DeviceKind.CORE, cpus, index, facts=book.facts()))
 
     def pu(self, element: Element, inside: _Context) -> None:
         cpus = inside.its_cpus
-        index = number_of(self.document, element, "os_index")
+        index = hwloc_memory.number_of(self.document, element, "os_index")
         if index is None or cpus != {index}:
             raise self.document.error(element, "a PU whose cpuset is not just its own CPU")
         self._once(element, DeviceKind.PU, index)
-        book = FactBook()
-        book.say("os_index", index, self.source)
-        self.cpu_parts.append(CpuPart(DeviceKind.PU, cpus, index, facts=book.facts()))
+        self.cpu_parts.append(CpuPart(DeviceKind.PU, cpus, index, facts=one_fact("os_index", index, self.source)))
 
     def pci(self, element: Element, context: _Context) -> _Context:
         """Keep a bridge or function. Returns the context of the objects below it."""
@@ -374,7 +344,7 @@ class _Reader(Struct):
         book = FactBook()
         for fact, value in zip(("class_id", "vendor_id", "device_id"), pci_type.groups(), strict=True):
             book.say(fact, value if value != "0000" else None, self.source)  # zeros: the registers could not be read
-        infos = read_infos(element)
+        infos = hwloc_memory.read_infos(element)
         book.say("pci_vendor", infos.get("PCIVendor"), self.source)
         book.say("pci_name", infos.get("PCIDevice"), self.source)
         rate = self._link_rate(element)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, is_fence
-from seatrial.machine.readers.lspci_common import (
+from seatrial.machine.readers.lspci_names import CLASS_BY_NAME
+from seatrial.machine.readers.lspci_text import (
     BUS,
     DEVICE_FUNCTION,
     DOMAIN,
@@ -23,7 +23,6 @@ from seatrial.machine.readers.lspci_common import (
     make_address,
     plain_text,
 )
-from seatrial.machine.readers.lspci_names import CLASS_BY_NAME
 from seatrial.model.frozen import Frozen
 
 TOOL = "lspci-vv"
@@ -31,9 +30,10 @@ TOOL = "lspci-vv"
 _PATH = rf"(?:(?:{DOMAIN}:)?{BUS}:{DEVICE_FUNCTION}/){{0,32}}"  # the bridges above it, with -PP
 _HEADER = re.compile(rf" *{_PATH}(?:({DOMAIN}):)?({BUS}):({DEVICE_FUNCTION}) +(\S.*)\Z")
 _HEX = re.compile(r" *[0-9a-f]{2,3}:(?: [0-9a-f]{2}){1,16}\Z")
-_START = re.compile(
+START = re.compile(
     r" *(?:Control: I/O[+-]|Flags: (?:bus master|VGA palette|stepping|fast Back2Back|66MHz|user-def|\S{2,6} devsel))"
 )
+"""The first line of a function's details in lspci -v and -vv."""
 _BEFORE_START = re.compile(r" +(?:Subsystem|DeviceName|Physical Slot): ")
 _DETAIL = re.compile(
     r" *(?:Capabilities: [\[<]|(?:LnkCap|LnkSta|ACSCtl|DevCap):\s|Bus: primary=|Kernel driver in use: |Region \d: )"
@@ -53,7 +53,7 @@ class Block(Struct):
     @property
     def is_verbose(self) -> bool:
         """Whether it has the details that -v prints for every function."""
-        return any(is_start(text) or text.lstrip().startswith("!!!") for text in map(plain_text, self.body))
+        return any(START.match(text) or text.lstrip().startswith("!!!") for text in map(plain_text, self.body))
 
 
 class Listing(Frozen):
@@ -83,11 +83,6 @@ def find_listings(lines: Sequence[Line]) -> list[Listing]:
             TOOL, "this is the configuration space as bytes (lspci -x): decode it with `lspci -F FILE -vv`"
         )
     return _listings([run for run in plain if run], is_verbose=False)
-
-
-def is_start(text: str) -> bool:
-    """Whether a line is the first of a function's details in lspci -v and -vv."""
-    return bool(_START.match(text))
 
 
 def _is_plain_header(block: Block) -> bool:
@@ -157,7 +152,7 @@ class _Splitter:
         above = self.runs[-1][-1].address if self._is_run_open else ""
         if address == above:
             raise line.error(TOOL, f"{address} occurs here a second time")
-        if not self._is_run_open or _key(address) < _key(above):
+        if not self._is_run_open or (len(address), address) < (len(above), above):
             self.runs.append([])
         self._block = Block(line, address, header[1] is not None, header[4], indent_of(text))
         self._is_run_open = True
@@ -168,28 +163,15 @@ class _Splitter:
 
     def _take_other(self, line: Line, text: str) -> None:
         """A line outside all blocks: prose, a prompt, another tool's output, or details whose header is missing."""
-        if is_start(text) or _DETAIL.match(text):
-            self._check_lost(line, is_first=is_start(text))
+        if START.match(text) or _DETAIL.match(text):
+            if self._foreign is not None and not self._is_run_open and (START.match(text) or self._is_amid):
+                why = "expected a line with a function's address: indented details of a function follow"
+                raise self._foreign.error(TOOL, why)
+            if self._is_run_open or START.match(text):
+                raise line.error(TOOL, "no line with a function's address above these indented details")
             return
         if self._foreign is not None and (_BEFORE_START.match(text) or (self._is_amid and indent_of(text) > 0)):
             return
         self._foreign = line
         self._is_amid = self._block is not None and bool(self._block.body) and "lspci" not in text
         self._end()
-
-    def _check_lost(self, line: Line, *, is_first: bool) -> None:
-        if self._foreign is not None and not self._is_run_open and (is_first or self._is_amid):
-            why = "expected a line with a function's address: indented details of a function follow"
-            raise self._foreign.error(TOOL, why)
-        if self._is_run_open or is_first:
-            why = "no line with a function's address above these indented details"
-            raise line.error(TOOL, why)
-
-
-def _key(address: str) -> tuple[int, str]:
-    return (len(address), address)
-
-
-def damaged(block: Block, why: str) -> ParseError:
-    """The error for the first line of a block."""
-    return block.header.error(TOOL, why)

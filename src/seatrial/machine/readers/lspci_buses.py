@@ -8,6 +8,7 @@ bus, below a host bridge, if the listing proves that; else its bridge is missing
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from seatrial.machine.readers.dump import Line
@@ -61,17 +62,13 @@ class Placed(Frozen):
     @property
     def bus_number(self) -> int:
         """65 of 0000:41:00.0."""
-        return int(self.bus.rsplit(":", 1)[1], 16)
-
-    @property
-    def device_number(self) -> int:
-        """The device on its bus: 3 of 0000:41:03.1."""
-        return int(self.address.rsplit(":", 1)[1].split(".")[0], 16)
+        return self.routing_id >> 8
 
     @property
     def routing_id(self) -> int:
-        """Bus, device and function in 16 bits."""
-        return self.bus_number << 8 | self.device_number << 3 | int(self.address[-1])
+        """Bus, device and function in 8, 5 and 3 bits."""
+        _, bus, device, function = re.split("[:.]", self.address)
+        return int(bus, 16) << 8 | int(device, 16) << 3 | int(function)
 
 
 def find_parents(functions: Sequence[Placed], tool: str) -> dict[str, str | None]:
@@ -138,7 +135,7 @@ def _root_buses(
         if bus in below:
             continue
         is_proven = any(f.class_id == _HOST_BRIDGE_CLASS or f.port in _ON_ROOT_BUS for f in here)
-        is_left = is_whole and any(f.device_number > 0 and f.class_id not in BRIDGE_CLASSES for f in here)
+        is_left = is_whole and any(f.routing_id >> 3 & 0x1F and f.class_id not in BRIDGE_CLASSES for f in here)
         is_left = is_left and not any(f.port in _BELOW_A_PORT or f.is_virtual for f in here)
         is_behind = _innermost(here[0], by_domain) is not None
         if here[0].bus_number == 0 or ((is_proven or is_left) and not is_behind):
@@ -148,13 +145,12 @@ def _root_buses(
 
 def _innermost(function: Placed, by_domain: Mapping[str, Sequence[Placed]]) -> str | None:
     """The bridge with the narrowest bus range that contains the function's bus."""
-    best: tuple[int, str] | None = None
-    for bridge in by_domain.get(function.domain, ()):
-        buses = bridge.buses
-        if buses is not None and 0 < buses.secondary <= function.bus_number <= buses.subordinate:
-            width = (buses.subordinate - buses.secondary, bridge.address)
-            best = width if best is None or width[0] < best[0] else best
-    return best[1] if best is not None else None
+    around = [
+        (buses.subordinate - buses.secondary, bridge.address)
+        for bridge in by_domain.get(function.domain, ())
+        if (buses := bridge.buses) is not None and 0 < buses.secondary <= function.bus_number <= buses.subordinate
+    ]
+    return min(around, key=lambda bridge: bridge[0])[1] if around else None
 
 
 def _owns(physical: Placed, function: Placed) -> bool:

@@ -10,25 +10,13 @@ fork is refused, never attached to another.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.errors import ParseError
+from seatrial.machine.readers import lspci_text
 from seatrial.machine.readers.dump import Line, choose, is_fence
-from seatrial.machine.readers.lspci_common import (
-    BUS,
-    DEVICE_FUNCTION,
-    DOMAIN,
-    MAX_FUNCTIONS,
-    has_open_bracket,
-    indent_of,
-    make_domain,
-    plain_text,
-    read_text,
-    torn_line_number,
-)
 from seatrial.machine.readers.lspci_names import UNKNOWN_CLASS, kind_by_name, read_identity
 from seatrial.machine.survey import FactBook, PciPart, Survey
 from seatrial.model.frozen import Frozen
@@ -36,12 +24,12 @@ from seatrial.model.frozen import Frozen
 TOOL = "lspci-tree"
 SOURCE = "lspci -tv"
 
-_ROOT = re.compile(rf" *-(?:\+-)?\[(?:{DOMAIN}:)?{BUS}\]-")
-_ROOT_BUS = re.compile(rf"\[(?:({DOMAIN}):)?({BUS})\]-")
-_BRANCH = re.compile(rf"[ |]*[+\\]-(?:\[(?:{DOMAIN}:)?{BUS}|{DEVICE_FUNCTION})")
+_ROOT = re.compile(rf" *-(?:\+-)?\[(?:{lspci_text.DOMAIN}:)?{lspci_text.BUS}\]-")
+_ROOT_BUS = re.compile(rf"\[(?:({lspci_text.DOMAIN}):)?({lspci_text.BUS})\]-")
+_BRANCH = re.compile(rf"[ |]*[+\\]-(?:\[(?:{lspci_text.DOMAIN}:)?{lspci_text.BUS}|{lspci_text.DEVICE_FUNCTION})")
 _REGION = re.compile(r"[ |]*(?:Region \d: )?(?:\[(?:enhanced|virtual)\] )*(?:Memory at|I/O ports at) ")
-_FUNCTION = re.compile(rf"({DEVICE_FUNCTION})(?=-\[|  \S|\Z)")
-_BEHIND = re.compile(rf"-\[({BUS})(?:-({BUS}))?\]--")
+_FUNCTION = re.compile(rf"({lspci_text.DEVICE_FUNCTION})(?=-\[|  \S|\Z)")
+_BEHIND = re.compile(rf"-\[({lspci_text.BUS})(?:-({lspci_text.BUS}))?\]--")
 
 _MAX_DEPTH = 64
 
@@ -67,6 +55,11 @@ class _Fork(Struct):
     line: Line
     is_closed: bool = False
 
+    @property
+    def unfinished(self) -> str:
+        """What is wrong with it if it is not closed."""
+        return f"the fork that begins on line {self.line.number} has no last branch (`\\-`) above here"
+
 
 class _Node(Frozen):
     """A function, with its name if the tree has names."""
@@ -84,25 +77,21 @@ def read_lspci_tree(data: bytes, pick: int | None = None) -> Survey:
     A tree has no classes: `class_id` is "0604" for bridges, else unknown, and `kind` is set if a name or number
     determines it. Raises ParseError with the first damaged line; UsageError for several trees without `pick`.
     """
-    lines = read_text(data, TOOL)
-    starts = [index for index, line in enumerate(lines) if _ROOT.match(plain_text(line))]
-    _check_before(lines[: starts[0]] if starts else lines)
+    lines = lspci_text.read_text(data, TOOL)
+    starts = [index for index, line in enumerate(lines) if _ROOT.match(lspci_text.plain_text(line))]
+    for line in lines[: starts[0]] if starts else lines:
+        if _BRANCH.match(lspci_text.plain_text(line)):
+            why = "the branch of a tree whose first line (`-[0000:00]-` or `-+-[0000:00]-`) is missing"
+            raise line.error(TOOL, why)
     start = choose(starts, lambda index: lines[index].number, pick, TOOL, "PCI tree")
     end = next((other for other in starts if other > start), len(lines))
-    drawing = _Drawing(indent_of(plain_text(lines[start])))
+    drawing = _Drawing(lspci_text.indent_of(lspci_text.plain_text(lines[start])))
     for line in lines[start:end]:
         drawing.take(line)
-    drawing.finish(torn_line_number(lines))
-    return _survey(drawing)
-
-
-def _check_before(lines: Sequence[Line]) -> None:
-    """Refuse branches above the first root: the first line of their tree is missing."""
-    for line in lines:
-        if _BRANCH.match(plain_text(line)):
-            raise line.error(
-                TOOL, "the branch of a tree whose first line (`-[0000:00]-` or `-+-[0000:00]-`) is missing"
-            )
+    drawing.finish(lspci_text.torn_line_number(lines))
+    hosts = dict.fromkeys(node.parent for node in drawing.nodes if "." not in node.parent)
+    parts = (*(PciPart(host, "", source=SOURCE) for host in hosts), *map(_part, drawing.nodes))
+    return Survey(SOURCE, pci_parts=parts, unread=tuple(drawing.unread))
 
 
 class _Drawing:
@@ -121,10 +110,13 @@ class _Drawing:
 
     def take(self, line: Line) -> None:
         """Parse the next line, which may be below the tree. Raises ParseError."""
-        text = plain_text(line)
+        text = lspci_text.plain_text(line)
         if self._last is None:
             self._line = self._last = line
-            self._root(text[self._margin :])
+            is_fork = text.startswith("-+-", self._margin)
+            if is_fork:
+                self._forks.append(_Fork(1, None, None, line))
+            self._root_bus(text[self._margin :], 3 if is_fork else 1, None)
         elif _BRANCH.match(text):
             self._line = line
             if self._is_over or text[: self._margin].strip():
@@ -153,25 +145,14 @@ class _Drawing:
     def _check_complete(self, line: Line) -> None:
         fork = next((fork for fork in self._forks if not fork.is_closed), None)
         if fork is not None:
-            why = (
-                f"the fork that begins on line {fork.line.number} has no last branch (`\\-`) above here: the tree "
-                "is cut, or was made with -s or -d"
-            )
-            raise line.error(TOOL, why)
-
-    def _root(self, text: str) -> None:
-        if text.startswith("-+-"):
-            self._forks.append(_Fork(1, None, None, self._line))
-            self._root_bus(text, 3, None)
-        else:
-            self._root_bus(text, 1, None)
+            raise line.error(TOOL, f"{fork.unfinished}: the tree is cut, or was made with -s or -d")
 
     def _root_bus(self, text: str, at: int, above: _Bus | None) -> None:
         """A bus, "[0000:00]-", and its functions; with `above`, one of the further buses of that bridge."""
         match = _ROOT_BUS.match(text, at)
         if match is None:
             raise self._wrong("expected a bus, as in [0000:00]-")
-        domain, number = make_domain(match[1]), int(match[2], 16)
+        domain, number = lspci_text.make_domain(match[1]), int(match[2], 16)
         address = f"{domain}:{number:02x}"
         if above is None:
             if (domain, number) in self._buses:
@@ -210,9 +191,7 @@ class _Drawing:
         while self._forks and self._forks[-1].column > column:
             fork = self._forks.pop()
             if not fork.is_closed:
-                raise self._wrong(
-                    f"the fork that begins on line {fork.line.number} has no last branch (`\\-`) above here"
-                )
+                raise self._wrong(fork.unfinished)
         if not self._forks or self._forks[-1].column != column or self._forks[-1].is_closed:
             raise self._wrong("no fork above this branch")
         bars = {fork.column for fork in self._forks[:-1] if not fork.is_closed}
@@ -227,7 +206,7 @@ class _Drawing:
         position = int(match[1][:2], 16) << 3 | int(match[1][3])
         if address in self._addresses or position <= bus.highest:
             raise self._wrong(f"{address} is out of order, or occurs here a second time")
-        if len(self._addresses) >= MAX_FUNCTIONS:
+        if len(self._addresses) >= lspci_text.MAX_FUNCTIONS:
             raise self._wrong("more functions than any machine has")
         self._addresses.add(address)
         bus.highest = position
@@ -235,7 +214,7 @@ class _Drawing:
             self._bridge(text, match.end(), bus, address)
         else:
             name = text[match.end() :].strip()
-            if has_open_bracket(name):
+            if lspci_text.has_open_bracket(name):
                 raise self._wrong("the name ends within brackets: the line is cut")
             self.nodes.append(_Node(address, bus.parent, False, name, self._line))
 
@@ -264,15 +243,6 @@ class _Drawing:
 
     def _wrong(self, why: str) -> ParseError:
         return self._line.error(TOOL, why)
-
-
-def _survey(drawing: _Drawing) -> Survey:
-    hosts = dict.fromkeys(node.parent for node in drawing.nodes if "." not in node.parent)
-    return Survey(
-        SOURCE,
-        pci_parts=(*(PciPart(host, "", source=SOURCE) for host in hosts), *(_part(node) for node in drawing.nodes)),
-        unread=tuple(drawing.unread),
-    )
 
 
 def _part(node: _Node) -> PciPart:

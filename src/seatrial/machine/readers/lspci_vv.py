@@ -2,23 +2,114 @@
 
 Format: pciutils 3.x, lspci(8), optionally with -n, -nn, -D, -k, -s, -d and -xxx. Access control: PCI Express Base
 Specification 5.0, 7.7.8. Without root, lspci prints "<access denied>" instead of capabilities: links are then unknown.
+
+The link of a PCI function as lspci prints it (LnkCap, LnkSta), its payload and request sizes and ordering (DevCap,
+DevCtl, whose second line has the sizes in force).
+
+Registers: PCI Express Base Specification 5.0, 7.5.3.3 to 7.5.3.8. lspci before 3.6 ends LnkSta with ", TrErr- ...";
+later versions print that on a separate line and "(downgraded)" for non-ports, which shows that "x1" is not a cut "x16".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.machine.readers.dump import Line, choose
-from seatrial.machine.readers.lspci_blocks import TOOL, Block, Listing, damaged, find_listings, is_start
+from seatrial.machine.readers.lspci_blocks import START, TOOL, Block, Listing, find_listings
 from seatrial.machine.readers.lspci_buses import BRIDGE_CLASSES, BusRange, Placed, VirtualFunctions, find_parents
-from seatrial.machine.readers.lspci_common import has_open_bracket, plain_text, read_text, torn_line_number
-from seatrial.machine.readers.lspci_express import EXPRESS_KEYS, say_express_settings
-from seatrial.machine.readers.lspci_links import BlockLink, read_link
 from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNKNOWN_CLASS, PciIdentity, kind_by_name, read_identity
-from seatrial.machine.survey import FactBook, PciPart, Survey
+from seatrial.machine.readers.lspci_text import has_open_bracket, plain_text, read_text, torn_line_number
+from seatrial.machine.survey import FactBook, LinkRate, PciPart, Survey
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind
+
+EXPRESS_KEYS = ("DevCap:", "RlxdOrd", "MaxPayload ")
+"""How the lines begin, each at most once in a function."""
+
+_SIZE = r"(128|256|512|1024|2048|4096) bytes"
+_SIZES_CAPABLE = re.compile(rf"DevCap:\s*MaxPayload {_SIZE}, PhantFunc \d")
+_IN_FORCE = re.compile(rf"MaxPayload {_SIZE}, MaxReadReq {_SIZE}\Z")
+_UNSET = ("128", "128")
+_ORDERING = re.compile(r"RlxdOrd([+-]) ExtTag[+-] PhantFunc[+-] AuxPwr[+-] NoSnoop[+-]( FLReset-| BrConfRtry[+-])?\Z")
+
+
+def say_express_settings(details: Mapping[str, Line], express: str | None, book: FactBook, source: str) -> None:
+    """Add the sizes in bytes and whether relaxed ordering is allowed; lines of another form are not read.
+
+    `express` is the kind of port. An endpoint without any of the settings is a virtual function, which does not
+    implement them (Single Root I/O Virtualization 1.1, Device Control): they are unknown.
+    """
+    capable = _match(_SIZES_CAPABLE, details.get("DevCap:"))
+    in_force = _match(_IN_FORCE, details.get("MaxPayload "))
+    ordering = _match(_ORDERING, details.get("RlxdOrd"))
+    book.say("pcie_max_payload", int(capable[1]) if capable else None, source, "B")
+    is_unset = ordering is not None and ordering[1] == "-" and in_force is not None and in_force.groups() == _UNSET
+    if is_unset and "Endpoint" in (express or ""):
+        return
+    book.say("pcie_payload", int(in_force[1]) if in_force else None, source, "B")
+    book.say("pcie_read_request", int(in_force[2]) if in_force else None, source, "B")
+    book.say("pcie_relaxed_ordering", ordering[1] == "+" if ordering else None, source)
+
+
+def _match(pattern: re.Pattern[str], line: Line | None) -> re.Match[str] | None:
+    return None if line is None else pattern.match(plain_text(line).strip())
+
+
+_SPEED = r"(unknown|2\.5GT/s|5GT/s|8GT/s|16GT/s|32GT/s|64GT/s|128GT/s)"
+_NOTE = r"(?: \((ok|downgraded|strange|overdriven)\))?"
+_CAPABLE = re.compile(rf"LnkCap:\s*Port #\d+, Speed {_SPEED}, Width x(\d{{1,2}}), ASPM\b")
+_TRAINED = re.compile(rf"LnkSta:\s*Speed {_SPEED}{_NOTE}, Width x(\d{{1,2}}){_NOTE}(, TrErr[+-].*)?\Z")
+_LANES = frozenset({0, 1, 2, 4, 8, 12, 16, 32, 63})  # 0: no link; 63: registers that cannot be read
+_NO_PORT = frozenset({"Endpoint", "Legacy Endpoint", "Upstream Port"})
+
+_Link = tuple[float | None, int]  # GT/s (None if lspci says "unknown") and lanes.
+
+
+def read_link(
+    block: Block, details: Mapping[str, Line], express: str | None, *, is_verbose: bool
+) -> tuple[LinkRate | None, LinkRate | None]:
+    """The capable and the trained rate of a block whose Express capability is of the kind `express`; None if it is not
+    reported, the link is down (x0), or the function has no link. Raises ParseError."""
+    capable_line, trained_line = details.get("LnkCap:"), details.get("LnkSta:")
+    capable = trained = None
+    if capable_line is not None:
+        match = _CAPABLE.match(plain_text(capable_line).strip())
+        if match is None or int(match[2]) not in _LANES:
+            raise capable_line.error(TOOL, "not a possible speed and width of a link")
+        capable = (_speed(match[1]), int(match[2]))
+    if trained_line is not None:
+        match = _TRAINED.match(plain_text(trained_line).strip())
+        if match is None or int(match[3]) not in _LANES:
+            raise trained_line.error(TOOL, "not the speed and width of a link")
+        trained = (_speed(match[1]), int(match[3]))
+        if match[5] is None:
+            below = next((other for other in block.body if other.number == trained_line.number + 1), None)
+            is_whole = below is not None and plain_text(below).lstrip().startswith("TrErr")
+            if is_verbose and not is_whole:
+                raise trained_line.error(TOOL, "the line with TrErr below this one is missing: the text is cut")
+            if express in _NO_PORT and capable is not None:
+                _check_notes(trained_line, capable, trained, (match[2], match[4]))
+    return _rate(capable), _rate(trained)
+
+
+def _speed(text: str) -> float | None:
+    return None if text == "unknown" else float(text.removesuffix("GT/s"))
+
+
+def _rate(link: _Link | None) -> LinkRate | None:
+    if link is None or link[0] is None or not 0 < link[1] <= 32:
+        return None
+    return LinkRate(link[0], link[1])
+
+
+def _check_notes(line: Line, capable: _Link, trained: _Link, notes: tuple[str | None, str | None]) -> None:
+    """Refuse a speed or width that contradicts the note (downgraded) beside it."""
+    for can, does, note in zip(capable, trained, notes, strict=True):
+        if can is not None and does is not None and (does < can) != (note == "downgraded"):
+            why = f"{does:g} of {can:g} {'with' if note else 'without'} the note (downgraded): the text is cut"
+            raise line.error(TOOL, why)
+
 
 SOURCE = "lspci -vv"
 
@@ -47,14 +138,8 @@ _KEYS = (
 """The details of a function that are parsed; each occurs at most once."""
 
 _OPEN_ENDED = (
-    "NUMA node:",
-    "Kernel driver in use:",
-    "Physical Slot:",
-    "Subsystem:",
-    "IOMMU group:",
-    "Flags:",
-    "VF offset:",
-)
+    "NUMA node:", "Kernel driver in use:", "Physical Slot:", "Subsystem:", "IOMMU group:", "Flags:", "VF offset:",
+)  # fmt: skip
 """Lines that may still be well formed after a cut: an unfinished last line of a file is ignored."""
 
 
@@ -68,8 +153,7 @@ def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
         find_listings(lines), lambda found: found.blocks[0].header.number, pick, TOOL, "listing of PCI functions"
     )
     torn = torn_line_number(lines)
-    functions = [_Function.read(block, listing, torn) for block in listing.blocks]
-    return _survey(functions, listing, torn)
+    return _survey([_read(block, listing, torn) for block in listing.blocks], listing, torn)
 
 
 class _Function(Frozen):
@@ -81,27 +165,26 @@ class _Function(Frozen):
     details: dict[str, Line]
     express: str | None
     is_denied: bool
-    link: BlockLink
+    capable: LinkRate | None
+    trained: LinkRate | None
     placed: Placed
-
-    @staticmethod
-    def read(block: Block, listing: Listing, torn: int | None) -> _Function:
-        class_id, identity = _read_title(block)
-        if block.header.number == torn and not block.title.endswith((")", "]")):
-            raise damaged(block, "the file ends within this line")
-        details, express, is_denied = _details(block, torn)
-        buses = _read_buses(block, class_id, details, listing)
-        link = read_link(block, details, express, is_verbose=listing.is_verbose)
-        name = identity.name or ""
-        placed = Placed(
-            block.address, class_id, express, buses, _virtual(details), is_virtual="Virtual Function" in name
-        )
-        return _Function(block, class_id, identity, details, express, is_denied, link, placed)
 
     def value(self, key: str) -> str | None:
         """The text after a key."""
         line = self.details.get(key)
         return plain_text(line).strip().removeprefix(key).strip() or None if line is not None else None
+
+
+def _read(block: Block, listing: Listing, torn: int | None) -> _Function:
+    class_id, identity = _read_title(block)
+    if block.header.number == torn and not block.title.endswith((")", "]")):
+        raise block.header.error(TOOL, "the file ends within this line")
+    details, express, is_denied = _details(block, torn)
+    buses = _read_buses(block, class_id, details, listing)
+    link = read_link(block, details, express, is_verbose=listing.is_verbose)
+    is_virtual = "Virtual Function" in (identity.name or "")
+    placed = Placed(block.address, class_id, express, buses, _virtual(details), is_virtual)
+    return _Function(block, class_id, identity, details, express, is_denied, *link, placed)
 
 
 def _read_title(block: Block) -> tuple[str, PciIdentity]:
@@ -111,12 +194,14 @@ def _read_title(block: Block) -> tuple[str, PciIdentity]:
         title = title[: tail.start()]
     class_name, colon, name = title.partition(": ")
     if not colon or not name.strip() or has_open_bracket(title):
-        raise damaged(block, "not a complete line of lspci: expected a class, a colon and a name after the address")
+        raise block.header.error(
+            TOOL, "not a complete line of lspci: expected a class, a colon and a name after the address"
+        )
     number = _CLASS_NUMBER.match(class_name)
     class_id = (number[2] or number[3]) if number else CLASS_BY_NAME.get(class_name.casefold(), UNKNOWN_CLASS)
     identity = read_identity(name.strip())
     if number is not None and class_id[:2] in _NUMBERED_CLASSES and identity.device_id is None:
-        raise damaged(block, "the class has a number but the device has none: the line is cut")
+        raise block.header.error(TOOL, "the class has a number but the device has none: the line is cut")
     return class_id, identity
 
 
@@ -127,7 +212,7 @@ def _details(block: Block, torn: int | None) -> tuple[dict[str, Line], str | Non
     is_denied = False
     for line in block.body:
         text = plain_text(line).strip()
-        key = next((key for key in _KEYS if text.startswith(key)), "Flags:" if is_start(text) else None)
+        key = next((key for key in _KEYS if text.startswith(key)), "Flags:" if START.match(text) else None)
         if line.number == torn and key in _OPEN_ENDED:
             continue
         if key is not None:
@@ -145,7 +230,9 @@ def _read_buses(block: Block, class_id: str, details: dict[str, Line], listing: 
     if line is None:
         is_odd = any(plain_text(other).lstrip().startswith("!!!") for other in block.body)
         if class_id in BRIDGE_CLASSES and listing.is_verbose and not is_odd:
-            raise damaged(block, "the details of this bridge have no line with its buses: the listing is damaged")
+            raise block.header.error(
+                TOOL, "the details of this bridge have no line with its buses: the listing is damaged"
+            )
         return None
     match = _BUS.match(plain_text(line).strip())
     if match is None:
@@ -154,23 +241,16 @@ def _read_buses(block: Block, class_id: str, details: dict[str, Line], listing: 
 
 
 def _virtual(details: dict[str, Line]) -> VirtualFunctions | None:
-    count, distance = (
-        pattern.match(plain_text(details[key]).strip()) if key in details else None
-        for key, pattern in (("Initial VFs:", _COUNT), ("VF offset:", _DISTANCE))
-    )
+    count, distance = _match(_COUNT, details.get("Initial VFs:")), _match(_DISTANCE, details.get("VF offset:"))
     return VirtualFunctions(int(count[1]), int(distance[1]), int(distance[2])) if count and distance else None
 
 
 def _numa(function: _Function) -> int | None:
-    line = function.details.get("NUMA node:")
-    if line is not None:
-        match = _NUMA.match(plain_text(line).strip())
-    else:
-        line = function.details.get("Flags:")
-        text = plain_text(line) if line is not None else ""
-        match = _NUMA_FLAG.search(text)
-        if line is None or (match is None and "NUMA" not in text):
-            return None
+    line = function.details.get("NUMA node:") or function.details.get("Flags:")
+    text = "" if line is None else plain_text(line).strip()
+    if line is None or "NUMA" not in text:
+        return None
+    match = _NUMA.match(text) or _NUMA_FLAG.search(text)
     if match is None:
         raise line.error(TOOL, "expected the number of a NUMA node")
     return int(match[1]) if int(match[1]) >= 0 else None
@@ -192,12 +272,11 @@ def _survey(functions: Sequence[_Function], listing: Listing, torn: int | None) 
 
 def _part(function: _Function, parent: str | None) -> PciPart:
     book = FactBook()
-    identity, link = function.identity, function.link
+    identity = function.identity
     book.say("class_id", function.class_id if function.class_id != UNKNOWN_CLASS else None, SOURCE)
     book.say("vendor_id", identity.vendor_id, SOURCE)
     book.say("device_id", identity.device_id, SOURCE)
-    subsystem = function.details.get("Subsystem:")
-    match = _SUBSYSTEM.match(plain_text(subsystem).strip()) if subsystem is not None else None
+    match = _match(_SUBSYSTEM, function.details.get("Subsystem:"))
     book.say("subsystem_id", match[1] if match else None, SOURCE)
     book.say("pci_vendor", identity.vendor, SOURCE)
     book.say("pci_name", identity.name, SOURCE)
@@ -205,13 +284,13 @@ def _part(function: _Function, parent: str | None) -> PciPart:
     book.say("physical_slot", function.value("Physical Slot:"), SOURCE)
     book.say("iommu_group", function.value("IOMMU group:"), SOURCE)
     book.say("pcie_type", function.express, SOURCE)
-    for prefix, rate, is_volatile in (("pcie_max", link.capable, False), ("pcie", link.trained, True)):
+    for prefix, rate, is_volatile in (("pcie_max", function.capable, False), ("pcie", function.trained, True)):
         book.say(f"{prefix}_GTps", rate.GTps if rate else None, SOURCE, "1", volatile=is_volatile)
         book.say(f"{prefix}_lanes", rate.lanes if rate else None, SOURCE, volatile=is_volatile)
     say_express_settings(function.details, function.express, book, SOURCE)
     _add_acs_facts(function, book)
     return PciPart(
-        function.block.address, function.class_id, parent, _numa(function), None, link.capable, link.trained,
+        function.block.address, function.class_id, parent, _numa(function), None, function.capable, function.trained,
         kind=_kind(function), source=SOURCE, facts=book.facts(),
     )  # fmt: skip
 
@@ -247,7 +326,7 @@ def _unread(functions: Sequence[_Function], parts: Sequence[PciPart], listing: L
             f"{SOURCE}: access to the capabilities of {denied} functions was denied: their link speeds are unknown; "
             "run lspci as root"
         )
-    elif not any("Control: I/O" in function.details or function.link.capable for function in functions):
+    elif not any("Control: I/O" in function.details or function.capable for function in functions):
         sentences.append(f"{SOURCE}: made without -vv: link speeds are unknown")
     orphans = sum(part.parent is None for part in parts)
     if orphans:

@@ -21,13 +21,19 @@ from itertools import islice, pairwise
 from msgspec.structs import replace
 
 from seatrial.machine.readers.dump import Line, is_fence, read_lines, without_prefix
-from seatrial.machine.readers.topology_matrix import CPU_AFFINITY, GPU_NUMA, MAX_LABELS, NUMA_AFFINITY, is_any_cell
+from seatrial.machine.readers.topology_matrix import (
+    COLUMN,
+    CPU_AFFINITY,
+    GPU_NUMA,
+    LABEL,
+    MAX_LABELS,
+    NUMA_AFFINITY,
+    PLACE,
+    is_any_cell,
+)
 from seatrial.model.frozen import Frozen
 
 _NUMBER = re.compile(r"[0-9]{1,4}\Z")
-_PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
-_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
-_COLUMNS = re.compile(f"{CPU_AFFINITY}|{NUMA_AFFINITY}|{GPU_NUMA}")
 _MAX_PIECES = 40
 _MAX_TRIES = 200  # matrices in one text
 _MAX_BLOCK = 8 * MAX_LABELS
@@ -76,7 +82,7 @@ def _first_row(lines: Sequence[Line], at: int) -> int | None:
     """Index of the first row below a possible header line."""
     text = without_prefix(lines[at].text[:_MAX_WIDTH])
     words = text.split()
-    if len(words) < 2 or words[0] != "GPU0" or is_any_cell(words[1]) or not all(map(_LABEL.match, words)):
+    if len(words) < 2 or words[0] != "GPU0" or is_any_cell(words[1]) or not all(map(LABEL.match, words)):
         return None
     for index in range(at, min(at + _MAX_PIECES, len(lines))):
         if lines[index].is_blank or _is_apart(lines[index]):
@@ -112,7 +118,7 @@ def _begins_row(line: Line, labels: set[str] | None = None) -> bool:
     words = text[:_MAX_WIDTH].split(maxsplit=2)
     if len(words) < 2 or len(text) - len(text.lstrip()) > 1 or not _is_value(words[1]):
         return False
-    return _LABEL.match(words[0]) is not None if labels is None else words[0] in labels
+    return LABEL.match(words[0]) is not None if labels is None else words[0] in labels
 
 
 def _is_value(word: str) -> bool:
@@ -124,8 +130,8 @@ def _join(block: Sequence[Line], n_header: int, is_padded: bool) -> tuple[list[L
     texts = [without_prefix(line.text) for line in block]
     width = max(len(text.expandtabs()) for text in texts)
     header = _one(texts[:n_header], width, is_padded)
-    labels = _COLUMNS.sub("", header.text).split()
-    if len(set(labels)) < len(labels) or len(labels) > MAX_LABELS or not all(map(_LABEL.match, labels)):
+    labels = COLUMN.sub("", header.text).split()
+    if len(set(labels)) < len(labels) or len(labels) > MAX_LABELS or not all(map(LABEL.match, labels)):
         return None
     known = set(labels)
     starts = list(islice((n for n in range(n_header, len(block)) if _begins_row(block[n], known)), len(labels)))
@@ -151,7 +157,7 @@ def _one(pieces: Sequence[str], width: int, is_padded: bool) -> _Joined:
     seams: list[_Seam] = []
     for before, piece in pairwise(pieces):
         missing = width - len(before.expandtabs())
-        is_word_begin = _COLUMNS.match(piece) is not None
+        is_word_begin = COLUMN.match(piece) is not None
         if before and piece and not before[-1].isspace() and not piece[0].isspace() and not is_word_begin:
             is_inside = before[-1] in ",-" or piece[0] in ",-"
             seams.append(_Seam(len(text.split()) - 1, missing == 0, is_inside))
@@ -164,7 +170,7 @@ def _is_whole(labels: Sequence[str], rows: Sequence[_Joined]) -> bool:
     cells = {row.words[0]: row.words[1 : len(labels) + 1] for row in rows}
     if set(cells) != set(labels) or any(len(values) < len(labels) for values in cells.values()):
         return False
-    if not all(_PLACE.match(word) for row in rows for word in row.words[len(labels) + 1 :]):
+    if not all(PLACE.match(word) for row in rows for word in row.words[len(labels) + 1 :]):
         return False
     for number, a in enumerate(labels):
         for other, b in enumerate(labels):

@@ -1,7 +1,7 @@
 """Names of memory slots -> the socket and the channel in them.
 
 Only names that contain the channel are parsed here. Names with vendor-specific numbering (Dell A1-A12, HPE "PROC 1 DIMM
-3", Lenovo "DIMM 3") contain at most a socket; their channels come from `seatrial.machine.slot_tables`.
+3", Lenovo "DIMM 3") contain at most a socket; their channels come from `seatrial.machine.slots`.
 
 Which name of a slot to use (locator or bank locator) is decided for the whole table: firmware leaves the bank locator
 of empty slots blank ("NO DIMM"), counts sockets from 0 in one and from 1 in the other, and on some boards gives every
@@ -91,7 +91,6 @@ def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[Place, ...]:
 
 
 def _first(rules: Sequence[re.Pattern[str]], text: str) -> Place | None:
-    text = text.strip()[:_LONGEST]
     for rule in rules:
         match = rule.search(text)
         if match is not None:
@@ -101,7 +100,7 @@ def _first(rules: Sequence[re.Pattern[str]], text: str) -> Place | None:
 
 
 def _socket(text: str) -> int | None:
-    alone = _SOCKET.search(text.strip()[:_LONGEST])
+    alone = _SOCKET.search(text)
     return int(alone["socket"]) if alone is not None else None
 
 

@@ -64,7 +64,27 @@ def resolve_links(
 ) -> ResolvedLinks:
     """Combine the two ends of each link. `gpus`: address -> its <gpu> element and compute capability x 10 (None
     for AMD); `pci`: all functions of the file. Raises ParseError if the ends contradict each other."""
-    by_pair = _by_pair(document, ends)
+    by_pair: dict[tuple[str, str], DirectLink] = {}
+    for link in ends:
+        known = by_pair.setdefault((link.gpu, normal_address(link.target) or link.target), link)
+        if known is not link:
+            why = f"links of {link.gpu} to {link.target} are on line {known.element.line} already"
+            raise document.error(link.element, why)
+
+    def check_other_end(link: DirectLink, target: str) -> None:
+        if target not in gpus:
+            if pci[target].kind not in (DeviceKind.GPU, DeviceKind.SWITCH, None):
+                raise document.error(link.element, f"its target {target} is neither a GPU nor a switch in this file")
+            return
+        other = by_pair.get((target, link.gpu))
+        if other is None:
+            later = max((link.element, gpus[target][0]), key=lambda element: element.line)
+            raise document.error(later, f"{link.gpu} lists {link.count} links to {target}, which does not list them")
+        if (other.count, other.kind) != (link.count, link.kind):
+            first, second = sorted((link, other), key=lambda end: end.element.line)
+            why = f"{second.count} {second.kind} links, but line {first.element.line} states {first.count} {first.kind}"
+            raise document.error(second.element, why)
+
     links: dict[frozenset[str], PeerLink] = {}
     switches: dict[str, PciPart] = {}
     lost: list[DirectLink] = []
@@ -76,7 +96,7 @@ def resolve_links(
         if target is None or target == link.gpu:
             lost.append(link)
         elif target in gpus or target in pci:
-            _check_other_end(document, link, target, by_pair, gpus, pci)
+            check_other_end(link, target)
             links.setdefault(frozenset((link.gpu, target)), _peer_link(link, target, gpus, source))
         elif link.kind == "nvlink" and link.target_class == _SWITCH_CLASS:
             switches[target] = PciPart(target, "0680", kind=DeviceKind.SWITCH, source=source)
@@ -92,39 +112,6 @@ def resolve_links(
         is_complete=not lost,
         unread=tuple(_sentences(source, lost, outside)),
     )
-
-
-def _by_pair(document: Document, ends: Sequence[DirectLink]) -> dict[tuple[str, str], DirectLink]:
-    by_pair: dict[tuple[str, str], DirectLink] = {}
-    for link in ends:
-        pair = (link.gpu, normal_address(link.target) or link.target)
-        if pair in by_pair:
-            first = by_pair[pair].element.line
-            raise document.error(link.element, f"links of {link.gpu} to {link.target} are on line {first} already")
-        by_pair[pair] = link
-    return by_pair
-
-
-def _check_other_end(
-    document: Document,
-    link: DirectLink,
-    target: str,
-    by_pair: Mapping[tuple[str, str], DirectLink],
-    gpus: Mapping[str, tuple[Element, int | None]],
-    pci: Mapping[str, PciPart],
-) -> None:
-    if target not in gpus:
-        if pci[target].kind not in (DeviceKind.GPU, DeviceKind.SWITCH, None):
-            raise document.error(link.element, f"its target {target} is neither a GPU nor a switch in this file")
-        return
-    other = by_pair.get((target, link.gpu))
-    if other is None:
-        later = max((link.element, gpus[target][0]), key=lambda element: element.line)
-        raise document.error(later, f"{link.gpu} lists {link.count} links to {target}, which does not list them")
-    if (other.count, other.kind) != (link.count, link.kind):
-        first, second = sorted((link, other), key=lambda end: end.element.line)
-        why = f"{second.count} {second.kind} links, but line {first.element.line} states {first.count} {first.kind}"
-        raise document.error(second.element, why)
 
 
 def _peer_link(link: DirectLink, target: str, gpus: Mapping[str, tuple[Element, int | None]], source: str) -> PeerLink:

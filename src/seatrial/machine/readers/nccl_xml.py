@@ -59,7 +59,9 @@ def read_nccl_xml(data: bytes, pick: int | None = None) -> Survey:
     version = root.attributes.get("version")
     if version not in _VERSIONS:
         raise document.error(root, f'unknown version "{version}" (NCCL writes 1, RCCL 2)')
-    elements = list(_all_elements(root))
+    elements = [root]
+    for element in elements:  # it grows by the children of each
+        elements += element.children
     is_amd = version == "2" or any(e.tag == "xgmi" or (e.tag == "gpu" and "gcn" in e.attributes) for e in elements)
     is_current = not is_amd and any(e.tag == "net" and "net" in e.attributes for e in elements)
     source = f"{'RCCL' if is_amd else 'NCCL'} topology XML"
@@ -68,15 +70,6 @@ def read_nccl_xml(data: bytes, pick: int | None = None) -> Survey:
     if not reader.cpus:
         raise document.error(root, "a system without <cpu>")
     return reader.survey()
-
-
-def _all_elements(root: Element) -> list[Element]:
-    found, stack = [], [root]
-    while stack:
-        element = stack.pop()
-        found.append(element)
-        stack += element.children
-    return found
 
 
 class _Reader(Struct):
@@ -286,19 +279,16 @@ class _Reader(Struct):
                     target, tclass = child.attributes.get("target", ""), child.attributes.get("tclass", "").lower()
                     self.links.append(DirectLink(address, target, count, child.tag, tclass, child))
             elif child.tag == "c2c":
-                self._add_c2c_facts(child, book)
+                # NVLink-C2C to the CPU: `bw` is MB/s of one link (topo.cc: bw x count / 1000 is GB/s).
+                links, bandwidth = self._number(child, "count", 1, 1024), self._number(child, "bw", 0, 10**8)
+                self._say(book, "c2c_links", links)
+                self._say(book, "c2c_rate", links * bandwidth * 1e6 if links and bandwidth else None, "B/s")
             else:
                 self._unknown(child)
         for kind, count in counts.items():
             self._say(book, f"{kind}_links", count)
         index = dev if dev is not None and dev >= 0 else None
         self.gpu_parts.append(NamedPart(DeviceKind.GPU, "", address, facts=book.facts(), index=index))
-
-    def _add_c2c_facts(self, element: Element, book: FactBook) -> None:
-        """NVLink-C2C to the CPU: `bw` is MB/s of one link (topo.cc: bw x count / 1000 is GB/s)."""
-        count, bandwidth = self._number(element, "count", 1, 1024), self._number(element, "bw", 0, 10**8)
-        self._say(book, "c2c_links", count)
-        self._say(book, "c2c_rate", count * bandwidth * 1e6 if count and bandwidth else None, "B/s")
 
     def _nic(self, element: Element, pci: str | None, numa: int | None) -> None:
         for net in element.children:
@@ -310,7 +300,11 @@ class _Reader(Struct):
                 raise self.document.error(net, "an adapter without a name")
             known, at = self.nets.setdefault(name, (net, len(self.net_parts)))
             if known is not net:
-                self._repeated_net(net, known, at, pci)
+                # An adapter without a PCI function (a tunnel, a container bridge) is listed below the <cpu> of each
+                # process that wrote a part of the file: it is one adapter, near none of them.
+                if pci is not None or self.net_parts[at].pci is not None or net.attributes != known.attributes:
+                    raise self.document.error(net, f"{name} is on line {known.line} already")
+                self.net_parts[at] = replace(self.net_parts[at], numa=None)
                 continue
             book = FactBook()
             speed = self._number(net, "speed", -1, 10**9)
@@ -319,13 +313,6 @@ class _Reader(Struct):
             gdr = self._number(net, "gdr", 0, 1)
             self._say(book, "gpudirect_rdma", None if gdr is None else bool(gdr))
             self.net_parts.append(NamedPart(DeviceKind.NIC, name, pci, numa, facts=book.facts()))
-
-    def _repeated_net(self, net: Element, known: Element, at: int, pci: str | None) -> None:
-        """An adapter without a PCI function (a tunnel, a container bridge) is listed below the <cpu> of each process
-        that wrote a part of the file: it is one adapter, near none of them."""
-        if pci is not None or self.net_parts[at].pci is not None or net.attributes != known.attributes:
-            raise self.document.error(net, f"{net.attributes['name']} is on line {known.line} already")
-        self.net_parts[at] = replace(self.net_parts[at], numa=None)
 
     def _unknown(self, element: Element) -> None:
         """Skip an element that newer releases of NCCL may have; a known one in a wrong place is damage."""

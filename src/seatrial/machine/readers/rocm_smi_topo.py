@@ -24,7 +24,7 @@ from seatrial.machine.readers.topology_matrix import (
     own_matrices,
     read_grid,
 )
-from seatrial.machine.survey import FactBook, NamedPart, Survey
+from seatrial.machine.survey import NamedPart, Survey, one_fact
 from seatrial.model.machine.machine import DeviceKind, Path
 
 TOOL = "rocm-smi-topo"
@@ -40,9 +40,9 @@ _NODE = re.compile(r"(?:0|[1-9][0-9]{0,4})\Z")
 _UNKNOWN_NODES = frozenset({"-1", "4294967295", "None", "N/A"})
 """The kernel's -1, as a signed or unsigned number, and what the tool prints if the query failed."""
 
-_ACROSS_SOCKETS = "3"
+_ACROSS_SOCKETS = ("PCIE", "3")
 _CLASSES = {"XGMI": "XGMI", "PCIE": "PCI"}
-_VALUE = re.compile(r"(?:[0-9]{1,10}|N/A)\Z")
+_VALUE = re.compile(r"(?:[0-9]{1,10}|N/A|True|False)\Z")
 
 
 class _Dump(Struct):
@@ -74,13 +74,12 @@ def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     return Survey(
         source=SOURCE,
         named_parts=tuple(_part(label, nodes.get(gpu_index(label))) for label in grid.labels),
-        paths=tuple(Path(a, b, _class(cell, hops.get((a, b)))) for a, b, cell in grid.pairs()),
+        paths=tuple(
+            Path(a, b, "SYS" if (cell, hops.get((a, b))) == _ACROSS_SOCKETS else _CLASSES.get(cell))
+            for a, b, cell in grid.pairs()
+        ),
         unread=unread,
     )
-
-
-def _class(cell: str, hops: str | None) -> str | None:
-    return "SYS" if cell == "PCIE" and hops == _ACROSS_SOCKETS else _CLASSES.get(cell)
 
 
 def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
@@ -102,13 +101,11 @@ def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
             if not name:
                 continue
             if current is None or name in current.sections:
-                current = _Dump(first)
-                dumps.append(current)
+                dumps.append(current := _Dump(first))
             current.sections[name] = matrix
         elif numa is not None:
             if current is None:
-                current = _Dump(line)
-                dumps.append(current)
+                dumps.append(current := _Dump(line))
             current.nodes.append((line, int(numa[1]), numa[2], numa[3]))
     return dumps
 
@@ -119,21 +116,14 @@ def _read_sections(dump: _Dump) -> tuple[Grid, Mapping[tuple[str, str], str]]:
     hops: Mapping[tuple[str, str], str] = {}
     for name, matrix in dump.sections.items():
         if name != _LINK_TYPE:
-            others = read_grid(matrix, Kind.LINK_TYPE, TOOL, is_cell=_is_value)
+            # Weights and hops are numbers, accessibility is True or False.
+            others = read_grid(matrix, Kind.LINK_TYPE, TOOL, is_cell=_VALUE.match)
             hops = others.cells if name == _HOPS else hops
     grid = read_grid(dump.sections[_LINK_TYPE], Kind.LINK_TYPE, TOOL)
-    for row in grid.rows.values():
-        if len(row.values) > len(grid.labels):
-            raise row.line.error(TOOL, f"the row has {len(row.values)} cells for {len(grid.labels)} columns")
     for matrix in dump.sections.values():
         if set(matrix.words) != set(grid.labels):
             raise matrix.header.error(TOOL, "the sections list different GPUs")
     return grid, hops
-
-
-def _is_value(cell: str) -> bool:
-    """Whether a cell is valid in another section: weights and hops are numbers, accessibility is True or False."""
-    return _VALUE.match(cell) is not None or cell in ("True", "False")
 
 
 def _nodes(dump: _Dump, grid: Grid) -> tuple[Mapping[int | None, int], tuple[str, ...]]:
@@ -163,6 +153,5 @@ def _nodes(dump: _Dump, grid: Grid) -> tuple[Mapping[int | None, int], tuple[str
 
 
 def _part(label: str, node: int | None) -> NamedPart:
-    book = FactBook()
-    book.say("vendor_id", "1002", "rocm-smi lists AMD GPUs")
-    return NamedPart(DeviceKind.GPU, label, numa=node, index=gpu_index(label), is_label=True, facts=book.facts())
+    facts = one_fact("vendor_id", "1002", "rocm-smi lists AMD GPUs")
+    return NamedPart(DeviceKind.GPU, label, numa=node, index=gpu_index(label), is_label=True, facts=facts)

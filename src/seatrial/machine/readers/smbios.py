@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.errors import ParseError
+from seatrial.machine.survey import MemoryModule
 from seatrial.model.frozen import Frozen
 
 TOOL = "smbios"
@@ -20,12 +21,20 @@ _MEMORY_TYPES = {
     0x1D: "LPDDR3", 0x1E: "LPDDR4", 0x1F: "Logical non-volatile device", 0x20: "HBM", 0x21: "HBM2", 0x22: "DDR5",
     0x23: "LPDDR5", 0x24: "HBM3", 0x07: "RAM", 0x0F: "SDRAM", 0x09: "Flash", 0x03: "DRAM",
 }  # fmt: skip
+_BUFFERING_BITS = ((0x8000, "LRDIMM"), (0x2000, "RDIMM"), (0x4000, "UDIMM"))
 _ERROR_CORRECTION = {3: "none", 4: "parity", 5: "single-bit ECC", 6: "multi-bit ECC", 7: "CRC"}
 
 _PERSISTENT_TECHNOLOGIES = frozenset({4, 5, 6, 7})
 """Memory Technology (7.18.6): NVDIMM-N, NVDIMM-F, NVDIMM-P, Intel Optane persistent memory."""
 
-_EMPTY_WORDS = frozenset(
+VIRTUAL_PRODUCTS = (
+    ("kvm", "kvm"), ("qemu", "kvm"), ("vmware", "vmware"), ("virtualbox", "virtualbox"), ("innotek", "virtualbox"),
+    ("hvm domu", "xen"), ("virtual machine", "hyperv"), ("google compute engine", "kvm"), ("openstack", "kvm"),
+    ("parallels", "parallels"), ("bhyve", "bhyve"),
+)  # fmt: skip
+"""Text in the DMI vendor or product -> hypervisor, as in systemd-detect-virt (src/basic/virt.c)."""
+
+EMPTY_WORDS = frozenset(
     {"", "unknown", "not specified", "no dimm", "none", "n/a", "empty", "not installed", "undefined", "<bad index>"}
 )
 """Placeholders of firmware for missing values."""
@@ -53,32 +62,16 @@ class SmbiosStructure(Frozen):
         if not index or index > len(self.strings):
             return None
         text = self.strings[index - 1].strip()
-        return None if text.lower() in _EMPTY_WORDS else text
+        return None if text.lower() in EMPTY_WORDS else text
 
 
-class SmbiosModule(Frozen):
-    """A memory slot (type 17). `size_bytes` is 0 for an empty slot; rates in MT/s; None is unknown.
+class SmbiosModule(MemoryModule):
+    """A memory slot (type 17) with its handle and that of its array; `is_persistent` marks modules that keep their
+    contents without power."""
 
-    `buffering` is RDIMM, LRDIMM or UDIMM; `is_persistent` marks modules that keep their contents without power;
-    `data_bits` is the width of the data bus without the bits for ECC, `total_bits` with them.
-    """
-
-    handle: int
-    array: int | None
-    locator: str
-    bank: str
-    size_bytes: int | None
-    memory_type: str | None
-    form_factor: int | None
-    rated_MTps: float | None
-    configured_MTps: float | None
-    rank: int | None
-    manufacturer: str | None
-    part_number: str | None
-    buffering: str | None
-    is_persistent: bool
-    data_bits: int | None = None
-    total_bits: int | None = None
+    handle: int = -1
+    array: int | None = None
+    is_persistent: bool = False
 
 
 class SmbiosArray(Frozen):
@@ -104,17 +97,17 @@ def read_smbios(table: bytes) -> Smbios:
     modules: list[SmbiosModule] = []
     arrays: list[SmbiosArray] = []
     sockets: list[str] = []
-    count = 0
-    for structure in _structures(table):
-        count += 1
+    structures = list(_structures(table))
+    if not structures:
+        raise ParseError(TOOL, None, table[:16].hex(), "no structures in the table")
+    for structure in structures:
         if structure.type == 17:
             modules.append(_module(structure))
         elif structure.type == 16 and structure.byte(0x05) == 3:  # use: system memory
-            arrays.append(_array(structure))
+            correction = _ERROR_CORRECTION.get(structure.byte(0x06) or 0)
+            arrays.append(SmbiosArray(structure.handle, structure.number(0x0D, 2), correction))
         elif structure.type == 4 and (structure.byte(0x18) or 0) & 0x40:  # status bit 6: socket populated
             sockets.append(structure.string(0x04) or f"socket {len(sockets)}")
-    if count == 0:
-        raise ParseError(TOOL, None, table[:16].hex(), "no structures in the table")
     return Smbios(tuple(modules), tuple(arrays), tuple(sockets))
 
 
@@ -130,9 +123,8 @@ def _structures(table: bytes) -> Iterator[SmbiosStructure]:
         # The strings follow, each terminated by a zero byte, the list by another one: two zeros if there are none.
         end = table.find(b"\0\0", offset + length)
         if end < 0:
-            raise ParseError(
-                TOOL, None, header.hex(), f"the strings of the structure at offset {offset:#x} are not terminated"
-            )
+            why = f"the strings of the structure at offset {offset:#x} are not terminated"
+            raise ParseError(TOOL, None, header.hex(), why)
         text = table[offset + length : end]
         strings = tuple(part.decode("latin-1") for part in text.split(b"\0")) if text else ()
         handle = int.from_bytes(header[2:4], "little")
@@ -140,12 +132,8 @@ def _structures(table: bytes) -> Iterator[SmbiosStructure]:
         offset = end + 2
 
 
-def _array(structure: SmbiosStructure) -> SmbiosArray:
-    return SmbiosArray(structure.handle, structure.number(0x0D, 2), _ERROR_CORRECTION.get(structure.byte(0x06) or 0))
-
-
 def _module(structure: SmbiosStructure) -> SmbiosModule:
-    attributes = structure.byte(0x1B)
+    detail = structure.number(0x13, 2) or 0
     return SmbiosModule(
         handle=structure.handle,
         array=structure.number(0x04, 2),
@@ -153,15 +141,15 @@ def _module(structure: SmbiosStructure) -> SmbiosModule:
         bank=structure.string(0x11) or "",
         size_bytes=_size(structure),
         memory_type=_MEMORY_TYPES.get(structure.byte(0x12) or 0),
-        form_factor=structure.byte(0x0E),
         rated_MTps=_rate(structure, 0x15, 0x54),
         configured_MTps=_rate(structure, 0x20, 0x58),
-        rank=(attributes & 0x0F) or None if attributes is not None else None,
+        rank=(structure.byte(0x1B) or 0) & 0x0F or None,
         manufacturer=structure.string(0x17),
         part_number=structure.string(0x1A),
-        buffering=_buffering(structure.number(0x13, 2) or 0),
+        # Type Detail (7.18.3): LRDIMMs may set the bit of registered modules as well.
+        buffering=next((name for bit, name in _BUFFERING_BITS if detail & bit), None),
         is_persistent=structure.byte(0x12) == 0x1F
-        or bool((structure.number(0x13, 2) or 0) & 0x1000)
+        or bool(detail & 0x1000)
         or structure.byte(0x28) in _PERSISTENT_TECHNOLOGIES,
         data_bits=_width(structure.number(0x0A, 2)),
         total_bits=_width(structure.number(0x08, 2)),
@@ -171,12 +159,6 @@ def _module(structure: SmbiosStructure) -> SmbiosModule:
 def _width(bits: int | None) -> int | None:
     """7.18: 0 and 0xFFFF are unknown (0 with a total width: only ECC)."""
     return None if bits in (None, 0, 0xFFFF) else bits
-
-
-def _buffering(detail: int) -> str | None:
-    """Type Detail (7.18.3): bit 15 LRDIMM, bit 13 registered, bit 14 unbuffered. LRDIMMs may set bit 13 as well."""
-    bits = ((0x8000, "LRDIMM"), (0x2000, "RDIMM"), (0x4000, "UDIMM"))
-    return next((name for bit, name in bits if detail & bit), None)
 
 
 def _size(structure: SmbiosStructure) -> int | None:

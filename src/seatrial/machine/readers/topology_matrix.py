@@ -26,13 +26,13 @@ _MAX_LINE = 1 << 17  # longer than any row; longer lines are skipped
 
 CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA = "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"
 
-_COLUMN = re.compile(f"{CPU_AFFINITY}|{NUMA_AFFINITY}|{GPU_NUMA}")
+COLUMN = re.compile(f"{CPU_AFFINITY}|{NUMA_AFFINITY}|{GPU_NUMA}")
 _WORD = re.compile(r"\S+")
-_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
+LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*\Z")
 _GPU = re.compile(r"GPU(0|[1-9][0-9]{0,3})\Z")
 _BEGINS_WITH_GPU = re.compile(r"GPU[0-9]")
 _COMMAND = re.compile(r"nvidia-smi\s+topo\b")
-_PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
+PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
 
 
 class Kind(StrEnum):
@@ -179,6 +179,7 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
     cells: dict[tuple[str, str], str] = {}
     rows: dict[str, Row] = {}
     gap = _row_after_gap(matrix, labels)
+    known = is_cell or VOCABULARY[kind].match
     for row in matrix.rows:
         if row.label not in labels:
             raise row.line.error(tool, f"no column {_short(row.label)} in the header")
@@ -186,9 +187,21 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
             raise row.line.error(tool, f"a second row of {_short(row.label)}")
         if gap is not None and gap[0] == row.label:
             raise row.line.error(tool, f"expected the row of {_short(gap[1])} here")
-        _read_cells(row, labels, cells, is_cell or VOCABULARY[kind].match, SELF[kind], tool)
-        if is_cell is None:
-            _check_symmetry(row, labels, cells, tool)
+        for label, value in zip(labels, row.values, strict=False):
+            if label == row.label and value != SELF[kind]:
+                raise row.line.error(tool, f"{_short(label)} against itself is {_short(value)}, not {SELF[kind]}")
+            if label != row.label and not known(value):
+                why = f"{_short(value)} in the column of {_short(label)} is not a known class or status"
+                raise row.line.error(tool, why)
+            cells[row.label, label] = value
+        # After the classes of a topology come the affinities.
+        if len(row.values) < len(labels) or (kind is not Kind.TOPOLOGY and len(row.values) > len(labels)):
+            raise row.line.error(tool, f"the row has {len(row.values)} cells for {len(labels)} columns")
+        for label in labels if is_cell is None else ():
+            there, back = cells[row.label, label], cells.get((label, row.label))
+            if back is not None and there != back:
+                one, other = _short(row.label), _short(label)
+                raise row.line.error(tool, f"{one} to {other} is {there}, but the row of {other} states {back}")
         rows[row.label] = row
     missing = [label for label in labels if label not in rows]
     if missing:
@@ -201,11 +214,11 @@ def _header(line: Line) -> tuple[tuple[str, ...], tuple[Word, ...]] | None:
     if len(line.text) > _MAX_LINE or _BEGINS_WITH_GPU.search(line.text) is None:
         return None
     text = without_prefix(line.text)
-    columns = tuple(Word(match[0], match.start(), match.end()) for match in _COLUMN.finditer(text))
+    columns = tuple(Word(match[0], match.start(), match.end()) for match in COLUMN.finditer(text))
     words = tuple(_WORD.findall(text[: columns[0].start] if columns else text))
-    if columns and _COLUMN.sub("", text[columns[0].start :]).strip():
+    if columns and COLUMN.sub("", text[columns[0].start :]).strip():
         return None
-    if not all(_LABEL.match(word) for word in words) or not any(_BEGINS_WITH_GPU.match(word) for word in words):
+    if not all(LABEL.match(word) for word in words) or not any(_BEGINS_WITH_GPU.match(word) for word in words):
         return None
     if any(is_any_cell(word) for word in words):
         return None
@@ -256,7 +269,7 @@ def _looks_like_row(row: Row, labels: frozenset[str], is_whole: bool) -> bool:
 
 def _has_cells(row: Row) -> bool:
     """Whether at least half of the words after the label, not counting CPU and node numbers, are cells."""
-    values = [value for value in row.values if not _PLACE.match(value)]
+    values = [value for value in row.values if not PLACE.match(value)]
     cells = sum(1 for value in values if is_any_cell(value))
     return cells > 0 and 2 * cells >= len(values)
 
@@ -270,9 +283,9 @@ def _is_next_header(line: Line) -> bool:
 def _is_stray(row: Row, kind: Kind) -> bool:
     """Whether a line can only be a row of such a matrix."""
     values, cell, own = row.values, VOCABULARY[kind], SELF[kind]
-    if not _LABEL.match(row.label) or values.count(own) < 1:
+    if not LABEL.match(row.label) or values.count(own) < 1:
         return False
-    if not all(cell.match(value) or value == own or _PLACE.match(value) for value in values):
+    if not all(cell.match(value) or value == own or PLACE.match(value) for value in values):
         return False
     return any(cell.match(value) and value != "N/A" for value in values) or (
         own == "X" and _GPU.match(row.label) is not None
@@ -291,13 +304,11 @@ def _labels(matrix: Matrix, kind: Kind, tool: str) -> tuple[str, ...]:
     if len(set(words)) < len(words):
         raise matrix.header.error(tool, "a label occurs twice in the header")
     if len(words) > MAX_LABELS or max(map(len, words)) > MAX_LABEL_LENGTH:
-        raise matrix.header.error(
-            tool, f"more than {MAX_LABELS} labels, or a label of over {MAX_LABEL_LENGTH} characters"
-        )
+        why = f"more than {MAX_LABELS} labels, or a label of over {MAX_LABEL_LENGTH} characters"
+        raise matrix.header.error(tool, why)
     if len(words) != len(rows) and _rows_agree(matrix.rows, kind):
-        raise matrix.header.error(
-            tool, f"the header has {len(words)} labels, but there are {len(rows)} complete rows below"
-        )
+        why = f"the header has {len(words)} labels, but there are {len(rows)} complete rows below"
+        raise matrix.header.error(tool, why)
     if not any(gpu_index(word) is not None for word in words):
         raise matrix.header.error(tool, "no GPU label in the header")
     return words
@@ -354,37 +365,6 @@ def _row_after_gap(matrix: Matrix, labels: Sequence[str]) -> tuple[str, str] | N
     if present != [label for label in labels if label in known]:
         return None
     return next(((row, label) for row, label in zip(present, labels, strict=False) if row != label), None)
-
-
-def _read_cells(
-    row: Row,
-    labels: Sequence[str],
-    cells: dict[tuple[str, str], str],
-    is_cell: Callable[[str], object],
-    own: str,
-    tool: str,
-) -> None:
-    values = row.values[: len(labels)]
-    for label, value in zip(labels, values, strict=False):
-        if label == row.label and value != own:
-            raise row.line.error(tool, f"{_short(label)} against itself is {_short(value)}, not {own}")
-        if label != row.label and not is_cell(value):
-            raise row.line.error(
-                tool, f"{_short(value)} in the column of {_short(label)} is not a known class or status"
-            )
-        cells[row.label, label] = value
-    if len(values) < len(labels):
-        raise row.line.error(tool, f"the row has {len(values)} cells for {len(labels)} columns")
-
-
-def _check_symmetry(row: Row, labels: Sequence[str], cells: Mapping[tuple[str, str], str], tool: str) -> None:
-    for label in labels:
-        there, back = cells[row.label, label], cells.get((label, row.label))
-        if back is not None and there != back:
-            raise row.line.error(
-                tool,
-                f"{_short(row.label)} to {_short(label)} is {there}, but the row of {_short(label)} states {back}",
-            )
 
 
 def _refuse_missing_row(matrix: Matrix, missing: Sequence[str], tool: str) -> NoReturn:

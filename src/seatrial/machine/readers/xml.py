@@ -21,8 +21,6 @@ from msgspec import Struct
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, choose, prefix_of, read_lines
 
-MAX_BYTES = 64 << 20
-MAX_LINES = 2_000_000
 MAX_DEPTH = 256
 MAX_ELEMENTS = 500_000
 MAX_ATTRIBUTES = 100
@@ -34,8 +32,7 @@ _FIRST_BLOCK = 1 << 16
 """Characters in the first block for expat; each block is twice the last. Old versions of expat restart an unfinished
 token with each block: with equal blocks, a long comment would take quadratic time."""
 
-_LONGEST_PROLOG = 2000
-"""Characters of a document type or XML declaration."""
+_LONGEST_PROLOG = 2000  # Characters of a document type or XML declaration.
 
 _DECLARATION = re.compile(rb"<\?xml[^<>]{0,200}?encoding\s{0,9}=\s{0,9}[\"']([^\"'<>]{0,40})[\"']")
 _LATIN_1 = frozenset({"iso-8859-1", "latin1", "latin-1"})
@@ -94,15 +91,11 @@ def read_xml(
             raise lines[start[0]].error(tool, f"more than {MAX_DOCUMENTS} documents")
         parser = _Parser(lines, start, roots, texts, tool)
         found.append(Document(parser.parse(), tool, lines))
-        finder.go_on(parser.behind)
+        finder.at = parser.behind
     return choose(found, lambda document: document.root.line, pick, tool, noun)
 
 
 def _lines(data: bytes, tool: str) -> tuple[Line, ...]:
-    if len(data) > MAX_BYTES:
-        raise ParseError(tool, None, "", f"larger than {MAX_BYTES >> 20} MiB")
-    if data.count(b"\n") + data.count(b"\r") > MAX_LINES:
-        raise ParseError(tool, None, "", f"more than {MAX_LINES} lines")
     declared = _DECLARATION.search(data)
     encoding = declared[1].decode("latin-1").lower() if declared is not None else "utf-8"
     if encoding in _LATIN_1:
@@ -123,16 +116,13 @@ class _Finder:
         self._tool = tool
         self._mark = re.compile(rf"<!--|<\?xml|<!DOCTYPE|(?P<root><(?:{'|'.join(map(re.escape, roots))})(?=[\s/>]|\Z))")
         self._marks = 0
-        self._at = (0, 0)
+        self.at = (0, 0)
+        """Where the search continues: index of the line, column."""
         self._comments_end = True
-
-    def go_on(self, position: tuple[int, int]) -> None:
-        """Continue the search at this position (index of the line, column)."""
-        self._at = position
 
     def next_root(self) -> tuple[int, int] | None:
         """Position (index of the line, column) of the next root element's start, or None."""
-        number, column = self._at
+        number, column = self.at
         is_prose = False
         while number < len(self._lines):
             text = self._lines[number].text

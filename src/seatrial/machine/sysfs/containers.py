@@ -1,29 +1,74 @@
-"""Whether this process runs in a container, and of which runtime.
+"""Whether this process runs in a container, and of which runtime; the limits that control groups set for it.
 
 Two kinds of evidence. A separation is how the kernel isolates a container: namespaces of its own, a root file system of
 layers or from a folder, a control group that a runtime made. A mark is what a runtime leaves for programs: a file, a
 variable. A mark alone shows nothing: images become disks of virtual machines with /.dockerenv in them, and a job
 inherits the variables of the shell that submitted it. A weak separation alone shows nothing either: nodes without disks
 have layered roots, and services have namespaces.
+
+Of the limits of control groups (v1 and v2), the lowest between the root and the group of the process counts. Formats:
+Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, memory.max, cpuset.cpus.effective) and cgroup-v1/memory.rst,
+scheduler/sched-bwc.rst (cpu.cfs_quota_us).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 from msgspec import Struct
 
+from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.mounts import Mount, read_mounts
+from seatrial.machine.readers import procfs
+from seatrial.machine.survey import FactBook
 from seatrial.model.machine.machine import Sign
+
+_UNLIMITED_BYTES = 1 << 60  # version 1 writes LONG_MAX rounded down to a page for "no limit"
+
+
+def add_cgroup_limits(files: FileTree, book: FactBook, unread: list[str]) -> None:
+    """Add the CPU, CPU set and memory limits of this process, each with the file that sets it."""
+    try:
+        membership = procfs.read_cgroup_membership(files.text("/proc/self/cgroup") or "")
+        mounts = procfs.read_cgroup_mounts(files.text("/proc/self/mountinfo") or "")
+    except ParseError as error:
+        unread.append(f"control group limits: {error.message}")
+        return
+    cpus: list[tuple[float, str]] = []
+    memory: list[tuple[int, str]] = []
+    for mount in mounts:
+        for folder in procfs.own_groups(mount, membership, "cpu"):
+            quota = procfs.cpu_quota(files.text, folder, mount.controllers is None)
+            cpus += [quota] if quota else []
+        for folder in procfs.own_groups(mount, membership, "memory"):
+            file = f"{folder}/{'memory.max' if mount.controllers is None else 'memory.limit_in_bytes'}"
+            limit = files.integer(file)  # "max" is not a number: no limit
+            if limit is not None and 0 < limit < _UNLIMITED_BYTES:
+                memory.append((limit, file))
+        _add_cpuset(files, mount, membership, book)
+    if cpus:
+        book.say("cgroup_cpu_limit", *min(cpus), "1")
+    if memory:
+        book.say("cgroup_memory_limit", *min(memory), "B")
+
+
+def _add_cpuset(files: FileTree, mount: procfs.CgroupMount, membership: Mapping[str, str], book: FactBook) -> None:
+    """Add the effective CPU set of the innermost group with one; it already respects the groups above."""
+    names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
+    for folder, name in product(reversed(procfs.own_groups(mount, membership, "cpuset")), names):
+        word = files.word(f"{folder}/{name}")
+        if word is not None:
+            book.say("cgroup_cpus", word, f"{folder}/{name}")
+            return
+
 
 _INITIAL = {"pid": 4026531836, "user": 4026531837, "cgroup": 4026531835}
 """Namespace -> the inode of the kernel's first one (include/linux/proc_ns.h). Services have their own mount, network,
 IPC and UTS namespaces, so those separate nothing."""
 
-_ALL_USERS = ("0", "0", "4294967295")
-"""/proc/self/uid_map of the first user namespace."""
+_ALL_USERS = ("0", "0", "4294967295")  # /proc/self/uid_map of the first user namespace.
 
 _LAYERED = ("overlay", "aufs", "fuse.fuse-overlayfs", "squashfs", "fuse.squashfuse", "fuse.squashfuse_ll")
 _IN_MEMORY = ("tmpfs", "ramfs", "rootfs")
@@ -99,11 +144,19 @@ def find_containers(files: FileTree, environment: Mapping[str, str]) -> tuple[Si
     """The container runtimes around this process, the most specific first, each with all its evidence; "other" if none
     names itself. Empty: none, or not enough evidence."""
     found = _Evidence([], [], list(_marks(files, environment)))
-    mounts = read_mounts(files.text("/proc/self/mountinfo") or "")
-    _see_wsl(files, found)
+    mounts = procfs.read_mounts(files.text("/proc/self/mountinfo") or "")
+    release = files.word("/proc/sys/kernel/osrelease") or ""
+    if re.search(r"microsoft|wsl", release, re.IGNORECASE):  # each distribution shares the kernel of one machine
+        found.strong.append(("wsl", f"/proc/sys/kernel/osrelease ({release})"))
     _see_namespaces(files, found)
     _see_root(files, mounts, found)
-    _see_groups(files, mounts, found)
+    for path in ("/proc/self/cgroup", "/proc/1/cgroup"):
+        for line in (files.text(path) or "").splitlines():
+            _, _, group = line.partition(":")[2].partition(":")
+            _see_group(group, path, found)
+    for mount in mounts:  # at the root of the mounted hierarchy
+        if mount.kind in ("cgroup", "cgroup2"):
+            _see_group(mount.root, "/proc/self/mountinfo", found)
     if not found.is_enough:
         return ()
     return _signs((*found.strong, *found.weak, *found.marks))
@@ -137,13 +190,6 @@ def _runtime(word: str) -> str:
     return _ALIASES.get(name, name) if re.fullmatch(r"[a-z][a-z0-9_.-]{1,30}", name) else ""
 
 
-def _see_wsl(files: FileTree, found: _Evidence) -> None:
-    """The Windows Subsystem for Linux: each distribution shares the kernel of one virtual machine."""
-    release = files.word("/proc/sys/kernel/osrelease") or ""
-    if re.search(r"microsoft|wsl", release, re.IGNORECASE):
-        found.strong.append(("wsl", f"/proc/sys/kernel/osrelease ({release})"))
-
-
 def _see_namespaces(files: FileTree, found: _Evidence) -> None:
     second = files.word("/proc/2/comm")
     pid = _namespace(files, "pid")
@@ -169,7 +215,7 @@ def _namespace(files: FileTree, kind: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def _see_root(files: FileTree, mounts: Sequence[Mount], found: _Evidence) -> None:
+def _see_root(files: FileTree, mounts: Sequence[procfs.Mount], found: _Evidence) -> None:
     """The root file system, and files that a runtime mounts over those of the image."""
     source = "/proc/self/mountinfo"
     root = next((mount for mount in reversed(mounts) if mount.point == "/"), None)
@@ -190,18 +236,8 @@ def _see_root(files: FileTree, mounts: Sequence[Mount], found: _Evidence) -> Non
             found.strong.append(("lxc", f"{source} ({mount.point} by lxcfs)"))
 
 
-def _see_groups(files: FileTree, mounts: Sequence[Mount], found: _Evidence) -> None:
-    """Control groups named by a runtime: of this process, of process 1, or at the root of the mounted hierarchy."""
-    for path in ("/proc/self/cgroup", "/proc/1/cgroup"):
-        for line in (files.text(path) or "").splitlines():
-            _, _, group = line.partition(":")[2].partition(":")
-            _see_group(group, path, found)
-    for mount in mounts:
-        if mount.kind in ("cgroup", "cgroup2"):
-            _see_group(mount.root, "/proc/self/mountinfo", found)
-
-
 def _see_group(group: str, source: str, found: _Evidence) -> None:
+    """A control group named by a runtime."""
     name = next((name for pattern, name in _GROUPS if pattern.search(group)), None)
     if name is not None and not any(known == name and source in text for known, text in found.strong):
         found.strong.append((name, f"{source} (control group {group[:120]})"))

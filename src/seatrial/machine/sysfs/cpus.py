@@ -1,14 +1,8 @@
-"""The CPUs: packages, NUMA, caches, cores, threads, clock settings and idle states, from /sys/devices/system/cpu.
+"""The CPUs: packages, caches, cores, threads, clock settings and idle states, from /sys/devices/system/cpu.
 
-Format: Linux, Documentation/ABI/stable/sysfs-devices-system-cpu and Documentation/admin-guide/cputopology.rst.
-
-Clock settings of one CPU from cpufreq, and those of the whole machine (boost).
-
-Format: Linux, Documentation/admin-guide/pm/cpufreq.rst, intel_pstate.rst and amd-pstate.rst. Files are in kHz.
-
-Idle states (C-states) of the CPUs from /sys/devices/system/cpu/cpu*/cpuidle.
-
-Format: Linux, Documentation/admin-guide/pm/cpuidle.rst. Latencies are in microseconds there.
+Formats: Linux, Documentation/ABI/stable/sysfs-devices-system-cpu and Documentation/admin-guide/cputopology.rst; clock
+settings (in kHz): admin-guide/pm/cpufreq.rst, intel_pstate.rst and amd-pstate.rst; idle states (latencies in
+microseconds): admin-guide/pm/cpuidle.rst.
 """
 
 from __future__ import annotations
@@ -19,42 +13,41 @@ from contextlib import suppress
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.cpuinfo import CpuRecord, read_cpuinfo, vector_isa
+from seatrial.machine.readers.procfs import CpuRecord, read_cpuinfo, vector_isa
 from seatrial.machine.readers.scalars import read_cpu_list, read_size, write_cpu_list
 from seatrial.machine.survey import CpuPart, FactBook
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind
 
-_CPU_ROOT = "/sys/devices/system/cpu"
+CPU_ROOT = "/sys/devices/system/cpu"
+_FREQUENCIES = {
+    "max_frequency": "cpuinfo_max_freq",
+    "min_frequency": "cpuinfo_min_freq",
+    "base_frequency": "base_frequency",
+    "allowed_max_frequency": "scaling_max_freq",
+    "frequency": "scaling_cur_freq",
+}
+_CACHE_SUFFIX = {"Unified": "", "Data": "d", "Instruction": "i"}
 
 
 def add_frequency(files: FileTree, cpu: int, book: FactBook) -> None:
     """Add governor, driver and clock range of one CPU; nothing if the machine has no cpufreq (most VMs)."""
-    folder = f"{_CPU_ROOT}/cpu{cpu}/cpufreq"
-    book.say("governor", files.word(f"{folder}/scaling_governor"), f"{folder}/scaling_governor")
-    book.say("frequency_driver", files.word(f"{folder}/scaling_driver"), f"{folder}/scaling_driver")
-    preference = f"{folder}/energy_performance_preference"
-    book.say("energy_preference", files.word(preference), preference)
-    for name, file, volatile in (
-        ("max_frequency", "cpuinfo_max_freq", False),
-        ("min_frequency", "cpuinfo_min_freq", False),
-        ("base_frequency", "base_frequency", False),
-        ("allowed_max_frequency", "scaling_max_freq", False),
-        ("frequency", "scaling_cur_freq", True),
-    ):
+    folder = f"{CPU_ROOT}/cpu{cpu}/cpufreq"
+    files.say_words(book, folder, governor="scaling_governor", frequency_driver="scaling_driver")
+    files.say_words(book, folder, energy_preference="energy_performance_preference")
+    for name, file in _FREQUENCIES.items():
         kHz = files.integer(f"{folder}/{file}")
-        book.say(name, kHz * 1000 if kHz else None, f"{folder}/{file}", "Hz", volatile=volatile)
-    capacity = f"{_CPU_ROOT}/cpu{cpu}/cpu_capacity"
+        book.say(name, kHz * 1000 if kHz else None, f"{folder}/{file}", "Hz", volatile=name == "frequency")
     if files.exists(folder):
-        book.say("capacity", files.integer(capacity), capacity)
+        files.say_integers(book, f"{CPU_ROOT}/cpu{cpu}", capacity="cpu_capacity")
 
 
 def add_frequency_settings(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook) -> None:
     """Add the machine's boost setting, and its governor and driver as one text each, even if CPUs differ."""
-    no_turbo = f"{_CPU_ROOT}/intel_pstate/no_turbo"
+    no_turbo = f"{CPU_ROOT}/intel_pstate/no_turbo"
     off = files.integer(no_turbo)
     book.say("boost", None if off is None else off == 0, no_turbo)
-    boost = f"{_CPU_ROOT}/cpufreq/boost"
+    boost = f"{CPU_ROOT}/cpufreq/boost"
     on = files.integer(boost)
     book.say("boost", None if on is None else on == 1, boost)
     for name in ("governor", "frequency_driver"):
@@ -63,7 +56,7 @@ def add_frequency_settings(files: FileTree, parts: tuple[CpuPart, ...], book: Fa
         )
         if counts:
             texts = [text if len(counts) == 1 else f"{text} x {count}" for text, count in counts.most_common()]
-            book.say(name, ", ".join(texts), f"{_CPU_ROOT}/cpu*/cpufreq")
+            book.say(name, ", ".join(texts), f"{CPU_ROOT}/cpu*/cpufreq")
 
 
 def add_idle_states(files: FileTree, parts: Sequence[CpuPart], book: FactBook) -> None:
@@ -72,32 +65,20 @@ def add_idle_states(files: FileTree, parts: Sequence[CpuPart], book: FactBook) -
     Names and latencies are those of the first CPU; a state counts as off only if it is off everywhere.
     """
     cpus = sorted(cpu for part in parts if part.kind is DeviceKind.PU for cpu in part.cpus)
-    first = next((cpu for cpu in cpus if files.names(f"{_CPU_ROOT}/cpu{cpu}/cpuidle")), None)
+    first = next((cpu for cpu in cpus if files.names(f"{CPU_ROOT}/cpu{cpu}/cpuidle")), None)
     if first is None:
         return
-    folder = f"{_CPU_ROOT}/cpu{first}/cpuidle"
+    folder = f"{CPU_ROOT}/cpu{first}/cpuidle"
     numbers = sorted(int(name[5:]) for name in files.names(folder) if name[:5] == "state" and name[5:].isdecimal())
     names = {number: (files.word(f"{folder}/state{number}/name") or "").replace(" ", "-") for number in numbers}
-    off = {number for number in numbers if _is_off(files, cpus, number)}
-    latencies = [
-        latency
-        for number in numbers
-        if number not in off and (latency := files.integer(f"{folder}/state{number}/latency")) is not None
-    ]
-    source = f"{_CPU_ROOT}/cpu*/cpuidle/state*"
+    switches = {n: [files.integer(f"{CPU_ROOT}/cpu{cpu}/cpuidle/state{n}/disable") for cpu in cpus] for n in numbers}
+    off = {number for number in numbers if not {0, None} & {*switches[number]}}
+    latencies = [files.integer(f"{folder}/state{number}/latency") for number in numbers if number not in off]
+    longest = max((latency for latency in latencies if latency is not None), default=None)
+    source = f"{CPU_ROOT}/cpu*/cpuidle/state*"
     book.say("idle_states", " ".join(names[number] for number in numbers if names[number]), f"{source}/name")
     book.say("idle_states_off", " ".join(names[n] for n in numbers if n in off and names[n]), f"{source}/disable")
-    book.say("idle_exit_latency", max(latencies) * 1e-6 if latencies else None, f"{source}/latency", "s")
-
-
-def _is_off(files: FileTree, cpus: Sequence[int], state: int) -> bool:
-    """Whether the state is disabled on every CPU."""
-    return all(files.integer(f"{_CPU_ROOT}/cpu{cpu}/cpuidle/state{state}/disable") not in (0, None) for cpu in cpus)
-
-
-CPU_ROOT = "/sys/devices/system/cpu"
-
-_CACHE_SUFFIX = {"Unified": "", "Data": "d", "Instruction": "i"}
+    book.say("idle_exit_latency", None if longest is None else longest * 1e-6, f"{source}/latency", "s")
 
 
 class CpuSurvey(Frozen):
@@ -122,7 +103,10 @@ def survey_cpus(files: FileTree) -> CpuSurvey:
         packages.setdefault(files.integer(f"{topology}/physical_package_id") or 0, set()).add(cpu)
         core = _core_cpus(files, topology, cpu) & frozenset(online)
         cores.setdefault(core, files.integer(f"{topology}/core_id"))
-        parts.append(_pu(files, cpu))
+        book = FactBook()
+        book.say("os_index", cpu, f"{CPU_ROOT}/online")
+        add_frequency(files, cpu, book)
+        parts.append(CpuPart(DeviceKind.PU, frozenset({cpu}), cpu, facts=book.facts()))
     core_parts = [_core(files, cpus, core_id, records) for cpus, core_id in cores.items()]
     package_parts = [_package(files, frozenset(cpus), index, records) for index, cpus in packages.items()]
     caches = _caches(files, online)
@@ -167,29 +151,19 @@ def _cpu_list(files: FileTree, path: str) -> frozenset[int]:
         return frozenset()
 
 
-def _pu(files: FileTree, cpu: int) -> CpuPart:
-    book = FactBook()
-    book.say("os_index", cpu, f"{CPU_ROOT}/online")
-    add_frequency(files, cpu, book)
-    return CpuPart(DeviceKind.PU, frozenset({cpu}), cpu, facts=book.facts())
-
-
 def _core(files: FileTree, cpus: frozenset[int], core_id: int | None, records: dict[int, CpuRecord]) -> CpuPart:
     first = min(cpus)
     topology = f"{CPU_ROOT}/cpu{first}/topology"
     book = FactBook()
     book.say("cpus", write_cpu_list(cpus), f"{topology}/core_cpus_list")
     book.say("core_id", core_id, f"{topology}/core_id")
-    book.say("die_id", files.integer(f"{topology}/die_id"), f"{topology}/die_id")
-    if len({(record.implementer, record.part) for record in records.values()}) > 1:
-        _add_arm_part(book, records.get(first))  # cores of different types in one machine
-    return CpuPart(DeviceKind.CORE, cpus, core_id, facts=book.facts())
-
-
-def _add_arm_part(book: FactBook, record: CpuRecord | None) -> None:
-    if record is not None and record.part is not None:
+    files.say_integers(book, topology, die_id="die_id")
+    record = records.get(first)
+    has_types = len({(each.implementer, each.part) for each in records.values()}) > 1
+    if has_types and record is not None and record.part is not None:  # cores of different types in one machine
         book.say("implementer", record.implementer, "/proc/cpuinfo")
         book.say("part", record.part, "/proc/cpuinfo")
+    return CpuPart(DeviceKind.CORE, cpus, core_id, facts=book.facts())
 
 
 def _package(files: FileTree, cpus: frozenset[int], index: int, records: dict[int, CpuRecord]) -> CpuPart:
@@ -207,8 +181,7 @@ def _package(files: FileTree, cpus: frozenset[int], index: int, records: dict[in
         book.say("isa", " ".join(sorted(common)), source)
         book.say("vector_isa", vector_isa(common), source)
     if not any(record.microcode for record in mine):
-        microcode = f"{CPU_ROOT}/cpu{min(cpus)}/microcode/version"
-        book.say("microcode", files.word(microcode), microcode)
+        files.say_words(book, f"{CPU_ROOT}/cpu{min(cpus)}/microcode", microcode="version")
     return CpuPart(DeviceKind.PACKAGE, cpus, index, facts=book.facts())
 
 
@@ -217,30 +190,20 @@ def _caches(files: FileTree, online: Iterable[int]) -> list[CpuPart]:
     found: dict[tuple[str, frozenset[int]], CpuPart] = {}
     for cpu in sorted(online):
         folder = f"{CPU_ROOT}/cpu{cpu}/cache"
-        for index in (name for name in files.names(folder) if name.startswith("index")):
-            part = _cache(files, f"{folder}/{index}", cpu, online, found)
-            if part is not None:
-                found[part.cache, part.cpus] = part
+        for path in (f"{folder}/{name}" for name in files.names(folder) if name.startswith("index")):
+            level, kind = files.integer(f"{path}/level"), files.word(f"{path}/type")
+            cpus = (_cpu_list(files, f"{path}/shared_cpu_list") or frozenset({cpu})) & online | {cpu}
+            name = f"l{level}{_CACHE_SUFFIX.get(kind or '')}"
+            if level is None or kind not in _CACHE_SUFFIX or (name, cpus) in found:  # found at another CPU
+                continue
+            book = FactBook()
+            book.say("level", level, f"{path}/level")
+            book.say("type", kind.lower(), f"{path}/type")
+            with suppress(ParseError):  # it may be empty in a VM: the cache exists, its size is unknown
+                book.say("size", read_size(files.text(f"{path}/size") or "") or None, f"{path}/size", "B")
+            line, ways = f"{path}/coherency_line_size", f"{path}/ways_of_associativity"
+            book.say("line_size", files.integer(line) or None, line, "B")
+            book.say("ways", files.integer(ways) or None, ways)
+            book.say("cpus", write_cpu_list(cpus), f"{path}/shared_cpu_list")
+            found[name, cpus] = CpuPart(DeviceKind.CACHE, cpus, None, level, name, book.facts())
     return list(found.values())
-
-
-def _cache(
-    files: FileTree, path: str, cpu: int, online: frozenset[int], found: dict[tuple[str, frozenset[int]], CpuPart]
-) -> CpuPart | None:
-    level, kind = files.integer(f"{path}/level"), files.word(f"{path}/type")
-    suffix = _CACHE_SUFFIX.get(kind or "")
-    if level is None or suffix is None or kind is None:
-        return None
-    cpus = (_cpu_list(files, f"{path}/shared_cpu_list") or frozenset({cpu})) & online | {cpu}
-    name = f"l{level}{suffix}"
-    if (name, cpus) in found:  # found at another CPU
-        return None
-    book = FactBook()
-    book.say("level", level, f"{path}/level")
-    book.say("type", kind.lower(), f"{path}/type")
-    with suppress(ParseError):  # it may be empty in a VM: the cache exists, its size is unknown
-        book.say("size", read_size(files.text(f"{path}/size") or "") or None, f"{path}/size", "B")
-    book.say("line_size", files.integer(f"{path}/coherency_line_size") or None, f"{path}/coherency_line_size", "B")
-    book.say("ways", files.integer(f"{path}/ways_of_associativity") or None, f"{path}/ways_of_associativity")
-    book.say("cpus", write_cpu_list(cpus), f"{path}/shared_cpu_list")
-    return CpuPart(DeviceKind.CACHE, cpus, None, level, name, book.facts())

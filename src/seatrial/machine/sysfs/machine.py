@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.process_status import read_process_status
+from seatrial.machine.readers.procfs import read_process_status
 from seatrial.machine.survey import FactBook, Survey
-from seatrial.machine.sysfs.cgroups import add_cgroup_limits
+from seatrial.machine.sysfs.containers import add_cgroup_limits
 from seatrial.machine.sysfs.cpus import add_frequency_settings, add_idle_states, survey_cpus
-from seatrial.machine.sysfs.memory import add_memory, survey_edac
-from seatrial.machine.sysfs.network import survey_network
-from seatrial.machine.sysfs.numa import survey_numa
+from seatrial.machine.sysfs.devices import survey_network, survey_storage
+from seatrial.machine.sysfs.memory import add_memory, survey_edac, survey_numa
 from seatrial.machine.sysfs.pci import survey_gpu_drivers, survey_pci
 from seatrial.machine.sysfs.platform import add_guest, add_platform, add_settings
-from seatrial.machine.sysfs.storage import survey_storage
 from seatrial.model.machine.machine import DeviceKind
 
 

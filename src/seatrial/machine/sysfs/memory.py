@@ -1,23 +1,93 @@
-"""Memory: sizes, huge pages and swap (/proc/meminfo, memory blocks, page pools), and modules from EDAC and SMBIOS.
+"""Memory: sizes, huge pages and swap (/proc/meminfo, memory blocks, page pools), NUMA nodes, and modules.
 
-Memory modules from the EDAC drivers, which need no root (Linux, Documentation/ABI/testing/sysfs-devices-edac).
-
-EDAC has the memory controller and channel of each module but no transfer rate.
+* The EDAC drivers, which need no root, have the memory controller and channel of each module but no transfer rate
+  (Linux, Documentation/ABI/testing/sysfs-devices-edac); SMBIOS has both.
+* NUMA nodes: Documentation/ABI/stable/sysfs-devices-node. Rates and memory-side caches are those of the firmware's HMAT
+  (admin-guide/mm/numaperf.rst), seen from the nearest node with CPUs (access1; access0 of older kernels).
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
 from seatrial.machine.memory_population import declared_slots, say_memory_facts, system_modules
-from seatrial.machine.readers.meminfo import read_meminfo
-from seatrial.machine.readers.scalars import read_choice
+from seatrial.machine.readers.procfs import read_meminfo, read_present_pages
+from seatrial.machine.readers.scalars import read_choice, read_cpu_list, write_cpu_list
 from seatrial.machine.readers.smbios import read_smbios
-from seatrial.machine.readers.zoneinfo import read_present_pages
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey
+from seatrial.model.machine.fact import FactKind
 from seatrial.model.machine.machine import DeviceKind
+from seatrial.model.units import Unit
+
+NODE_ROOT = "/sys/devices/system/node"
+
+
+def survey_numa(files: FileTree, online: frozenset[int]) -> tuple[tuple[CpuPart, ...], tuple[str, ...]]:
+    """The NUMA nodes with CPUs or memory, and sentences about what could not be read.
+
+    GPUs of Grace systems register nodes for unused partitions, without CPUs or memory: these are skipped.
+    """
+    parts: list[CpuPart] = []
+    unread: list[str] = []
+    numbers = sorted(int(m[1]) for name in files.names(NODE_ROOT) if (m := re.fullmatch(r"node(\d{1,5})", name)))
+    for number in numbers:
+        part = _numa_node(files, number, numbers, online, unread)
+        if part.cpus or part.facts.number("memory_total"):
+            parts.append(part)
+    if not numbers:
+        unread.append(f"NUMA nodes: {NODE_ROOT} is missing (a kernel without NUMA support)")
+    return tuple(parts), tuple(unread)
+
+
+def _numa_node(files: FileTree, number: int, numbers: list[int], online: frozenset[int], unread: list[str]) -> CpuPart:
+    folder = f"{NODE_ROOT}/node{number}"
+    book = FactBook()
+    book.say("os_index", number, folder)
+    try:
+        cpus = frozenset(read_cpu_list(files.text(f"{folder}/cpulist") or "")) & online
+        total = read_meminfo(files.text(f"{folder}/meminfo") or "").get("MemTotal")
+        # Linux lists the distances in node order; firmware may not provide them.
+        values = [int(word) for word in (files.text(f"{folder}/distance") or "").split()]
+    except (ParseError, ValueError) as error:
+        unread.append(f"NUMA node {number}: a file in {folder} is invalid ({error})")
+        cpus, total, values = frozenset(), None, []
+    # Volatile: hotplug, balloons and kernels that initialise pages lazily change it while the machine runs.
+    book.say("memory_total", total, f"{folder}/meminfo", "B", volatile=True)
+    if len(values) == len(numbers):
+        distances = " ".join(f"{node}:{value}" for node, value in zip(numbers, values, strict=True))
+        book.say("distances", distances, f"{folder}/distance")
+    book.say("cpus", write_cpu_list(cpus), f"{folder}/cpulist")
+    _say_memory(files, folder, book)
+    return CpuPart(DeviceKind.NUMA, cpus, number, facts=book.facts())
+
+
+_RATES: tuple[tuple[str, str, float, Unit], ...] = (
+    ("memory_read_bandwidth", "read_bandwidth", 1e6, "B/s"),
+    ("memory_write_bandwidth", "write_bandwidth", 1e6, "B/s"),
+    ("memory_read_latency", "read_latency", 1e-9, "s"),
+    ("memory_write_latency", "write_latency", 1e-9, "s"),
+)
+"""(fact, file, scale to SI, unit); the files are in MB/s and ns."""
+
+
+def _say_memory(files: FileTree, folder: str, book: FactBook) -> None:
+    """Add what the firmware states about a node's memory: its rates, and a memory-side cache in front of it."""
+    for fact, name, scale, unit in _RATES:
+        for access in ("access1", "access0"):
+            path = f"{folder}/{access}/initiators/{name}"
+            value = files.integer(path)
+            if value is not None:
+                book.say(fact, value * scale or None, path, unit, kind=FactKind.ASSERTED)
+                break
+    caches = [f"{folder}/memory_side_cache/{index}/size" for index in files.names(f"{folder}/memory_side_cache")]
+    sizes = [(size, path) for path in caches if (size := files.integer(path))]
+    if sizes:
+        size, path = max(sizes)
+        book.say("memory_side_cache", size, path, "B")
+
 
 _BLOCKS = "/sys/devices/system/memory"
 _POOLS = "/sys/kernel/mm/hugepages"
@@ -30,8 +100,10 @@ def add_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unre
     blocks = _online_blocks(files)
     book.say("memory_total", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
     book.say("memory_online", blocks, f"{_BLOCKS} (sum of the online blocks)", "B")
-    pages, page_B = read_present_pages(files.text("/proc/zoneinfo") or ""), _page_size(files)
-    if pages is not None and page_B is not None:
+    pages = read_present_pages(files.text("/proc/zoneinfo") or "")
+    sizes = re.findall(r"^KernelPageSize: +([0-9]{1,9}) kB$", files.text("/proc/self/smaps") or "", re.MULTILINE)
+    page_B = min(map(int, sizes), default=0) * 1024  # that of the smallest mapping of this process
+    if pages is not None and page_B:
         book.say("memory_present", pages * page_B, "/proc/zoneinfo (pages present in all zones)", "B")
     nodes = [part.facts.integer("memory_total") for part in parts if part.kind is DeviceKind.NUMA]
     known = [size for size in nodes if size is not None]
@@ -66,21 +138,10 @@ def _online_blocks(files: FileTree) -> int | None:
     return states.count("online") * block or None
 
 
-def _page_size(files: FileTree) -> int | None:
-    """Bytes of the kernel's pages: those of the smallest mapping of this process."""
-    sizes = re.findall(r"^KernelPageSize: +([0-9]{1,9}) kB$", files.text("/proc/self/smaps") or "", re.MULTILINE)
-    return min(map(int, sizes), default=0) * 1024 or None
-
-
 def _add_huge_pages(files: FileTree, book: FactBook) -> None:
     for name in ("enabled", "defrag"):
-        text = files.text(f"{_THP}/{name}")
-        if text is None:
-            continue
-        try:
-            book.say(f"thp_{name}", read_choice(text), f"{_THP}/{name}")
-        except ParseError:
-            continue
+        with suppress(ParseError):
+            book.say(f"thp_{name}", read_choice(files.text(f"{_THP}/{name}") or ""), f"{_THP}/{name}")
     for pool in files.names(_POOLS):
         match = re.fullmatch(r"hugepages-(\d{1,12})kB", pool)
         if match is None:

@@ -10,35 +10,19 @@ from contextlib import suppress
 
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
-from seatrial.machine.readers.command_line import read_command_line
-from seatrial.machine.readers.kernel_stat import read_steal_share
-from seatrial.machine.readers.os_release import read_os_release
-from seatrial.machine.readers.process_status import read_process_status
+from seatrial.machine.readers.procfs import read_command_line, read_os_release, read_process_status, read_steal_share
+from seatrial.machine.readers.smbios import VIRTUAL_PRODUCTS
 from seatrial.machine.survey import FactBook
 from seatrial.machine.sysfs.containers import find_containers
+from seatrial.machine.sysfs.cpus import CPU_ROOT
 from seatrial.model.machine.identity import QEMU_TCG, TCG_MODEL
 from seatrial.model.machine.machine import Platform, Sign
 
 _DMI = "/sys/class/dmi/id"
-_CLOCKSOURCES = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+_CLOCK = "/sys/devices/system/clocksource/clocksource0"
 
-_HYPERVISOR_BY_DMI = (
-    ("kvm", "kvm"),
-    ("qemu", "kvm"),
-    ("vmware", "vmware"),
-    ("virtualbox", "virtualbox"),
-    ("innotek", "virtualbox"),
-    ("xen", "xen"),
-    ("hvm domu", "xen"),
-    ("virtual machine", "hyperv"),
-    ("google compute engine", "kvm"),
-    ("amazon ec2", "kvm"),
-    ("alibaba cloud ecs", "kvm"),
-    ("openstack", "kvm"),
-    ("parallels", "parallels"),
-    ("bhyve", "bhyve"),
-)
-"""Text in the DMI vendor or product -> hypervisor, as in systemd-detect-virt (src/basic/virt.c)."""
+_HYPERVISOR_BY_DMI = (*VIRTUAL_PRODUCTS, ("xen", "xen"), ("amazon ec2", "kvm"), ("alibaba cloud ecs", "kvm"))
+"""The same where the CPU is known to be virtual: clouds have bare-metal instances of the same names."""
 
 _HYPERVISOR_BY_CLOCK = {
     "kvm-clock": "kvm", "xen": "xen", "hyperv_clocksource_tsc_page": "hyperv", "vmware-clock": "vmware",
@@ -61,7 +45,13 @@ def add_platform(
     `virtual_cpu` is CPUID's hypervisor bit, None if the architecture has none (Arm).
     """
     _add_dmi(files, book)
-    _add_os(files, book)
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        fields: Mapping[str, str] = {}
+        with suppress(ParseError):
+            fields = read_os_release(files.text(path) or "")
+        if fields:
+            book.say("os", fields.get("PRETTY_NAME") or fields.get("NAME"), path)
+            break
     _add_hypervisor(files, book, virtual_cpu)
     containers = find_containers(files, environment)
     # One fact: a pod in Docker has the marks of both, which is no contradiction.
@@ -77,21 +67,7 @@ def _add_dmi(files: FileTree, book: FactBook) -> None:
     book.say("product", joined("sys_vendor", "product_name"), f"{_DMI}/product_name")
     book.say("product", (files.word("/proc/device-tree/model") or "").strip("\0"), "/proc/device-tree/model")
     book.say("board", joined("board_vendor", "board_name"), f"{_DMI}/board_name")
-    for name in ("bios_vendor", "bios_version", "bios_date", "bios_release"):
-        book.say(name, files.word(f"{_DMI}/{name}"), f"{_DMI}/{name}")
-
-
-def _add_os(files: FileTree, book: FactBook) -> None:
-    for path in ("/etc/os-release", "/usr/lib/os-release"):
-        text = files.text(path)
-        if text is None:
-            continue
-        try:
-            fields = read_os_release(text)
-        except ParseError:
-            continue
-        book.say("os", fields.get("PRETTY_NAME") or fields.get("NAME"), path)
-        return
+    files.say_words(book, _DMI, **{name: name for name in ("bios_vendor", "bios_version", "bios_date", "bios_release")})
 
 
 def _add_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -> None:
@@ -103,10 +79,10 @@ def _add_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -
     # A bare-metal instance of a cloud has the cloud's product name but no hypervisor.
     if from_dmi and (virtual_cpu or (virtual_cpu is None and "metal" not in product)):
         book.say("hypervisor", from_dmi, f"{_DMI}/product_name")
-    book.say("hypervisor", files.word("/sys/hypervisor/type"), "/sys/hypervisor/type")
-    clocks = (files.word(_CLOCKSOURCES) or "").split()
-    named = (_HYPERVISOR_BY_CLOCK[clock] for clock in clocks if clock in _HYPERVISOR_BY_CLOCK)
-    book.say("hypervisor", next(named, None), _CLOCKSOURCES)
+    files.say_words(book, "/sys/hypervisor", hypervisor="type")
+    clocks = f"{_CLOCK}/available_clocksource"
+    named = (_HYPERVISOR_BY_CLOCK.get(clock) for clock in (files.word(clocks) or "").split())
+    book.say("hypervisor", next(filter(None, named), None), clocks)
     if virtual_cpu and book.facts().best("hypervisor") is None:
         book.say("hypervisor", "present, not named", "/proc/cpuinfo (flag hypervisor)")
 
@@ -122,8 +98,7 @@ def _acpi(files: FileTree) -> Iterator[Sign]:
 
 
 _VIRTIO = "/sys/bus/virtio/devices"
-_VIRTIO_BALLOON = 5
-"""Device number of the memory balloon (Virtual I/O Device specification 1.2, section 5)."""
+_VIRTIO_BALLOON = 5  # Device number of the memory balloon (Virtual I/O Device specification 1.2, section 5).
 
 _DRIVERS = (
     ("/sys/bus/vmbus/drivers/hv_balloon", "Hyper-V"),
@@ -148,33 +123,22 @@ def add_guest(files: FileTree, book: FactBook) -> None:
     book.say("steal_share", share, "/proc/stat (since the system started)", "1", volatile=True)
 
 
-_CPU_ROOT = "/sys/devices/system/cpu"
-_CLOCK = "/sys/devices/system/clocksource/clocksource0"
-
-
 def add_settings(files: FileTree, book: FactBook) -> None:
     """Add the kernel version and settings."""
-    book.say("kernel", files.word("/proc/sys/kernel/osrelease"), "/proc/sys/kernel/osrelease")
-    book.say("architecture", files.word("/proc/sys/kernel/arch"), "/proc/sys/kernel/arch")
-    book.say("kernel_build", files.word("/proc/sys/kernel/version"), "/proc/sys/kernel/version")
+    kernel = "/proc/sys/kernel"
+    files.say_words(book, kernel, kernel="osrelease", architecture="arch", kernel_build="version")
     book.say("kernel_parameters", read_command_line(files.text("/proc/cmdline") or ""), "/proc/cmdline")
-    book.say("mitigations", _mitigations(files), f"{_CPU_ROOT}/vulnerabilities")
-    book.say("clocksource", files.word(f"{_CLOCK}/current_clocksource"), f"{_CLOCK}/current_clocksource")
-    active = files.integer(f"{_CPU_ROOT}/smt/active")
-    book.say("smt_active", None if active is None else active == 1, f"{_CPU_ROOT}/smt/active")
-    book.say("smt_control", files.word(f"{_CPU_ROOT}/smt/control"), f"{_CPU_ROOT}/smt/control")
-    for name, file in (
-        ("numa_balancing", "kernel/numa_balancing"),
-        ("perf_event_paranoid", "kernel/perf_event_paranoid"),
-        ("zone_reclaim_mode", "vm/zone_reclaim_mode"),
-        ("swappiness", "vm/swappiness"),
-    ):
-        book.say(name, files.integer(f"/proc/sys/{file}"), f"/proc/sys/{file}")
+    book.say("mitigations", _mitigations(files), f"{CPU_ROOT}/vulnerabilities")
+    files.say_words(book, _CLOCK, clocksource="current_clocksource")
+    active = files.integer(f"{CPU_ROOT}/smt/active")
+    book.say("smt_active", None if active is None else active == 1, f"{CPU_ROOT}/smt/active")
+    files.say_words(book, f"{CPU_ROOT}/smt", smt_control="control")
+    files.say_integers(book, kernel, numa_balancing="numa_balancing", perf_event_paranoid="perf_event_paranoid")
+    files.say_integers(book, "/proc/sys/vm", zone_reclaim_mode="zone_reclaim_mode", swappiness="swappiness")
     for name, file in (("isolated_cpus", "isolated"), ("nohz_full_cpus", "nohz_full"), ("offline_cpus", "offline")):
-        word = files.word(f"{_CPU_ROOT}/{file}")
-        book.say(name, None if word == "(null)" else word, f"{_CPU_ROOT}/{file}")
-    idle = f"{_CPU_ROOT}/cpuidle/current_driver"
-    book.say("idle_driver", files.word(idle), idle)
+        word = files.word(f"{CPU_ROOT}/{file}")
+        book.say(name, None if word == "(null)" else word, f"{CPU_ROOT}/{file}")
+    files.say_words(book, f"{CPU_ROOT}/cpuidle", idle_driver="current_driver")
     load = (files.text("/proc/loadavg") or "").split(" ")[0]
     with suppress(ValueError):  # empty if /proc/loadavg is hidden
         book.say("load", float(load), "/proc/loadavg", "1", volatile=True)
@@ -188,7 +152,7 @@ def _mitigations(files: FileTree) -> str | None:
 
     Format: Linux, Documentation/ABI/testing/sysfs-devices-system-cpu, "vulnerabilities".
     """
-    folder = f"{_CPU_ROOT}/vulnerabilities"
+    folder = f"{CPU_ROOT}/vulnerabilities"
     states = {name: files.word(f"{folder}/{name}") for name in files.names(folder)}
     clauses = [
         f"{name}: {state.split(';')[0].strip()}"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
-from seatrial.machine.readers.control_groups import read_cgroup_mounts
+from seatrial.machine.readers.procfs import read_cgroup_mounts
 from seatrial.machine.readers.scalars import write_cpu_list
 from seatrial.model.frozen import Frozen
 from seatrial.processes.tree import kill

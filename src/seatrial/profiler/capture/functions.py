@@ -17,6 +17,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from seatrial.model.frozen import Frozen
 
 _TABLE = Path(__file__).with_name("functions.txt")
@@ -59,18 +61,12 @@ def functions() -> tuple[Function, ...]:
     """All functions by name: those of the table, then the `_c` ones in the same order."""
     listed = [_function(line) for line in _TABLE.read_text(encoding="ascii").splitlines()]
     large = [
-        Function(f"{function.name}_c", function.parameters, function.returns_error, function.has_fortran, True, True)
+        replace(function, name=f"{function.name}_c", is_newer=True, is_large=True)
         for function in listed
         if any(parameter.is_wider for parameter in function.parameters)
     ]
     small = [
-        Function(
-            function.name,
-            tuple(parameter for parameter in function.parameters if not parameter.is_large_only),
-            function.returns_error,
-            function.has_fortran,
-            function.is_newer,
-        )
+        replace(function, parameters=tuple(each for each in function.parameters if not each.is_large_only))
         for function in listed
     ]
     return (*small, *large)

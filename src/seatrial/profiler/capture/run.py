@@ -1,24 +1,156 @@
-"""Run a command under the MPI profiler: its ranks write their tables to a folder of the results."""
+"""Run a command under the MPI profiler: its ranks write their tables to a folder of the results.
+
+The folder in a node's memory for the tables of running ranks: with a mapped file on a network file system, every
+modified page would cross the network.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from seatrial.environments.asking import ask
 from seatrial.environments.compiler import Compiler, first_compiler
-from seatrial.environments.loader import programs_among, why_not_preloaded
-from seatrial.errors import BuildError, NoCompilerError, UsageError
+from seatrial.environments.loader import build_library, build_program, programs_among, why_not_preloaded
+from seatrial.errors import BuildError, NoCompilerError, StoreError, UsageError
 from seatrial.launch.local import Ended, run_attached
 from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.capture.library import build_collector, build_profiler, profiler_variables
-from seatrial.profiler.capture.node_folder import NodeFolder, node_folder
+from seatrial.profiler.capture.wrappers import wrapper_texts
 from seatrial.store.files import opened_file
+
+_SOURCES = Path(__file__).parents[1] / "native"
+INCLUDE = Path(__file__).parents[1] / "include"
+"""The folder of the header that programs include."""
+SHARED_SOURCES = ("io.c", "sparse_copy.c")
+"""Compiled into both the library and the collector."""
+_LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
+"""Before glibc 2.34 dlsym is in libdl, which the program may not have loaded."""
+
+
+def build_profiler(compiler: Compiler | None) -> Path:
+    """The library, from the cache or built now (some seconds). Raises BuildError with the compiler's message."""
+    return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), wrapper_texts(), _LINK_FLAGS)
+
+
+def build_collector(compiler: Compiler | None) -> Path:
+    """The program that collects the tables of a node while the ranks run, from the cache or built now. Raises
+    BuildError with the compiler's message."""
+    sources = [*sorted((_SOURCES / "collector").glob("*.c")), *(_SOURCES / name for name in SHARED_SOURCES)]
+    return build_program("seatrial-collector", compiler, sources)
+
+
+def profiler_variables(
+    library: Path,
+    folder: Path,
+    variables: Mapping[str, str],
+    *,
+    node_folder: str = "",
+    collector: Path | None = None,
+    io_s: float = 0.0,
+    wait_every: int = 0,
+    trace_B: int = 0,
+    path_frames: int = 0,
+    rows: int = 0,
+    has_counters: bool = False,
+    has_openmp: bool = False,
+) -> dict[str, str]:
+    """The environment variables with which each rank of a program writes its table to `folder`. The library precedes
+    other preloaded ones.
+
+    While the program runs, tables are in `node_folder` (on each node's memory file system; created if necessary). One
+    `collector` on each node watches them and samples input and output every `io_s` seconds (0: off). Every
+    `wait_every`-th blocking collective gets a barrier before it (0: none). `trace_B` is the largest trace of a rank
+    (0: no trace). `path_frames` is the number of calls that a call path has (0: none), `rows` that of the rows of each
+    thread's table (0: as many as usual). `has_counters`: with hardware counters; `has_openmp`: with OpenMP regions, if
+    the runtime has OMPT.
+    """
+    others = variables.get("LD_PRELOAD", "")
+    numbers = {"IO": io_s, "WAIT": wait_every, "TRACE": trace_B, "PATHS": path_frames, "ROWS": rows}
+    optional = {
+        "NODE_DIR": node_folder,
+        "COLLECTOR": str(collector.absolute()) if collector else "",
+        **{name: f"{value:.15g}" if value > 0 else "" for name, value in numbers.items()},
+        "COUNTERS": "1" if has_counters else "",
+        "OPENMP": "1" if has_openmp else "",
+    }
+    return {
+        "LD_PRELOAD": f"{library}:{others}" if others else str(library),
+        "SEATRIAL_PROFILE_DIR": str(folder.absolute()),
+        **{f"SEATRIAL_PROFILE_{name}": value for name, value in optional.items() if value},
+    }
+
+
+_MEMORY = Path("/dev/shm")  # noqa: S108  we create a private folder in it
+_KEPT = (".mpi", ".trace", ".io")
+_COLLECTORS_END_S = 10.0
+_LOOK_EVERY_S = 0.02
+
+
+def node_folder(target: Path) -> Path | None:
+    """The folder that holds the tables for `target` while ranks run, the same on each node; None without a memory file
+    system.
+
+    The ranks create it if necessary, with access for this user only.
+    """
+    if not _MEMORY.is_dir():
+        return None
+    name = hashlib.sha256(os.fsencode(target.absolute())).hexdigest()[:16]
+    return _MEMORY / f"seatrial-{os.getuid()}-{os.getpid()}-{name}"
+
+
+@contextmanager
+def on_node(path: Path | None, target: Path) -> Iterator[None]:
+    """A context in which a command runs. The ranks and the collectors of all nodes move their files to `target`; at the
+    end, files still in `path` on this node are moved there too, and `path` is removed."""
+    if path is not None:
+        shutil.rmtree(path, ignore_errors=True)  # left by an earlier process with our pid
+    try:
+        yield
+    finally:
+        deadline = time.monotonic() + _COLLECTORS_END_S
+        while any(target.glob("*.collecting")) and time.monotonic() < deadline:  # a collector has files to move
+            time.sleep(_LOOK_EVERY_S)
+        if path is not None and path.is_dir():
+            _move(path, target)
+
+
+def _move(path: Path, target: Path) -> None:
+    try:
+        for file in sorted(path.iterdir()):
+            if file.suffix in _KEPT:  # newer than the copy of a collector that was killed
+                private = target / f".{file.name}.part"
+                copy_sparse(file, private)
+                private.replace(target / file.name)
+    except OSError as error:
+        remedy = f"the recorded files are in {path}"
+        raise StoreError(f"cannot write {target}: {error.strerror or error}", remedy) from error
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def copy_sparse(source: Path, target: Path) -> None:
+    """Copy a file and keep its holes. Raises OSError."""
+    with source.open("rb") as data, target.open("wb") as copy:
+        size = os.fstat(data.fileno()).st_size
+        at = 0
+        while at < size:
+            try:
+                begin = os.lseek(data.fileno(), at, os.SEEK_DATA)
+            except OSError:  # ENXIO: only a hole follows
+                break
+            at = os.lseek(data.fileno(), begin, os.SEEK_HOLE)
+            os.lseek(copy.fileno(), begin, os.SEEK_SET)
+            while begin < at:
+                begin += os.sendfile(copy.fileno(), data.fileno(), begin, at - begin)
+        os.ftruncate(copy.fileno(), size)
 
 
 class ProbeSettings(Frozen):
@@ -45,7 +177,10 @@ class Profiler(Frozen):
 
 def profiler() -> Profiler:
     """Both, from the cache or built now (some seconds). Raises BuildError."""
-    compiler = _compiler()
+    try:
+        compiler = first_compiler()
+    except NoCompilerError:
+        compiler = None
     library, collector = build_profiler(compiler), build_collector(compiler)
     for path in (library, collector):
         if set(str(path)) & set(" \t\n:"):
@@ -54,13 +189,6 @@ def profiler() -> Profiler:
                 "set SEATRIAL_CACHE to a folder without them",
             )
     return Profiler(library, collector)
-
-
-def _compiler() -> Compiler | None:
-    try:
-        return first_compiler()
-    except NoCompilerError:
-        return None
 
 
 def run_profiled(command: Sequence[str], folder: Path, settings: ProbeSettings, stdout: int | None = None) -> Ended:
@@ -73,7 +201,7 @@ def run_profiled(command: Sequence[str], folder: Path, settings: ProbeSettings, 
         raise UsageError(f"{command[0]!r}: command not found", "give its path, or put it on PATH")
     tools = profiler()
     node = node_folder(folder)
-    with NodeFolder(node, folder):
+    with on_node(node, folder):
         added = profiled_variables(tools, folder, node, settings, variables)
         try:
             return run_attached(_for_all_ranks(command, added, variables), {**variables, **added}, stdout)
@@ -85,19 +213,9 @@ def profiled_variables(
     tools: Profiler, folder: Path, node: Path | None, settings: ProbeSettings, variables: Mapping[str, str]
 ) -> dict[str, str]:
     """The variables added to a command's environment: see `profiler_variables`."""
+    on_node = "" if node is None else str(node)
     return profiler_variables(
-        tools.library,
-        folder,
-        variables,
-        node_folder="" if node is None else str(node),
-        collector=tools.collector,
-        io_s=settings.io_s,
-        wait_every=settings.wait_every,
-        trace_B=settings.trace_B,
-        path_frames=settings.path_frames,
-        rows=settings.rows,
-        has_counters=settings.has_counters,
-        has_openmp=settings.has_openmp,
+        tools.library, folder, variables, node_folder=on_node, collector=tools.collector, **asdict(settings)
     )
 
 

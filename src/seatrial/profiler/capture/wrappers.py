@@ -37,11 +37,9 @@ _OFTEN = frozenset(
 )
 """Functions that programs may call as often as they communicate, besides those that move data."""
 
-_LEAVE_ASKING = "seatrial_leave_asking"
-"""Counts a call that asks if something is complete."""
+_LEAVE_ASKING = "seatrial_leave_asking"  # Counts a call that asks if something is complete.
 
-_UNITS = 8
-"""Translation units of the wrappers, which are compiled in parallel."""
+_UNITS = 8  # Translation units of the wrappers, which are compiled in parallel.
 
 _OWN = ("unsigned place", "word site")
 """Parameters of a body after the call's arguments, which thus stay in their registers."""
@@ -201,18 +199,9 @@ def _plain_body(n: int) -> str:
     """The body of plain functions with n arguments."""
     names = [f"a{i}" for i in range(n)]
     kind = "comm == SEATRIAL_NO_COMM ? 0 : seatrial_comm_kind(comm)"
-    return "\n".join(
-        [
-            f"word seatrial_plain_{n}({', '.join([*(f'word {name}' for name in names), *_PLAIN])}) {{",
-            _next(names),
-            *_entering(names),
-            "  }",
-            *_timed(names),
-            f"  seatrial_leave(call, {kind}, 0, site, begin, end);",
-            "  return returned;",
-            "}",
-        ]
-    )
+    head = f"word seatrial_plain_{n}({', '.join([*(f'word {name}' for name in names), *_PLAIN])}) {{"
+    leave = f"  seatrial_leave(call, {kind}, 0, site, begin, end);"
+    return "\n".join([head, _next(names), *_entering(names), "  }", *_timed(names), leave, "  return returned;", "}"])
 
 
 def _wrapper(call: int, place: int, function: Function) -> str:
@@ -223,29 +212,26 @@ def _wrapper(call: int, place: int, function: Function) -> str:
         return "\n".join(_entries(place, function, names, f"seatrial_plain_{len(names)}", more))
     make = _opener if function.name in _OPENERS else _body
     how = "SEATRIAL_BODY" if is_often(function) else "SEATRIAL_ONE_BODY"
-    head = f"{how} body_{function.name}({', '.join(_words(names))}) {{"
-    return "\n".join(
-        [
-            *_traced_body(call, function, names),
-            *_split_body(call, function, names),
-            head,
-            *make(call, function, names),
-            "}",
-            *_entries(place, function, names, f"body_{function.name}"),
-            "",
-        ]
-    )
+    words = ", ".join(_words(names))
+    lines: list[str] = []
+    for prefix, _, statements in _rare_bodies(call, function, names):
+        lines += [f"SEATRIAL_ONE_BODY {prefix}_{function.name}({words}) {{", _next(names), *statements, "}"]
+    lines += [f"{how} body_{function.name}({words}) {{", *make(call, function, names), "}"]
+    return "\n".join([*lines, *_entries(place, function, names, f"body_{function.name}"), ""])
 
 
 def _body(call: int, function: Function, names: list[str]) -> list[str]:
     recorded = None if is_often(function) else traced(function.base)
+    given = ", ".join([*names, "place", "site"])
     return [
         _next(names),
         *(["  bool is_traced = false;"] if recorded is not None else []),
         *_entering(names, _comm(function) if is_blocking_collective(function.base) else None),
         *(["    is_traced = seatrial_is_traced();"] if recorded is not None else []),
-        *_if_traced(function, names),
-        *_if_split(function, names),
+        *(
+            f"    if ({condition}) return {prefix}_{function.name}({given});"
+            for prefix, condition, _ in _rare_bodies(call, function, names)
+        ),
         "  }",
         *_counted(call, function, names, recorded, condition="if (is_traced) " if recorded is not None else ""),
     ]
@@ -342,46 +328,21 @@ def _timed(names: list[str], met: str | None = None) -> list[str]:
     ]
 
 
-def _if_split(function: Function, names: list[str]) -> list[str]:
-    if not is_blocking_collective(function.base):
-        return []
-    return [
-        f"    if (seatrial_barrier_every != 0) return split_{function.name}({', '.join([*names, 'place', 'site'])});"
-    ]
-
-
-def _split_body(call: int, function: Function, names: list[str]) -> list[str]:
-    """The body that separates waiting from transfer, without the entry check."""
-    if not is_blocking_collective(function.base):
-        return []
-    return _separate_body("split", function, names, _counted(call, function, names, is_split=True))
-
-
-def _separate_body(prefix: str, function: Function, names: list[str], statements: list[str]) -> list[str]:
-    """A rarely used body: separate, so that the common one need not keep its arguments."""
-    head = f"SEATRIAL_ONE_BODY {prefix}_{function.name}({', '.join(_words(names))}) {{"
-    return [head, _next(names), *statements, "}"]
+def _rare_bodies(call: int, function: Function, names: list[str]) -> list[tuple[str, str, list[str]]]:
+    """(prefix of its name, when it is called, statements) of the bodies without the entry check: while a trace is
+    written, and the one that separates waiting from transfer. They are separate so that the common one need not keep
+    its arguments."""
+    found = []
+    recorded = traced(function.base)
+    if is_often(function) and recorded is not None:
+        found.append(("traced", "seatrial_is_traced()", _counted(call, function, names, recorded)))
+    if is_blocking_collective(function.base):
+        found.append(("split", "seatrial_barrier_every != 0", _counted(call, function, names, is_split=True)))
+    return found
 
 
 def _words(names: list[str]) -> list[str]:
     return [*(f"word {name}" for name in names), *_OWN]
-
-
-def _has_traced_body(function: Function) -> bool:
-    return is_often(function) and traced(function.base) is not None
-
-
-def _if_traced(function: Function, names: list[str]) -> list[str]:
-    if not _has_traced_body(function):
-        return []
-    return [f"    if (seatrial_is_traced()) return traced_{function.name}({', '.join([*names, 'place', 'site'])});"]
-
-
-def _traced_body(call: int, function: Function, names: list[str]) -> list[str]:
-    """The body while a trace is written, without the entry check."""
-    if not _has_traced_body(function):
-        return []
-    return _separate_body("traced", function, names, _counted(call, function, names, traced(function.base)))
 
 
 def _opener(call: int, function: Function, names: list[str]) -> list[str]:

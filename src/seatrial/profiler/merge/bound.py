@@ -6,7 +6,7 @@ The rules, in this order:
 2. "waiting", for calls that can wait: three quarters of the time exceed the best time of the same call and size (or
    what such a call takes at most on a working fabric, if the best is longer: `Reference`), or the
    rank with the shortest calls spends less than half the mean over ranks: a rank arrived late. (Contention looks the
-   same.) If waiting was measured (`profiler/merge/waiting.py`), only its share decides: three quarters or more.
+   same.) If waiting was measured (`profiler/merge/rows.py`), only its share decides: three quarters or more.
 3. "bandwidth-bound": the best time is at least twice that of the same function with at most 64 B, so that most of the
    time depends on the size; without such a small call, from 8 KiB up.
 4. "latency-bound": everything else.
@@ -24,6 +24,7 @@ constants are generous: four times the latency and a quarter of the bandwidth of
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from math import ceil, log2
 
@@ -32,8 +33,7 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.profile import Bound
 
-_PIECES = 20
-"""Copies of single numbers are so much slower than those of whole blocks, at most."""
+_PIECES = 20  # Copies of single numbers are so much slower than those of whole blocks, at most.
 _ALL_TO_ALL = re.compile(r"MPI_I?(Neighbor_)?alltoall[vw]?(_init)?(_c)?", re.IGNORECASE)
 _OF_ALL = re.compile(
     r"MPI_I?(barrier|bcast|gatherv?|scatterv?|allgatherv?|allreduce|reduce|reduce_scatter(_block)?|scan|exscan"
@@ -112,16 +112,30 @@ _WAITS = re.compile(
 
 _RECEIVES = re.compile(r"MPI_(Recv|Mrecv|Sendrecv\w*|Probe|Mprobe)(_c)?")
 _SENDS = re.compile(r"MPI_[SBR]?send(_c)?", re.IGNORECASE)
-_BLOCKING_SENDS = re.compile(r"MPI_[SR]?send(_c)?", re.IGNORECASE)
-_BLOCKING_RECEIVES = re.compile(r"MPI_M?recv(_c)?", re.IGNORECASE)
 _WINDOWS = re.compile(r"MPI_Win_(start|complete|wait|lock|unlock|flush)\w*")
 _ATOMICS = re.compile(r"MPI_(Fetch_and_op|Compare_and_swap|(Get_a|A)ccumulate)(_c)?")
 """Functions on windows in which a library may wait for the lock of the window or for the progress of its owner (seen
 with Open MPI's MPI_Fetch_and_op)."""
-_ACCESSES = re.compile(r"MPI_File_(read|write)(_at|_shared)?(_c)?")
-_RECEIVING = re.compile(r"MPI_(I?m?recv|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
-_SENDING = re.compile(r"MPI_(I?[sbr]?send|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
-_POLLS = re.compile(r"MPI_(Test(all|any|some)?|Iprobe|Improbe|Request_get_status|Parrived|Win_test)")
+
+
+def _whether(pattern: str, flags: int = 0) -> Callable[[str], bool]:
+    """Whether the name of a function is of this form."""
+    form = re.compile(pattern, flags)
+    return lambda call: form.fullmatch(call) is not None
+
+
+is_file_access = _whether(r"MPI_File_(read|write)(_at|_shared)?(_c)?")
+"""Whether a function reads or writes a file independently of other ranks."""
+receives = _whether(r"MPI_(I?m?recv|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
+"""Whether a function receives a message, or begins to."""
+sends = _whether(r"MPI_(I?[sbr]?send|Start|Startall|I?sendrecv\w*)(_c)?", re.IGNORECASE)
+"""Whether a function sends a message, or begins to."""
+is_blocking_send = _whether(r"MPI_[SR]?send(_c)?", re.IGNORECASE)
+"""Whether a function may wait until its message is received."""
+is_blocking_receive = _whether(r"MPI_M?recv(_c)?", re.IGNORECASE)
+"""Whether a function returns when it has received a message, and sends none."""
+is_poll = _whether(r"MPI_(Test(all|any|some)?|Iprobe|Improbe|Request_get_status|Parrived|Win_test)")
+"""Whether a function asks if something is complete, and returns at once."""
 
 
 def may_wait(call: str) -> bool:
@@ -156,11 +170,6 @@ def wait_kind(call: str) -> WaitKind | None:
     return WaitKind.REQUESTS if call.startswith("MPI_Wait") else WaitKind.COLLECTIVE
 
 
-def is_file_access(call: str) -> bool:
-    """Whether a function reads or writes a file independently of other ranks."""
-    return _ACCESSES.fullmatch(call) is not None
-
-
 def is_of_files(call: str) -> bool:
     """Whether a function is one of MPI-IO."""
     return call.startswith("MPI_File_")
@@ -170,31 +179,6 @@ def gaps_share(noncontiguous_B: int, files_B: int, sent_B: int) -> float:
     """At least this share of the bytes that are sent have datatypes with gaps: what was written to files (`files_B`)
     may have them too."""
     return min(1.0, max(0, noncontiguous_B - files_B) / sent_B) if sent_B > 0 else 0.0
-
-
-def receives(call: str) -> bool:
-    """Whether a function receives a message, or begins to."""
-    return _RECEIVING.fullmatch(call) is not None
-
-
-def sends(call: str) -> bool:
-    """Whether a function sends a message, or begins to."""
-    return _SENDING.fullmatch(call) is not None
-
-
-def is_blocking_send(call: str) -> bool:
-    """Whether a function may wait until its message is received."""
-    return _BLOCKING_SENDS.fullmatch(call) is not None
-
-
-def is_blocking_receive(call: str) -> bool:
-    """Whether a function returns when it has received a message, and sends none."""
-    return _BLOCKING_RECEIVES.fullmatch(call) is not None
-
-
-def is_poll(call: str) -> bool:
-    """Whether a function asks if something is complete, and returns at once."""
-    return _POLLS.fullmatch(call) is not None
 
 
 def starts_requests(call: str) -> bool:

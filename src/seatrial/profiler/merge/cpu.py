@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import nan
 
-from seatrial.profiler.counters import MpiCounters, RankCounters
-from seatrial.profiler.cpu import CpuSlices
+from seatrial.profiler.cpu import NOT_COUNTED, CpuSlices, MpiCounters, RankCounters
 from seatrial.profiler.profile import NodeCpu, RankCpu
 from seatrial.profiler.tables.extension import Counter, CounterKind, Counters, InMpi
 from seatrial.profiler.tables.header import SampledCpu
@@ -17,23 +16,18 @@ from seatrial.profiler.tables.process_table import ProcessTable
 
 def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | None:
     """What the kernel counted for a rank: up to its last sample, if it did not reach the end of MPI; None if there is
-    none. With slices of time if `start_s` is
-    given: when the first rank was loaded, in seconds since the epoch."""
+    none. With slices of time if `start_s` is given: when the first rank was loaded, in seconds since the epoch."""
     use, right = _use(table), table.cpu_right
     if use is None or use.wall_s <= 0:
         return None
+    system_ns = None if table.extension is None else table.extension.kernel.system_ns
     return RankCpu(
         **use.counted(),
         mask=() if right is None else right.mask,
         quota=None if right is None else right.quota,
         slices=None if start_s is None else _slices(table, start_s),
-        system_s=_system_s(table),
+        system_s=None if system_ns is None else system_ns / 1e9,
     )
-
-
-def _system_s(table: ProcessTable) -> float | None:
-    system_ns = None if table.extension is None else table.extension.kernel.system_ns
-    return None if system_ns is None else system_ns / 1e9
 
 
 def _use(table: ProcessTable) -> SampledCpu | None:
@@ -46,13 +40,9 @@ def _use(table: ProcessTable) -> SampledCpu | None:
         wall_s=(last.at - first.at) / table.ticks_per_s,
         cpu_s=_growth_s(first.cpu_ns, last.cpu_ns),
         delay_s=_growth_s(first.delay_ns, last.delay_ns),
-        voluntary=None,
-        involuntary=None,
-        minor_faults=None,
-        major_faults=None,
-        most_resident_B=None,
         throttled_s=None,
         throttled_share=None,
+        **NOT_COUNTED,
         node_busy_s=_growth_s(first.busy_ns, last.busy_ns),
         node_steal_s=_growth_s(first.steal_ns, last.steal_ns),
     )
@@ -69,13 +59,9 @@ def _slices(table: ProcessTable, start_s: float) -> CpuSlices | None:
     if len(known) < 2:
         return None
     loaded_s = table.loaded_at_s - start_s
-    return CpuSlices(
-        at_s=array("d", [loaded_s + one.at / table.ticks_per_s for one in known]),
-        cpu_s=_grown(one.cpu_ns for one in known),
-        delay_s=_grown(one.delay_ns for one in known),
-        busy_s=_grown(one.busy_ns for one in known),
-        steal_s=_grown(one.steal_ns for one in known),
-    )
+    at_s = array("d", [loaded_s + one.at / table.ticks_per_s for one in known])
+    _, *counted = zip(*known, strict=True)
+    return CpuSlices(at_s, *map(_grown, counted))
 
 
 def _grown(values: Iterable[int | None]) -> array[float]:
@@ -117,12 +103,12 @@ def node_cpus(tables: Sequence[ProcessTable]) -> tuple[NodeCpu, ...]:
     return tuple(found)
 
 
-_WIDTHS = {
-    CounterKind.FP_1: 1,
-    CounterKind.FP_2: 2,
-    CounterKind.FP_4: 4,
-    CounterKind.FP_8: 8,
-    CounterKind.FP_16: 16,
+_WIDTHS = {CounterKind[f"FP_{width}"]: width for width in (1, 2, 4, 8, 16)}
+_FIELDS = {
+    "cycles": CounterKind.CYCLES,
+    "instructions": CounterKind.INSTRUCTIONS,
+    "cache_misses": CounterKind.CACHE_MISSES,
+    "memory_lines": CounterKind.LINES_FROM_MEMORY,
 }
 
 
@@ -131,18 +117,14 @@ def rank_counters(table: ProcessTable) -> RankCounters | None:
     counters = None if table.extension is None else table.extension.counters
     if counters is None or table.cpu_use is None:
         return None
-    known = {one.kind: _scaled(one) for one in counters.list if one.error == 0 and one.running_ns > 0}
-    fp = {width: known[kind] for kind, width in _WIDTHS.items() if kind in known}
-    shares = [one.running_ns / one.enabled_ns for one in counters.list if one.error == 0 and one.running_ns > 0]
+    ran = [one for one in counters.list if one.error == 0 and one.running_ns > 0]
+    known = {one.kind: _scaled(one) for one in ran}
     return RankCounters(
         wall_s=table.cpu_use.wall_s,
-        cycles=known.get(CounterKind.CYCLES),
-        instructions=known.get(CounterKind.INSTRUCTIONS),
-        cache_misses=known.get(CounterKind.CACHE_MISSES),
-        memory_lines=known.get(CounterKind.LINES_FROM_MEMORY),
-        fp_instructions=fp,
+        **{name: known.get(kind) for name, kind in _FIELDS.items()},
+        fp_instructions={width: known[kind] for kind, width in _WIDTHS.items() if kind in known},
         flops=_flops(known),
-        least_share=min(shares, default=0.0),
+        least_share=min((one.running_ns / one.enabled_ns for one in ran), default=0.0),
         errors=tuple(sorted({one.error for one in counters.list if one.error})),
         paranoid=counters.paranoid,
         has_unit=counters.has_unit,
@@ -171,10 +153,7 @@ def _in_mpi(table: ProcessTable, counters: Counters) -> MpiCounters | None:
     return MpiCounters(
         mpi_s=split.ticks / table.ticks_per_s,
         counted_share=share,
-        cycles=known.get(CounterKind.CYCLES),
-        instructions=known.get(CounterKind.INSTRUCTIONS),
-        cache_misses=known.get(CounterKind.CACHE_MISSES),
-        memory_lines=known.get(CounterKind.LINES_FROM_MEMORY),
+        **{name: known.get(kind) for name, kind in _FIELDS.items()},
         flops=_flops(known),
     )
 

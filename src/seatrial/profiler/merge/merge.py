@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
-from seatrial.profiler.call_site import Frame
-from seatrial.profiler.counters import NodeLimits
+from seatrial.profiler.call_site import Resolve, no_symbols
+from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.merge.bound import gaps_share, is_of_files, reference_of
 from seatrial.profiler.merge.cpu import node_cpus, rank_counters, rank_cpu
-from seatrial.profiler.merge.input_output import io_of
-from seatrial.profiler.merge.over_time import over_time, slice_differences
+from seatrial.profiler.merge.over_time import io_of, over_time, slice_differences
 from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
 from seatrial.profiler.merge.regions import merged_regions, parallel_places, rank_openmp, region_faults
-from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, size_totals
-from seatrial.profiler.merge.sites import Resolve, call_sites
-from seatrial.profiler.merge.waiting import measured_waiting
+from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, measured_waiting, size_totals
+from seatrial.profiler.merge.sites import call_sites
 from seatrial.profiler.merge.worlds import World, pair_table, worlds
-from seatrial.profiler.profile import PairTable, Profile, RankState, RankTotals, SizeTotals, Trust
+from seatrial.profiler.profile import Profile, RankState, RankTotals, SizeTotals, Trust
 from seatrial.profiler.tables.header import Family, State
 from seatrial.profiler.tables.io_samples import IoSamples
 from seatrial.profiler.tables.process_table import ProcessTable
+from seatrial.profiler.tables.traffic import is_collective
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 _FAMILIES = {
@@ -34,23 +33,8 @@ _FAMILIES = {
     Family.OPENMPI: "Open MPI",
     Family.STANDARD_ABI: "MPI standard ABI",
 }
-_STATES = {
-    State.LOADED: RankState.BEFORE_MPI,
-    State.INITIALIZED: RankState.RUNNING,
-    State.FINALIZED: RankState.FINALIZED,
-    State.ABORTED: RankState.ABORTED,
-}
+_STATES = dict(zip(State, RankState, strict=True))
 _MOSTLY = 0.5
-_COLLECTIVE = (
-    *("barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "allreduce", "reduce", "scan", "exscan"),
-    *("gatherv", "scatterv", "allgatherv", "alltoallv", "alltoallw", "reduce_scatter", "reduce_scatter_block"),
-    *("neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv", "neighbor_alltoallw"),
-)
-
-
-def no_symbols(module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
-    """Leave call sites as file and offset."""
-    return {}
 
 
 def profiles(
@@ -70,11 +54,6 @@ def profiles(
     found = worlds(tables)
     made = [_profile(world, names, resolve, len(found) - 1, damaged, samples, limits) for world in found]
     return sorted(made, key=lambda one: -one.wall_s)
-
-
-def empty_profile(program: str, damaged: int = 0) -> Profile:
-    """The profile of a command that did not initialize MPI."""
-    return Profile(program, 0, 0.0, 0.0, 0.0, 0.0, (), (), PairTable(), (), (), None, Trust(damaged=damaged))
 
 
 def _profile(
@@ -134,12 +113,11 @@ def _profile(
 
 def _has_gaps(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> bool:
     """Whether most of the bytes that are sent have datatypes with gaps."""
-    import numpy as np
 
     def bytes_of(which: Callable[[str], bool]) -> int:
         return int(rows.bytes[np.array([False, *map(which, names)])[rows.call]].sum())
 
-    sent_B = sum(int(table.peers[:, 1].sum()) for table in tables) + bytes_of(_is_collective)
+    sent_B = sum(int(table.peers[:, 1].sum()) for table in tables) + bytes_of(is_collective)
     noncontiguous_B = sum(table.noncontiguous_B for table in tables)
     return gaps_share(noncontiguous_B, bytes_of(is_of_files), sent_B) > _MOSTLY
 
@@ -156,15 +134,13 @@ def _own_s(calls: int, table: ProcessTable) -> float:
 def _per_rank(
     tables: Sequence[ProcessTable], rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str]
 ) -> list[RankTotals]:
-    import numpy as np
-
     def summed(values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_] | None = None) -> list[int]:
         made: npt.NDArray[np.int64] = np.zeros(len(tables), np.int64)
         which = slice(None) if chosen is None else chosen
         np.add.at(made, rows.process[which], values[which])
         return [int(value) for value in made]
 
-    collective = np.array([False, *(_is_collective(name) for name in names)])
+    collective = np.array([False, *(is_collective(name) for name in names)])
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
     start_s = min(table.loaded_at_s for table in tables)
     waits = without_skew(rank_waits(rows, sizes, names, len(tables)), tables)
@@ -195,19 +171,12 @@ def _per_rank(
 
 def _by_call(rows: Rows, names: Sequence[str], processes: int) -> list[dict[str, float]]:
     """Seconds of each function in each process."""
-    import numpy as np
-
     time_s = np.zeros((processes, len(names)))
     np.add.at(time_s, (rows.process, rows.call - 1), rows.time_s)
     found: list[dict[str, float]] = [{} for _ in range(processes)]
     for process, call in np.argwhere(time_s > 0).tolist():
         found[process][names[call]] = float(time_s[process, call])
     return found
-
-
-def _is_collective(name: str) -> bool:
-    bare = name.removeprefix("MPI_").removesuffix("_c").lower()
-    return bare in _COLLECTIVE or bare.removeprefix("i") in _COLLECTIVE
 
 
 def _trust(tables: Sequence[ProcessTable], size: int) -> Trust:

@@ -6,26 +6,22 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
 from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_call_rate, is_poll, wait_kind
 from seatrial.profiler.merge.rows import Rows, grouped
 from seatrial.profiler.profile import Bound, RankWaits, SizeTotals
-from seatrial.profiler.tables.process_table import ProcessTable, bin_floor
+from seatrial.profiler.tables.header import bin_floor
+from seatrial.profiler.tables.process_table import ProcessTable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 _RECEIVE, _SEND, _COLLECTIVE, _WINDOW, _UNCLEAR = range(5)
 _CLEARLY, _CLEARLY_LARGE = 0.5, 0.75
 """Waiting, if it is so much of the time of calls with small and with large messages; else it may be contention."""
-_COLUMN = {
-    WaitKind.RECEIVE: _RECEIVE,
-    WaitKind.SEND: _SEND,
-    WaitKind.COLLECTIVE: _COLLECTIVE,
-    WaitKind.WINDOW: _WINDOW,
-}
+_COLUMN = {WaitKind.RECEIVE: _RECEIVE, WaitKind.SEND: _SEND, WaitKind.COLLECTIVE: _COLLECTIVE, WaitKind.WINDOW: _WINDOW}
 _STARTS_RECEIVE = re.compile(r"MPI_(Im?recv|Recv_init|Iprobe|Improbe|Isendrecv\w*)(_c)?")
 _STARTS_SEND = re.compile(r"MPI_(I[sbr]?send|[SBR]?send_init|Send_init|Isendrecv\w*)(_c)?")
 _STARTS_COLLECTIVE = re.compile(
@@ -42,8 +38,6 @@ def rank_waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], pr
     A wait for requests counts as one for a message if it received bytes, or if the process only starts receives; else
     for the receiver if the process starts sends, and for all ranks if it starts collectives only.
     """
-    import numpy as np
-
     waits = np.zeros((_UNCLEAR + 1, processes))
     if not len(rows.call):
         return [RankWaits()] * processes
@@ -91,22 +85,17 @@ def without_skew(waits: Sequence[RankWaits], tables: Sequence[ProcessTable]) -> 
     for table, at_s in zip(tables, begun, strict=True):
         if at_s is not None:
             last_s[table.host] = max(last_s.get(table.host, at_s), at_s)
-    return [
-        one if at_s is None else _less(one, last_s[table.host] - at_s)
-        for one, table, at_s in zip(waits, tables, begun, strict=True)
-    ]
-
-
-def _less(waits: RankWaits, seconds: float) -> RankWaits:
-    kinds = ("receive_s", "send_s", "collective_s", "window_s")
-    most = max(kinds, key=lambda kind: getattr(waits, kind))
-    return replace(waits, **{most: max(0.0, getattr(waits, most) - seconds)})
+    left: list[RankWaits] = []
+    for one, table, at_s in zip(waits, tables, begun, strict=True):
+        kinds = {kind: getattr(one, kind) for kind in ("receive_s", "send_s", "collective_s", "window_s")}
+        most = max(kinds, key=kinds.__getitem__)
+        skew_s = 0.0 if at_s is None else last_s[table.host] - at_s
+        left.append(replace(one, **{most: max(0.0, kinds[most] - skew_s)}))
+    return left
 
 
 def _that_call(rows: Rows, names: Sequence[str], which: re.Pattern[str], processes: int) -> npt.NDArray[np.bool_]:
     """(processes,): whether each calls one of these functions."""
-    import numpy as np
-
     chosen = [place for place, name in enumerate(names, 1) if which.fullmatch(name)]
     found = np.zeros(processes, bool)
     found[rows.process[np.isin(rows.call, chosen)]] = True

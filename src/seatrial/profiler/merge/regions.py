@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
-from seatrial.profiler.call_site import CallSite
+from seatrial.profiler.call_site import CallSite, Resolve
 from seatrial.profiler.merge.rank_waits import rank_waits
 from seatrial.profiler.merge.rows import Rows
-from seatrial.profiler.merge.sites import Resolve
 from seatrial.profiler.profile import SizeTotals
 from seatrial.profiler.regions import ParallelPlace, RankOpenMp, RankRegion, Region, RegionFaults
 from seatrial.profiler.tables.extension import MOST_REGIONS, ParallelRow, RegionRow
-from seatrial.profiler.tables.process_table import ProcessTable
+from seatrial.profiler.tables.process_table import Module, ProcessTable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 _NUMBERS = MOST_REGIONS + 1
@@ -40,15 +40,22 @@ def merged_regions(
                 own[parent] += own[number]
         paths = _paths(regions)
         for path, row, waiting_s in zip(paths, regions, own, strict=True):
-            found.setdefault(path, []).append(_of_rank(table, row, waiting_s))
+            in_rank = RankRegion(
+                rank=table.rank or 0,
+                count=row.begun,
+                wall_s=row.ticks / table.ticks_per_s,
+                mpi_s=min(row.mpi_ticks, row.ticks) / table.ticks_per_s,
+                cpu_s=row.cpu_ns / 1e9,
+                waiting_s=waiting_s,
+                unended=row.begun - row.ended,
+            )
+            found.setdefault(path, []).append(in_rank)
     made = [Region(path, tuple(ranks)) for path, ranks in found.items()]
     return tuple(sorted(made, key=lambda one: (-one.wall_s, one.path)))
 
 
 def _waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], processes: int) -> npt.NDArray[np.float64]:
     """(processes, region numbers): seconds waited in the calls of each innermost region; 0 is outside all."""
-    import numpy as np
-
     key = rows.process * _NUMBERS + rows.region
     order = np.argsort(key, kind="stable")
     columns = {name: getattr(rows, name)[order] for name in Rows.__struct_fields__}
@@ -64,28 +71,11 @@ def _paths(regions: Sequence[RegionRow]) -> list[tuple[str, ...]]:
     return made
 
 
-def _of_rank(table: ProcessTable, row: RegionRow, waiting_s: float) -> RankRegion:
-    return RankRegion(
-        rank=table.rank or 0,
-        count=row.begun,
-        wall_s=row.ticks / table.ticks_per_s,
-        mpi_s=min(row.mpi_ticks, row.ticks) / table.ticks_per_s,
-        cpu_s=row.cpu_ns / 1e9,
-        waiting_s=waiting_s,
-        unended=row.begun - row.ended,
-    )
-
-
 def region_faults(tables: Sequence[ProcessTable]) -> RegionFaults:
     """What is wrong with the regions of all ranks."""
     regions = [table.extension.regions for table in tables if table.extension is not None]
-    return RegionFaults(
-        lost=sum(one.lost for one in regions),
-        unbegun=sum(one.unbegun for one in regions),
-        crossed=sum(one.crossed for one in regions),
-        early=sum(one.early for one in regions),
-        stopped_s=sum(table.stopped_s for table in tables),
-    )
+    counts = {name: sum(getattr(one, name) for one in regions) for name in ("lost", "unbegun", "crossed", "early")}
+    return RegionFaults(**counts, stopped_s=sum(table.stopped_s for table in tables))
 
 
 def rank_openmp(table: ProcessTable) -> RankOpenMp | None:
@@ -111,41 +101,35 @@ def parallel_places(tables: Sequence[ProcessTable], resolve: Resolve) -> tuple[P
     for table in tables:
         openmp = None if table.extension is None else table.extension.openmp
         for row in () if openmp is None else openmp.rows:
-            found.setdefault(_place(table, row.site), []).append((table, row))
+            around = (one for one in table.modules if one.begin <= row.site < one.end)
+            module = next(around, Module(row.site, row.site, 0, ""))  # in no mapped file
+            path = module.path or (table.program if module.end > module.begin else "")
+            found.setdefault((path, row.site - module.begin + module.offset), []).append((table, row))
     wanted: dict[str, list[int]] = {}
-    for module, offset in found:
-        if module:
-            wanted.setdefault(module, []).append(offset)
-    known = {module: resolve(module, sorted(offsets)) for module, offsets in wanted.items()}
+    for path, offset in found:
+        if path:
+            wanted.setdefault(path, []).append(offset)
+    known = {path: resolve(path, sorted(offsets)) for path, offsets in wanted.items()}
     made = []
-    for (module, offset), rows in found.items():
-        site = CallSite("", module, offset, 0, 0.0, 0, len({table.rank for table, _ in rows}))
-        frames = known.get(module, {}).get(offset, ())
-        made.append(_merged(CallSite(site.call, module, offset, 0, 0.0, 0, site.ranks, frames), rows))
+    for (path, offset), rows in found.items():
+        ranks, frames = len({table.rank for table, _ in rows}), known.get(path, {}).get(offset, ())
+        made.append(_merged(CallSite("", path, offset, 0, 0.0, 0, ranks, frames), rows))
     return tuple(sorted(made, key=lambda one: (-one.lost_s, -one.time_s, one.site.module, one.site.offset)))
 
 
-def _place(table: ProcessTable, site: int) -> tuple[str, int]:
-    """(file, offset) of an address; ("", 0) if it is in no mapped file."""
-    for module in table.modules:
-        if module.begin <= site < module.end:
-            return module.path or table.program, site - module.begin + module.offset
-    return "", 0
-
-
 def _merged(site: CallSite, rows: Sequence[tuple[ProcessTable, ParallelRow]]) -> ParallelPlace:
-    def summed(value: float, table: ProcessTable) -> float:
-        return value / table.ticks_per_s
+    def summed_s(ticks_of: Callable[[ParallelRow], float]) -> float:
+        return sum(ticks_of(row) / table.ticks_per_s for table, row in rows)
 
     return ParallelPlace(
         site=site,
         threads=max(row.most_threads for _, row in rows),
         count=sum(row.count for _, row in rows),
-        time_s=sum(summed(row.ticks, table) for table, row in rows),
-        thread_s=sum(summed(row.last_ticks, table) for table, row in rows),
-        end_wait_s=sum(summed(_end_wait(row), table) for table, row in rows),
-        barrier_s=sum(summed(row.barrier_ticks, table) for table, row in rows),
-        lost_s=sum(summed(_lost(row), table) for table, row in rows),
+        time_s=summed_s(attrgetter("ticks")),
+        thread_s=summed_s(attrgetter("last_ticks")),
+        end_wait_s=summed_s(_end_wait),
+        barrier_s=summed_s(attrgetter("barrier_ticks")),
+        lost_s=summed_s(_lost),
     )
 
 

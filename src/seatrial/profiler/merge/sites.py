@@ -8,38 +8,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
-from seatrial.profiler.call_site import Caller, CallSite, Frame
+from seatrial.profiler.call_site import Caller, CallSite, Frame, Resolve, is_for_others, shown_of
 from seatrial.profiler.merge.rows import Rows
 from seatrial.profiler.tables.process_table import PLACE_BIT, Module, Place, ProcessTable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-
-_FOR_OTHERS = re.compile(
-    r"lib(petsc|slepc|hdf5|netcdf|pnetcdf|adios2|scalapack|fftw3|superlu_dist|HYPRE|parmetis|ptscotch|"
-    r"mpi|pmpi|mpich|mpifort|mpicxx|mpichf90|mpichcxx|mpicxx|oshmem|ffi|boost_mpi|MPItrampoline)[^/]*\.so.*"
-    r"|MPI\..*\.so|_ctypes\..*\.so|_cffi_backend\..*\.so|(_?h5py|defs|h5\w*)\.(cpython|abi3).*\.so|PETSc\..*\.so"
-)
-"""Files of libraries and language bindings that call MPI for the code that calls them."""
 _C_LIBRARY = re.compile(r"libc(\.so\.6|-2\.\d+\.so)")
 _INTERPRETER = re.compile(r"(lib)?python3[.\d]*[a-z]*(\.so.*)?|pypy3.*")
-
-
-def is_for_others(module: str) -> bool:
-    """Whether this file is a library that calls MPI for others, by its name."""
-    return _FOR_OTHERS.fullmatch(PurePosixPath(module).name) is not None
-
-
-def shown_of(path: Sequence[Caller]) -> int:
-    """The index of the innermost call outside of libraries that call MPI for others; 0 if all are inside."""
-    return next((k for k, one in enumerate(path) if not (one.module and is_for_others(one.module))), 0)
 
 
 class Paths:
@@ -92,9 +75,6 @@ def _located(address: int, table: ProcessTable, mapped: Sequence[Module]) -> Cal
     return Caller(module.path or table.program, address - module.begin + module.offset)
 
 
-Resolve = Callable[[str, Sequence[int]], Mapping[int, tuple[Frame, ...]]]
-"""(file, return addresses as offsets in it) -> the frames of the known addresses."""
-
 _MOST_RESOLVED = 1000
 _NOWHERE, _PATH = 0, 1
 _BITS_OF_FILE = 32
@@ -102,8 +82,6 @@ _BITS_OF_FILE = 32
 
 def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str], resolve: Resolve) -> list[CallSite]:
     """Call sites by function and place, longest time first. The first thousand are resolved to functions and lines."""
-    import numpy as np
-
     if not len(rows.call):
         return []
     files, paths, module, offset = _places(tables, rows)
@@ -117,29 +95,18 @@ def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str],
     other_rank[1:] |= process[1:] != process[:-1]
     sums = [np.add.reduceat(column[order], first) for column in (rows.count, rows.time_s, rows.bytes)]
     ranks = np.add.reduceat(other_rank.astype(np.int64), first)
-    found = [
-        _call_site(names[c - 1], files[m], at, paths.found[at] if m == _PATH else (), count, time_s, total, n)
-        for c, m, at, count, time_s, total, n in zip(
-            call[first].tolist(),
-            module[first].tolist(),
-            offset[first].tolist(),
-            *(column.tolist() for column in sums),
-            ranks.tolist(),
-            strict=True,
-        )
-    ]
+    found: list[CallSite] = []
+    keys = (call[first], module[first], offset[first])
+    for c, m, at, count, time_s, total, n in zip(*(column.tolist() for column in (*keys, *sums, ranks)), strict=True):
+        path = paths.found[at] if m == _PATH else ()
+        if path:
+            shown, whole = path[shown_of(path)], path if len(path) > 1 else ()
+            place = shown.module, shown.offset
+            found.append(CallSite(names[c - 1], *place, count, time_s, total, n, shown.frames, whole))
+        else:
+            found.append(CallSite(names[c - 1], files[m], at, count, time_s, total, n))
     found.sort(key=lambda one: (-one.time_s, one.call, one.module, one.offset))
     return _resolved(found, resolve)
-
-
-def _call_site(
-    call: str, module: str, offset: int, path: tuple[Caller, ...], count: int, time_s: float, total: int, ranks: int
-) -> CallSite:
-    if not path:
-        return CallSite(call, module, offset, count, time_s, total, ranks)
-    shown = path[shown_of(path)]
-    whole = path if len(path) > 1 else ()
-    return CallSite(call, shown.module, shown.offset, count, time_s, total, ranks, shown.frames, whole)
 
 
 def _places(
@@ -147,8 +114,6 @@ def _places(
 ) -> tuple[list[str], Paths, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """(files, paths, index of the file of each row, offset in it). File 0 is "", for addresses in no mapped file; file
     1 stands for the paths, with the number of the path as offset."""
-    import numpy as np
-
     numbers: dict[str | None, int] = {"": _NOWHERE, None: _PATH}
     paths = Paths()
     module: npt.NDArray[np.int64] = np.zeros(len(rows.call), np.int64)

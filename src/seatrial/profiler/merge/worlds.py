@@ -14,6 +14,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -86,21 +87,17 @@ def _numbered(tables: Sequence[ProcessTable]) -> list[ProcessTable]:
 
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Numbers = npt.NDArray[np.uint64]
     Ranks = npt.NDArray[np.intp]
 
-_SENT, _RECEIVED = 0, 2
-"""Columns of messages in the peers of a table; the next column holds bytes."""
+_SENT, _RECEIVED = 0, 2  # Columns of messages in the peers of a table; the next column holds bytes.
 _BLOCK = 256
 
 
 def pair_table(tables: Sequence[ProcessTable], size: int) -> tuple[PairTable, int]:
     """(pairs by source and destination, bytes by which senders and receivers differ). `size` is that of the world."""
-    import numpy as np
-
     by_rank = {table.rank: table for table in tables if table.rank is not None}
     is_present = np.array([rank in by_rank for rank in range(size)])
     differing = _differing(by_rank, is_present)
@@ -128,8 +125,6 @@ def _row(table: ProcessTable, column: int, size: int) -> tuple[Ranks, Numbers]:
 
 def _differing(by_rank: Mapping[int, ProcessTable], is_present: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """(ranks,): senders whose counts differ from those of the receivers that have tables."""
-    import numpy as np
-
     size = len(is_present)
     weights = np.random.default_rng(0).integers(0, 1 << 63, size, np.uint64) * np.uint64(2) + np.uint64(1)
     weights[~is_present] = 0
@@ -149,8 +144,6 @@ def _received(by_rank: Mapping[int, ProcessTable], size: int, wanted: Ranks) -> 
 
     Blocks of neighbouring senders are gathered from all receivers at once, to limit memory.
     """
-    import numpy as np
-
     for begin in sorted({rank // _BLOCK * _BLOCK for rank in wanted.tolist()}):
         block: npt.NDArray[np.uint64] = np.zeros((size, _BLOCK, 2), np.uint64)
         for rank, table in by_rank.items():
@@ -162,8 +155,6 @@ def _received(by_rank: Mapping[int, ProcessTable], size: int, wanted: Ranks) -> 
 
 
 def _joined(rows: Sequence[tuple[int, Ranks, Numbers]]) -> PairTable:
-    import numpy as np
-
     total = sum(len(to) for _, to, _ in rows)
     narrow, wide = array("I", [0]), array("Q", [0])
     pairs = PairTable(narrow * total, narrow * total, wide * total, wide * total)

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from seatrial.environments.elf import Functions, read_functions
@@ -37,7 +38,11 @@ class Symbols:
     def frames(self, module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
         """Return address, as an offset in the file `module` -> its frames, innermost first; only resolved ones."""
         known = self._known.setdefault(module, {})
-        functions = self._functions_of(module)
+        if module not in self._functions:
+            self._functions[module] = None
+            with suppress(OSError, ParseError):
+                self._functions[module] = read_functions(Path(module))
+        functions = self._functions[module]
         new = [offset for offset in offsets if offset not in known]
         if functions is not None and new:
             # A return address is that of the next instruction, which may belong to the next line.
@@ -45,16 +50,9 @@ class Symbols:
             in_code = [address for address in addresses.values() if address is not None]
             resolved = self._by_addr2line(module, in_code) if in_code else {}
             for offset, address in addresses.items():
-                known[offset] = () if address is None else resolved.get(address) or _by_symbol(functions, address)
+                name = None if address is None else functions.name(address)
+                known[offset] = resolved.get(address or 0) or (() if name is None else (Frame(name),))
         return {offset: known[offset] for offset in offsets if known.get(offset)}
-
-    def _functions_of(self, module: str) -> Functions | None:
-        if module not in self._functions:
-            try:
-                self._functions[module] = read_functions(Path(module))
-            except (OSError, ParseError):
-                self._functions[module] = None
-        return self._functions[module]
 
     def _by_addr2line(self, module: str, addresses: Sequence[int]) -> dict[int, tuple[Frame, ...]]:
         if self._addr2line is None:
@@ -87,8 +85,3 @@ def parse_addr2line(text: str) -> dict[int, tuple[Frame, ...]]:
                 found[address] += (Frame(function, file, number),)
             function = None
     return found
-
-
-def _by_symbol(functions: Functions, address: int) -> tuple[Frame, ...]:
-    name = functions.name(address)
-    return () if name is None else (Frame(name),)

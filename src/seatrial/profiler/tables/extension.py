@@ -195,12 +195,13 @@ def parse_extension(data: bytes, loaded_at: int) -> Extension:
     """The extension in these EXTENSION_B bytes; the process was loaded at `loaded_at` ticks. Raises ValueError with the
     reason for inconsistent ones."""
     requested, paranoid, has_unit = HEAD.unpack_from(data)
+    first, last, calls, ticks, _ = KERNEL.unpack_from(data, KERNEL_AT)
     return Extension(
         counters=_counters(data, paranoid, bool(has_unit)) if requested & _COUNTERS_REQUESTED else None,
         regions=_regions(data),
         openmp=_openmp(data) if requested & _OPENMP_REQUESTED else None,
         samples=_samples(data, loaded_at),
-        kernel=_kernel(data),
+        kernel=KernelUse(last - first if last >= first > 0 else None, calls, ticks),
     )
 
 
@@ -224,15 +225,9 @@ def _split(data: bytes, counters: int) -> CounterSplit:
     if counted > ticks:
         raise ValueError(f"counters were read in {counted} of {ticks} ticks in MPI")
     in_mpi = tuple(InMpi(*one) for one in _rows(IN_MPI, data, SPLIT_AT + SPLIT.size, counters))
-    for one in in_mpi:
-        if one.running_ns > one.enabled_ns:
-            raise ValueError(f"a counter ran for {one.running_ns} of {one.enabled_ns} ns in MPI")
+    if wrong := next((one for one in in_mpi if one.running_ns > one.enabled_ns), None):
+        raise ValueError(f"a counter ran for {wrong.running_ns} of {wrong.enabled_ns} ns in MPI")
     return CounterSplit(ticks, counted, calls, own, in_mpi)
-
-
-def _kernel(data: bytes) -> KernelUse:
-    first, last, calls, ticks, _ = KERNEL.unpack_from(data, KERNEL_AT)
-    return KernelUse(last - first if last >= first > 0 else None, calls, ticks)
 
 
 def _samples(data: bytes, loaded_at: int) -> CpuSamples:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from itertools import islice
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seatrial.profiler.cpu import CpuUse
 from seatrial.profiler.profile_io import SystemCall, SystemUse
@@ -22,6 +23,22 @@ MOST_SLOTS = 1 << 18
 MOST_PATH_FRAMES = 32
 EXACT_SIZES_B = 1024
 BINS_OVER_TIME = 512
+LEAST_RATE, MOST_RATE = 1.0, 1e15
+"""Ticks per second of any clock. Beyond them, times in seconds could be infinite."""
+
+
+def bin_floor(size_bin: int) -> int:
+    """The smallest number of bytes in a bin."""
+    if size_bin <= EXACT_SIZES_B + 1:  # 1024 has its own bin too; the next one begins after it
+        return size_bin
+    step = size_bin - EXACT_SIZES_B - 1
+    return (8 + step % 8) << (step // 8 + 10 - 3)
+
+
+def bin_ceiling(size_bin: int) -> int:
+    """The largest number of bytes in a bin."""
+    return bin_floor(size_bin + 1) - 1
+
 
 HEADER = struct.Struct("<QIIIiiiIIQQdQQQQqdQQ256s1024s256sq7Qq7Qq7QiIQ128sq12Qq12QQd64Q28QQIIQQQ256sQd")
 
@@ -139,32 +156,53 @@ class Header(NamedTuple):
     noncontiguous_bytes: int
     reading_ticks: float
 
+    def cpu_right(self) -> CpuRight | None:
+        """The CPUs that the process may use; None in older tables of processes that did not reach the end of MPI.
+        Raises DamageError."""
+        if not self.online:
+            return None
+        require(self.online <= _MOST_ONLINE, f"it claims {self.online} CPUs")
+        require(isfinite(self.quota) and self.quota >= 0, f"invalid CPU quota: {self.quota:g}")
+        words = ((word, bits) for word, bits in enumerate(self.mask) if bits)
+        mask = tuple(64 * word + bit for word, bits in words for bit in range(64) if bits >> bit & 1)
+        return CpuRight(mask, self.online, self.quota or None)
 
-_IO_FIELDS = 8
-_IO_AT = 23
-_IO_END = _IO_AT + 3 * _IO_FIELDS
-_CPU_FIELDS = 13
-_CPU_AT = _IO_END + 4
-_CPU_END = _CPU_AT + 2 * _CPU_FIELDS
-_MASK_AT = _CPU_END + 2
-_MASK_END = _MASK_AT + 64
-_SYSTEM_FIELDS = 3
-_USES_END = 1 + 9 * _SYSTEM_FIELDS
+    def kernel_uses(self, rate: float, locks: tuple[int, int]) -> tuple[SystemUse, ...] | None:
+        """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `locks`: calls and
+        ticks of SystemCall.LOCK, which are not in the header."""
+        if self.version < VERSION or not self.times_system_calls:
+            return None
+        return tuple(
+            SystemUse(kind, calls, ticks / rate, moved)
+            for kind, (calls, ticks, moved) in zip(SystemCall, (*self.system_uses, (*locks, 0)), strict=True)
+        )
+
+    def initialized_s(self, rate: float) -> float | None:
+        """Seconds from loading to the end of MPI_Init; None if that was not reached."""
+        since = self.initialized_at - self.loaded_at
+        return since / rate if self.initialized_at and since >= 0 else None
+
+
 _UNREPORTED = (1 << 64) - 1
 _MOST_ONLINE = 1 << 20
 
 
 def parse_header(data: bytes) -> Header:
     """The first HEADER.size bytes of a table."""
-    fields = HEADER.unpack(data)
-    taken = [fields[at : at + _IO_FIELDS] for at in range(_IO_AT, _IO_END, _IO_FIELDS)]
-    cpu = [fields[at : at + _CPU_FIELDS] for at in range(_CPU_AT, _CPU_END, _CPU_FIELDS)]
-    mask, rest = fields[_MASK_AT:_MASK_END], fields[_MASK_END:]
-    times_system_calls, uses, (extension, rows, *later) = rest[0], rest[1:_USES_END], rest[_USES_END:]
-    by_kind = tuple(tuple(uses[at : at + _SYSTEM_FIELDS]) for at in range(0, len(uses), _SYSTEM_FIELDS))
-    right = (*fields[_CPU_END:_MASK_AT], mask, times_system_calls, by_kind, extension)
-    known = (*fields[:_IO_AT], *taken, *fields[_IO_END:_CPU_AT], *cpu, *right)
-    return Header._make((*known, rows or SLOTS, *later))
+    fields = iter(HEADER.unpack(data))
+
+    def taken(count: int) -> tuple[Any, ...]:
+        return tuple(islice(fields, count))
+
+    known = [*taken(23), *(taken(8) for _ in range(3)), *taken(4), *(taken(13) for _ in range(2)), *taken(2)]
+    known += [taken(64), next(fields), tuple(taken(3) for _ in range(9))]
+    extension, rows, *later = fields
+    return Header._make((*known, extension, rows or SLOTS, *later))
+
+
+def text_of(field: bytes) -> str:
+    """The text in a field of fixed size, up to the first zero."""
+    return field.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
 def io_counters(fields: tuple[int, ...]) -> IoCounters | None:
@@ -203,31 +241,3 @@ def cpu_use(first: tuple[int, ...], last: tuple[int, ...]) -> SampledCpu | None:
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
-
-
-def cpu_right(head: Header) -> CpuRight | None:
-    """The CPUs that the process may use; None in older tables of processes that did not reach the end of MPI. Raises
-    DamageError."""
-    if not head.online:
-        return None
-    require(head.online <= _MOST_ONLINE, f"it claims {head.online} CPUs")
-    require(isfinite(head.quota) and head.quota >= 0, f"invalid CPU quota: {head.quota:g}")
-    mask = tuple(64 * word + bit for word, bits in enumerate(head.mask) if bits for bit in range(64) if bits >> bit & 1)
-    return CpuRight(mask, head.online, head.quota or None)
-
-
-def system_uses(head: Header, rate: float, locks: tuple[int, int]) -> tuple[SystemUse, ...] | None:
-    """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `locks`: calls and ticks
-    of SystemCall.LOCK, which are not in the header."""
-    if head.version < VERSION or not head.times_system_calls:
-        return None
-    return tuple(
-        SystemUse(kind, calls, ticks / rate, moved)
-        for kind, (calls, ticks, moved) in zip(SystemCall, (*head.system_uses, (*locks, 0)), strict=True)
-    )
-
-
-def initialized_s(head: Header, rate: float) -> float | None:
-    """Seconds from loading to the end of MPI_Init; None if that was not reached."""
-    since = head.initialized_at - head.loaded_at
-    return since / rate if head.initialized_at and since >= 0 else None

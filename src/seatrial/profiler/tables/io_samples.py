@@ -11,12 +11,14 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
+from seatrial.profiler.tables.header import text_of
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     Real = npt.NDArray[np.float64]
@@ -74,7 +76,6 @@ def read_io_samples(path: Path) -> IoSamples:
 
 def parse_io_samples(data: bytes, name: str = "") -> IoSamples:
     """The samples in the content of a file. Raises ParseError (`name` is the file's)."""
-    import numpy as np  # needed to read a profile only
 
     def require(condition: bool, why: str, text: str = "") -> None:
         if not condition:
@@ -90,7 +91,7 @@ def parse_io_samples(data: bytes, name: str = "") -> IoSamples:
     require(len(data) >= whole, f"the file is truncated: {len(data)} of {whole} bytes")
     node = np.frombuffer(data, "<u8", SAMPLES * (1 + NODE_COUNTERS), FILE.size).reshape(SAMPLES, -1)[:samples]
     return IoSamples(
-        host=host.split(b"\0", 1)[0].decode("utf-8", "replace"),
+        host=text_of(host),
         period_s=period_s,
         left_out=left_out,
         at_s=node[:, 0].astype("<i8") / 1e9,
@@ -100,16 +101,12 @@ def parse_io_samples(data: bytes, name: str = "") -> IoSamples:
 
 
 def _rank(data: bytes, at: int, samples: int) -> RankSamples:
-    import numpy as np
-
     pid, rank, loaded_at_ns, error, _ = RANK.unpack_from(data, at)
     counters = np.frombuffer(data, "<u8", COUNTERS * samples, at + RANK.size).reshape(samples, COUNTERS)
     return RankSamples(pid, rank if rank >= 0 else None, loaded_at_ns / 1e9, error, _numbers(counters))
 
 
 def _numbers(counters: npt.NDArray[np.uint64]) -> Real:
-    import numpy as np
-
     numbers: Real = counters.astype(np.float64)
     numbers[counters == np.uint64(NONE)] = np.nan
     return numbers

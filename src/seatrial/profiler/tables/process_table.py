@@ -15,6 +15,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.call_site import Frame
@@ -24,8 +26,10 @@ from seatrial.profiler.tables.header import (
     BINS_OVER_TIME,
     EXACT_SIZES_B,
     HEADER,
+    LEAST_RATE,
     MAGIC,
     MODULES_B,
+    MOST_RATE,
     MOST_SLOTS,
     OLD_VERSION,
     PAGE_B,
@@ -38,18 +42,15 @@ from seatrial.profiler.tables.header import (
     IoCounters,
     SampledCpu,
     State,
-    cpu_right,
     cpu_use,
-    initialized_s,
     io_counters,
     parse_header,
     require,
-    system_uses,
+    text_of,
 )
 from seatrial.store.files import opened_file
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 PLACE = struct.Struct("<QIHH")
@@ -104,17 +105,8 @@ _MOST_DIGITS = 11
 
 THREAD = struct.Struct("<IIQQ")
 SLOT = [
-    ("call", "<u2"),
-    ("comm", "u1"),
-    ("part", "u1"),
-    ("bin", "<u4"),
-    ("site", "<u8"),
-    ("count", "<u8"),
-    ("bytes", "<u8"),
-    ("ticks", "<u8"),
-    ("least_ticks", "<u8"),
-    ("most_ticks", "<u8"),
-    ("pause_ticks", "<u8"),
+    *(("call", "<u2"), ("comm", "u1"), ("part", "u1"), ("bin", "<u4")),
+    *((name, "<u8") for name in ("site", "count", "bytes", "ticks", "least_ticks", "most_ticks", "pause_ticks")),
 ]
 """The fields of one row, as a numpy dtype."""
 SLOT_B = 64
@@ -124,14 +116,12 @@ PEERS_AT = SLOTS_AT + SLOT_B * SLOTS
 
 _TOOL = "MPI profile"
 _REGION_SHIFT = 56
-_REGION_BITS = 0x7F
-"""The number of a region is in these bits of a call site; the bit above them marks a place."""
+_REGION_BITS = 0x7F  # The number of a region is in these bits of a call site; the bit above them marks a place.
 _LARGEST_BIN = EXACT_SIZES_B + (63 - 10) * 8 + 8
 _KINDS_OF_COMMUNICATOR = 4
 _MOST_RANKS = 1 << 24
 _MOST_PLACES_B = 1 << 26
-_SLACK_B = 1 << 16
-"""Largest padding of a thread area, which begins on a page of any size."""
+_SLACK_B = 1 << 16  # Largest padding of a thread area, which begins on a page of any size.
 
 
 class Part(IntEnum):
@@ -243,28 +233,11 @@ def read_table(path: Path, functions: int) -> ProcessTable:
         return _parsed(lambda offset, length: os.pread(file, length, offset), size, functions, str(path))
 
 
-def bin_floor(size_bin: int) -> int:
-    """The smallest number of bytes in a bin."""
-    if size_bin <= EXACT_SIZES_B + 1:  # 1024 has its own bin too; the next one begins after it
-        return size_bin
-    step = size_bin - EXACT_SIZES_B - 1
-    return (8 + step % 8) << (step // 8 + 10 - 3)
-
-
-def bin_ceiling(size_bin: int) -> int:
-    """The largest number of bytes in a bin."""
-    return bin_floor(size_bin + 1) - 1
-
-
 def _parsed(part: ReadPart, size: int, functions: int, name: str) -> ProcessTable:
     try:
         return _Reader(part, size, functions).table()
     except DamageError as damage:
         raise ParseError(_TOOL, None, damage.text, damage.why, name) from None
-
-
-LEAST_RATE, MOST_RATE = 1.0, 1e15
-"""Ticks per second of any clock. Beyond them, times in seconds could be infinite."""
 
 
 def _stopped_ticks(extension: Extension | None, head: Header, end: int) -> int:
@@ -283,8 +256,6 @@ class _Reader:
         self._functions = functions
 
     def table(self) -> ProcessTable:
-        import numpy as np  # needed to read a profile only
-
         data = self._bytes(0, HEADER.size, "the header")
         head = parse_header(data)
         require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
@@ -318,10 +289,10 @@ class _Reader:
             rank=head.world_rank if head.world_rank >= 0 else None,
             size=size,
             pid=head.pid,
-            host=_text(head.host),
-            program=_text(head.program),
-            library=_text(head.library),
-            job=_text(head.job),
+            host=text_of(head.host),
+            program=text_of(head.program),
+            library=text_of(head.library),
+            job=text_of(head.job),
             family=Family(head.family),
             state=State(head.state),
             ticks_per_s=rate,
@@ -340,14 +311,14 @@ class _Reader:
             io_last=io_counters(head.io_last),
             io_error=head.io_error,
             cpu_use=cpu_use(head.cpu_first, head.cpu_last),
-            cpu_right=cpu_right(head),
-            system_uses=system_uses(head, rate, (0, 0) if extension is None else extension.kernel[1:]),
-            initialized_s=initialized_s(head, rate),
+            cpu_right=head.cpu_right(),
+            system_uses=head.kernel_uses(rate, (0, 0) if extension is None else extension.kernel[1:]),
+            initialized_s=head.initialized_s(rate),
             stopped_s=stopped / rate,
             extension=extension,
             places=self._places(head),
             lost_places=head.lost_places,
-            script=_text(head.script),
+            script=text_of(head.script),
             noncontiguous_B=head.noncontiguous_bytes,
         )
 
@@ -374,9 +345,8 @@ class _Reader:
         at = head.thread_offset
         places = head.places_bytes
         require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of places")
-        require(
-            at >= PAGE_B + MODULES_B + places, f"the first area begins at {at}, inside the module map or the places"
-        )
+        is_behind = at >= PAGE_B + MODULES_B + places
+        require(is_behind, f"the first area begins at {at}, inside the module map or the places")
         whole = at + head.threads * area_b
         require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
@@ -388,8 +358,6 @@ class _Reader:
 
     def _area(self, at: int, number: int, size: int, count: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:
         """One thread's area, None if the thread made no call; and its peers (size + 1, 4)."""
-        import numpy as np
-
         named = f"area {number}"
         head = self._bytes(at, SLOTS_AT, named)
         taken, used, without_site, bin_ticks = THREAD.unpack(head[: THREAD.size])
@@ -397,9 +365,8 @@ class _Reader:
         rows = np.frombuffer(self._bytes(at + SLOTS_AT, SLOT_B * count, named), np.dtype(SLOT))
         slots = rows[(rows["call"] != 0) & (rows["count"] != 0)]
         self._check_slots(slots, number)
-        peers = np.frombuffer(self._bytes(at + SLOTS_AT + SLOT_B * count, PEER_B * (size + 1), named), "<u8").reshape(
-            -1, 4
-        )
+        data = self._bytes(at + SLOTS_AT + SLOT_B * count, PEER_B * (size + 1), named)
+        peers = np.frombuffer(data, "<u8").reshape(-1, 4)
         over_time = np.frombuffer(head, "<u8", BINS_OVER_TIME, THREAD.size)
         require(bin_ticks > 0 or not over_time.any(), f"{named} has time bins of width 0")
         if not len(slots) and not without_site:
@@ -426,10 +393,6 @@ class _Reader:
         data = self._part(at, length)
         require(len(data) == length, f"the file is truncated in {what}: {len(data)} of {length} bytes")
         return data
-
-
-def _text(field: bytes) -> str:
-    return field.split(b"\0", 1)[0].decode("utf-8", "replace")
 
 
 def _modules(text: bytes) -> tuple[Module, ...]:

@@ -35,6 +35,12 @@ class Traffic(Frozen):
         return "seatrial_wait_many(" in self.before
 
 
+def is_collective(name: str) -> bool:
+    """Whether a function is a collective that moves data or a barrier, blocking or not."""
+    bare = name.removeprefix("MPI_").removesuffix("_c").capitalize()
+    return bare in _COLLECTIVE or bare.removeprefix("I").capitalize() in _COLLECTIVE
+
+
 def is_blocking_collective(base: str) -> bool:
     """Whether a function is a blocking collective of all ranks, so that a barrier may be inserted before it."""
     name = base.removeprefix("MPI_")
@@ -61,9 +67,7 @@ _ALL_READ = "seatrial_sum(recvcounts, W, seatrial_peers_of(comm))"
 
 _COLLECTIVE = {
     "Barrier": "0",
-    "Allreduce": _REDUCED,
-    "Scan": _REDUCED,
-    "Exscan": _REDUCED,
+    **dict.fromkeys(("Allreduce", "Scan", "Exscan"), _REDUCED),
     "Reduce": f"seatrial_sends_to_root(root) ? {_REDUCED} : 0",
     "Bcast": f"seatrial_is_root(comm, root) ? {_REDUCED} : 0",
     "Gather": f"!seatrial_sends_to_root(root) ? 0 : {_gathered('N(recvcount)')}",
@@ -81,8 +85,7 @@ _COLLECTIVE = {
     " : seatrial_sum_of_types(sendcounts, W, sendtypes, seatrial_peers_of(comm))",
     "Reduce_scatter": "seatrial_bytes(seatrial_sum(recvcounts, W, seatrial_size_of(comm)), datatype)",
     "Reduce_scatter_block": "seatrial_bytes(N(recvcount) * seatrial_size_of(comm), datatype)",
-    "Neighbor_allgather": "seatrial_bytes(N(sendcount), sendtype)",
-    "Neighbor_allgatherv": "seatrial_bytes(N(sendcount), sendtype)",
+    **dict.fromkeys(("Neighbor_allgather", "Neighbor_allgatherv"), "seatrial_bytes(N(sendcount), sendtype)"),
     "Neighbor_alltoall": "seatrial_bytes(N(sendcount) * seatrial_neighbours_of(comm), sendtype)",
     "Neighbor_alltoallv": "seatrial_bytes(seatrial_sum(sendcounts, W, seatrial_neighbours_of(comm)), sendtype)",
     "Neighbor_alltoallw": "seatrial_sum_of_types(sendcounts, W, sendtypes, seatrial_neighbours_of(comm))",
@@ -188,11 +191,6 @@ _REQUESTS = {
     "Cancel": Traffic("seatrial_cancel_request(request);"),
 }
 
-_HANDLES = {
-    "Comm_free": Traffic("seatrial_forget_communicator(comm);"),
-    "Comm_disconnect": Traffic("seatrial_forget_communicator(comm);"),
-    "Type_free": Traffic("seatrial_forget_datatypes();"),
-}
 
 _TO_RANK = "if ((int)target_rank != seatrial_mpi.proc_null) "
 _TO_RANK_WITH_OP = "if ((int)target_rank != seatrial_mpi.proc_null && seatrial_handle(op) != seatrial_mpi.no_op) "
@@ -223,7 +221,9 @@ def _files() -> dict[str, Traffic]:
     }
 
 
-_LIFETIME = {
+_HANDLES_AND_LIFETIME = {
+    **dict.fromkeys(("Comm_free", "Comm_disconnect"), Traffic("seatrial_forget_communicator(comm);")),
+    "Type_free": Traffic("seatrial_forget_datatypes();"),
     "Finalize": Traffic("seatrial_closing();", "seatrial_closed();"),
     "Session_finalize": Traffic(
         "seatrial_closing_session(seatrial_handle_before(session));", "seatrial_closed_session();"
@@ -231,12 +231,6 @@ _LIFETIME = {
     "Abort": Traffic("seatrial_aborting();"),
 }
 
-_TRAFFIC: dict[str, Traffic] = {
-    **_collectives(),
-    **_point_to_point(),
-    **_REQUESTS,
-    **_HANDLES,
-    **_ONE_SIDED,
-    **_files(),
-    **_LIFETIME,
-}
+_TRAFFIC: dict[str, Traffic] = (
+    _collectives() | _point_to_point() | _REQUESTS | _ONE_SIDED | _files() | _HANDLES_AND_LIFETIME
+)

@@ -31,16 +31,14 @@ from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.trace.collective_messages import Round, Shape, is_known, rounds_of
-from seatrial.profiler.trace.trace_file import Flag, Kind, Record
-from seatrial.profiler.trace.world import TraceWorld
+from seatrial.profiler.trace.collective_messages import Shape, is_known, rounds_of
+from seatrial.profiler.trace.trace_file import Flag, Kind, Record, TraceWorld
 
 CREATION_B = 4
 """To create a communicator, its ranks agree on a number: an Allreduce of this many bytes."""
 _EAGER_B = 4096
 """A send up to this size that completed at once is replayed as a blocking one: it does not wait for its receiver."""
-_MOST_THREADS = 64
-"""Of a rank, in calls at the same time."""
+_MOST_THREADS = 64  # Of a rank, in calls at the same time.
 
 
 class Compute(NamedTuple):
@@ -93,15 +91,9 @@ class LeftOut(Struct):
     messages_outside: int = 0
 
 
-class Tags:
-    """One number for each tag of each communicator: a replay has a single communicator."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[tuple[int, int | None], int] = {}
-
-    def number(self, communicator_id: int, tag: int | None) -> int:
-        """Numbers count from 1 in the order of requests; tag None is for the messages of collectives."""
-        return self._numbers.setdefault((communicator_id, tag), len(self._numbers) + 1)
+Tags = dict[tuple[int, int | None], int]
+"""One number for each tag of each communicator, from 1 in the order of requests: a replay has a single communicator.
+Tag None is for the messages of collectives."""
 
 
 class RankActions:
@@ -116,7 +108,7 @@ class RankActions:
         self._tags = tags
         self._left_out = left_out
         self._of_all = COLLECTIVES_OF_ALL if has_collectives else frozenset()
-        self._posted: dict[int, list[Wait]] = {}
+        self._posted: dict[int, list[Action]] = {}
         self._known = world.communicators[rank]
 
     def __iter__(self) -> Iterator[Action]:
@@ -196,7 +188,7 @@ class RankActions:
         sends = bool(head.flags & Flag.SENDS) and not self._is_outside(messages.dest)
         receives = self._has_received(head) and not self._is_outside(messages.source)
         is_buffered = "bsend" in _name(head).lower()
-        waits = []
+        waits: list[Action] = []
         if sends:
             send = Send(messages.dest, self._tag(head, messages.send_tag), messages.sent_B, receives or is_buffered)
             yield send
@@ -214,7 +206,7 @@ class RankActions:
 
     def _post(self, record: Record) -> Iterator[Action]:
         messages = record.messages()
-        waits = []
+        waits: list[Action] = []
         if record.flags & Flag.SENDS and not self._is_outside(messages.dest):
             is_posted = not record.flags & Flag.AT_ONCE or messages.sent_B > _EAGER_B
             send = Send(messages.dest, self._tag(record, messages.send_tag), messages.sent_B, is_posted)
@@ -238,7 +230,7 @@ class RankActions:
 
     def _tag(self, record: Record, tag: int | None) -> int:
         communicator = self._known.get(record.comm)
-        return self._tags.number(communicator.id if communicator else 0, tag)
+        return self._tags.setdefault((communicator.id if communicator else 0, tag), len(self._tags) + 1)
 
     def _shape(self, head: Record, parts: list[Record], name: str) -> Shape | None:
         """The collective with the counts in its parts; None if some of them are missing."""
@@ -255,47 +247,35 @@ class RankActions:
         return Shape(name, 0, 1, collective.block_B, collective.root, sent_B, received_B)
 
     def _collective(self, head: Record, shape: Shape | None) -> Iterator[Action]:
-        members, own = self._members(head)
-        if shape is None or not members or not is_known(shape.name):
-            self._leave_out(head)
-            return
-        if len(members) == 1:
-            return
-        if len(members) == self._world.size and shape.name in self._of_all:
+        members, _ = self._members(head)
+        if shape is not None and len(members) == self._world.size > 1 and shape.name in self._of_all:
             yield WorldCollective(shape.name, shape.block_B, members[shape.root] if shape.root >= 0 else -1)
             return
-        for step in rounds_of(replace(shape, rank=own, size=len(members))):
-            posts, waits = self._exchange(head, step, members)
+        for posts, waits in self._rounds(head, head, shape):
             yield from posts
             yield from waits
 
     def _post_collective(self, record: Record, parts: list[Record]) -> Iterator[Action]:
         made_at = record.collective().made_at
         made = record if made_at == 0 else self._trace.record(made_at - 1)
-        shape = self._shape(record, parts, _plain_name(made))
-        members, own = self._members(record)
-        if shape is None or not members or not is_known(shape.name):
-            self._leave_out(made)
-            return
-        all_waits: list[Wait] = []
-        for step in rounds_of(replace(shape, rank=own, size=len(members))):
-            posts, waits = self._exchange(record, step, members)
+        all_waits: list[Action] = []
+        for posts, waits in self._rounds(record, made, self._shape(record, parts, _plain_name(made))):
             yield from posts
             all_waits += waits
         self._posted[record.place] = all_waits
 
-    def _exchange(self, record: Record, step: Round, members: tuple[int, ...]) -> tuple[list[Action], list[Wait]]:
-        """The messages of one round, posted together, and the waits for them."""
-        tag = self._tag(record, None)
-        posts: list[Action] = []
-        waits = []
-        for part in step.receives:
-            posts.append(Receive(members[part.peer], tag, part.size_B, is_posted=True))
-            waits.append(Wait(members[part.peer], self._rank, tag))
-        for part in step.sends:
-            posts.append(Send(members[part.peer], tag, part.size_B, is_posted=True))
-            waits.append(Wait(self._rank, members[part.peer], tag))
-        return posts, waits
+    def _rounds(self, record: Record, made: Record, shape: Shape | None) -> Iterator[tuple[list[Action], list[Action]]]:
+        """The messages of each round of a collective, posted together, and the waits for them. One that is not known is
+        left out, under the name of the call that made it."""
+        members, own = self._members(record)
+        if shape is None or not members or not is_known(shape.name):
+            self._leave_out(made)
+            return
+        for step in rounds_of(replace(shape, rank=own, size=len(members))):
+            tag = self._tag(record, None)
+            receives = [Receive(members[part.peer], tag, part.size_B, is_posted=False) for part in step.receives]
+            sends = [Send(members[part.peer], tag, part.size_B, is_posted=False) for part in step.sends]
+            yield self._posts_and_waits([*receives, *sends])
 
     def _members(self, record: Record) -> tuple[tuple[int, ...], int]:
         """The communicator's members as ranks of the world, and this rank's place among them; () if unknown."""
@@ -421,7 +401,8 @@ class Program(Frozen):
 
 def program_of(world: TraceWorld, has_collectives: bool = True) -> Program:
     """The actions of all ranks; of incomplete traces, those that have a counterpart."""
-    tags, left_out = Tags(), LeftOut()
+    tags: Tags = {}
+    left_out = LeftOut()
     matching = None if world.is_whole else Matching()
     if matching is not None:
         for rank in range(world.size):

@@ -9,16 +9,11 @@ from __future__ import annotations
 from seatrial.model.frozen import Frozen
 
 _MADE_BY_ALL = {
-    "Comm_dup": "newcomm",
-    "Comm_dup_with_info": "newcomm",
-    "Comm_split": "newcomm",
-    "Comm_split_type": "newcomm",
-    "Comm_create": "newcomm",
+    **dict.fromkeys(("Comm_dup", "Comm_dup_with_info", "Comm_split", "Comm_split_type", "Comm_create"), "newcomm"),
     "Cart_create": "comm_cart",
     "Cart_sub": "newcomm",
     "Graph_create": "comm_graph",
-    "Dist_graph_create": "comm_dist_graph",
-    "Dist_graph_create_adjacent": "comm_dist_graph",
+    **dict.fromkeys(("Dist_graph_create", "Dist_graph_create_adjacent"), "comm_dist_graph"),
 }
 """Collective calls that create a communicator -> the argument that receives it."""
 
@@ -63,12 +58,9 @@ _OWN = "seatrial_element({}, seatrial_rank_of(comm), W)"
 _NO_ROOT = "(word)-1"
 
 _BLOCKS = {
-    "Barrier": (_NO_ROOT, "0"),
-    "Bcast": ("root", _REDUCED),
-    "Reduce": ("root", _REDUCED),
-    "Allreduce": (_NO_ROOT, _REDUCED),
-    "Scan": (_NO_ROOT, _REDUCED),
-    "Exscan": (_NO_ROOT, _REDUCED),
+    **dict.fromkeys(("Barrier", "Alltoallv", "Alltoallw", "Reduce_scatter"), (_NO_ROOT, "0")),
+    **dict.fromkeys(("Bcast", "Reduce"), ("root", _REDUCED)),
+    **dict.fromkeys(("Allreduce", "Scan", "Exscan"), (_NO_ROOT, _REDUCED)),
     "Gather": ("root", _SEND_BLOCK.format("N(recvcount)")),
     "Gatherv": ("root", _SEND_BLOCK.format(_OWN.format("recvcounts"))),
     "Scatter": ("root", _RECEIVE_BLOCK.format("N(sendcount)")),
@@ -76,9 +68,6 @@ _BLOCKS = {
     "Allgather": (_NO_ROOT, _SEND_BLOCK.format("N(recvcount)")),
     "Allgatherv": (_NO_ROOT, _SEND_BLOCK.format(_OWN.format("recvcounts"))),
     "Alltoall": (_NO_ROOT, _SEND_BLOCK.format("N(recvcount)")),
-    "Alltoallv": (_NO_ROOT, "0"),
-    "Alltoallw": (_NO_ROOT, "0"),
-    "Reduce_scatter": (_NO_ROOT, "0"),
     "Reduce_scatter_block": (_NO_ROOT, "seatrial_bytes(N(recvcount), datatype)"),
 }
 """The root, and the bytes of one rank's block."""

@@ -11,7 +11,10 @@ exchange); D. Hensgen, R. Finkel, U. Manber, "Two Algorithms for Barrier Synchro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
 
@@ -57,14 +60,16 @@ def is_known(name: str) -> bool:
     return name in _ROUNDS
 
 
+def _powers(size: int) -> list[int]:
+    """1, 2, 4, ... below a number of ranks."""
+    return [1 << bit for bit in range((size - 1).bit_length())]
+
+
 def _barrier(shape: Shape) -> list[Round]:
-    rounds = []
-    distance = 1
-    while distance < shape.size:
-        ahead, behind = (shape.rank + distance) % shape.size, (shape.rank - distance) % shape.size
-        rounds.append(Round((Part(ahead, 0),), (Part(behind, 0),)))
-        distance *= 2
-    return rounds
+    return [
+        Round((Part((shape.rank + distance) % shape.size, 0),), (Part((shape.rank - distance) % shape.size, 0),))
+        for distance in _powers(shape.size)
+    ]
 
 
 def _children(shape: Shape) -> tuple[int | None, list[tuple[int, int]]]:
@@ -84,33 +89,21 @@ def _children(shape: Shape) -> tuple[int | None, list[tuple[int, int]]]:
     return parent, children
 
 
-def _below(shape: Shape) -> int:
-    """The number of ranks in this rank's subtree."""
-    return 1 + sum(below for _, below in _children(shape)[1])
-
-
-def _bcast(shape: Shape) -> list[Round]:
+def _down(shape: Shape, has_own_blocks: bool) -> list[Round]:
+    """From the root down the tree: one block, or a block for each rank below."""
     parent, children = _children(shape)
-    received = [] if parent is None else [Round(receives=(Part(parent, shape.block_B),))]
-    return received + [Round(sends=(Part(child, shape.block_B),)) for child, _ in children]
+    below = 1 + sum(ranks for _, ranks in children)
+    received = [] if parent is None else [Round(receives=(_blocks(shape, parent, below, has_own_blocks),))]
+    return received + [Round(sends=(_blocks(shape, child, ranks, has_own_blocks),)) for child, ranks in children]
 
 
-def _reduce(shape: Shape) -> list[Round]:
-    parent, children = _children(shape)
-    received = [Round(receives=(Part(child, shape.block_B),)) for child, _ in reversed(children)]
-    return received + ([] if parent is None else [Round(sends=(Part(parent, shape.block_B),))])
+def _up(shape: Shape, has_own_blocks: bool) -> list[Round]:
+    """The same the other way."""
+    return [Round(step.receives, step.sends) for step in reversed(_down(shape, has_own_blocks))]
 
 
-def _scatter(shape: Shape) -> list[Round]:
-    parent, children = _children(shape)
-    received = [] if parent is None else [Round(receives=(Part(parent, shape.block_B * _below(shape)),))]
-    return received + [Round(sends=(Part(child, shape.block_B * below),)) for child, below in children]
-
-
-def _gather(shape: Shape) -> list[Round]:
-    parent, children = _children(shape)
-    received = [Round(receives=(Part(child, shape.block_B * below),)) for child, below in reversed(children)]
-    return received + ([] if parent is None else [Round(sends=(Part(parent, shape.block_B * _below(shape)),))])
+def _blocks(shape: Shape, peer: int, ranks: int, has_own_blocks: bool) -> Part:
+    return Part(peer, shape.block_B * (ranks if has_own_blocks else 1))
 
 
 def _allreduce(shape: Shape) -> list[Round]:
@@ -123,12 +116,10 @@ def _allreduce(shape: Shape) -> list[Round]:
     among = shape.rank // 2 if shape.rank < 2 * folded else shape.rank - folded
     if shape.rank < 2 * folded:
         rounds.append(Round(receives=(Part(shape.rank - 1, part),)))
-    mask = 1
-    while mask < power:
+    for mask in _powers(power):
         other = among ^ mask
         peer = 2 * other + 1 if other < folded else other + folded
         rounds.append(Round((Part(peer, part),), (Part(peer, part),)))
-        mask *= 2
     if shape.rank < 2 * folded:
         rounds.append(Round(sends=(Part(shape.rank - 1, part),)))
     return rounds
@@ -147,7 +138,9 @@ def _ring(shape: Shape) -> list[Round]:
     ]
 
 
-def _pairwise(shape: Shape, sent_B: Sequence[int], received_B: Sequence[int]) -> list[Round]:
+def _pairwise(shape: Shape) -> list[Round]:
+    blocks = [shape.block_B] * shape.size
+    sent_B, received_B = shape.sent_B or blocks, shape.received_B or blocks
     rounds = []
     for step in range(1, shape.size):
         ahead, behind = (shape.rank + step) % shape.size, (shape.rank - step) % shape.size
@@ -155,64 +148,49 @@ def _pairwise(shape: Shape, sent_B: Sequence[int], received_B: Sequence[int]) ->
     return rounds
 
 
-def _alltoall(shape: Shape) -> list[Round]:
-    blocks = [shape.block_B] * shape.size
-    return _pairwise(shape, blocks, blocks)
-
-
-def _alltoallv(shape: Shape) -> list[Round]:
-    return _pairwise(shape, shape.sent_B, shape.received_B)
-
-
 def _reduce_scatter(shape: Shape) -> list[Round]:
-    blocks = list(shape.received_B) or [shape.block_B] * shape.size
-    return _pairwise(shape, blocks, [blocks[shape.rank]] * shape.size)
+    """Each rank sends the blocks that are counted as received."""
+    own_B = shape.received_B[shape.rank] if shape.received_B else shape.block_B
+    return _pairwise(replace(shape, sent_B=shape.received_B, received_B=[own_B] * shape.size))
 
 
 def _gatherv(shape: Shape) -> list[Round]:
     if shape.rank != shape.root:
         return [Round(sends=(Part(shape.root, shape.block_B),))]
-    return [Round(receives=tuple(_others(shape, shape.received_B)))]
+    return [Round(receives=_others(shape, shape.received_B))]
 
 
 def _scatterv(shape: Shape) -> list[Round]:
     if shape.rank != shape.root:
         return [Round(receives=(Part(shape.root, shape.block_B),))]
-    return [Round(sends=tuple(_others(shape, shape.sent_B)))]
+    return [Round(sends=_others(shape, shape.sent_B))]
 
 
-def _others(shape: Shape, sizes_B: Sequence[int]) -> list[Part]:
-    return [Part(peer, size_B) for peer, size_B in enumerate(sizes_B) if peer != shape.rank]
+def _others(shape: Shape, sizes_B: Sequence[int]) -> tuple[Part, ...]:
+    return tuple(Part(peer, size_B) for peer, size_B in enumerate(sizes_B) if peer != shape.rank)
 
 
 def _scan(shape: Shape) -> list[Round]:
     rounds = []
-    distance = 1
-    while distance < shape.size:
+    for distance in _powers(shape.size):
         ahead, behind = shape.rank + distance, shape.rank - distance
         sends = (Part(ahead, shape.block_B),) if ahead < shape.size else ()
         receives = (Part(behind, shape.block_B),) if behind >= 0 else ()
         rounds.append(Round(sends, receives))
-        distance *= 2
     return rounds
 
 
 _ROUNDS: dict[str, Callable[[Shape], list[Round]]] = {
     "Barrier": _barrier,
-    "Bcast": _bcast,
-    "Reduce": _reduce,
+    "Bcast": partial(_down, has_own_blocks=False),
+    "Reduce": partial(_up, has_own_blocks=False),
     "Allreduce": _allreduce,
-    "Gather": _gather,
+    "Gather": partial(_up, has_own_blocks=True),
     "Gatherv": _gatherv,
-    "Scatter": _scatter,
+    "Scatter": partial(_down, has_own_blocks=True),
     "Scatterv": _scatterv,
-    "Allgather": _ring,
-    "Allgatherv": _ring,
-    "Alltoall": _alltoall,
-    "Alltoallv": _alltoallv,
-    "Alltoallw": _alltoallv,
-    "Reduce_scatter": _reduce_scatter,
-    "Reduce_scatter_block": _reduce_scatter,
-    "Scan": _scan,
-    "Exscan": _scan,
+    **dict.fromkeys(("Allgather", "Allgatherv"), _ring),
+    **dict.fromkeys(("Alltoall", "Alltoallv", "Alltoallw"), _pairwise),
+    **dict.fromkeys(("Reduce_scatter", "Reduce_scatter_block"), _reduce_scatter),
+    **dict.fromkeys(("Scan", "Exscan"), _scan),
 }

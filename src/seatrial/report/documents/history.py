@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypedDict
 
+from seatrial.analysis.folder import FolderSummary
 from seatrial.analysis.history import FALSE_ALARM_RATE
-from seatrial.analysis.profile_folder import FolderSummary
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import From, Json, Keywords, Positive, Text, shape
 from seatrial.model.results.history import FigureHistory

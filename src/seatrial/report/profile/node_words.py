@@ -8,7 +8,7 @@ from statistics import median
 
 from seatrial.model.spelling import NO_VALUE, count, show, show_percent
 from seatrial.model.units import Unit
-from seatrial.profiler.counters import RankCounters
+from seatrial.profiler.cpu import RankCounters
 from seatrial.profiler.profile import Profile, RankCpu, RankTotals
 from seatrial.profiler.regions import ParallelPlace
 from seatrial.report.pages.templating import Cell, Cells, Table, headings, right

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from seatrial.model.spelling import NO_VALUE, count, show, show_percent
-from seatrial.profiler.call_site import Caller, CallSite
+from seatrial.profiler.call_site import Caller, CallSite, shown_of
 from seatrial.profiler.cause import Diagnosis, Signal
-from seatrial.profiler.merge.sites import shown_of
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.regions import Region
 

@@ -37,7 +37,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import show_percent
 from seatrial.profiler.profile import Profile, RankTotals
 from seatrial.profiler.trace.actions import Action, Compute, LeftOut, Receive, Send, Wait, WorldCollective, program_of
-from seatrial.profiler.trace.world import TraceWorld, trace_worlds
+from seatrial.profiler.trace.trace_file import TraceWorld, trace_worlds
 
 
 class RankLoad(Frozen):

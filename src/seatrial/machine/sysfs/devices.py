@@ -8,8 +8,11 @@ in topology matrices; the others are aliases. MAC addresses and GUIDs are not re
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
+from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
+from seatrial.machine.readers.scalars import read_choice
 from seatrial.machine.survey import FactBook, NamedPart
 from seatrial.machine.sysfs.pci import pci_of
 from seatrial.model.machine.links import LINK_COUNTERS
@@ -51,8 +54,7 @@ def _adapter(files: FileTree, name: str, real: str, aliases: tuple[str, ...]) ->
         _add_net(files, f"{_NET}/{name}", book)
     driver = files.real(f"{_RDMA if is_rdma else _NET}/{name}/device/driver")
     book.say("driver", driver.rsplit("/", 1)[-1] if driver else None, f"/sys/class/*/{name}/device/driver")
-    numa = files.integer(f"/sys/bus/pci/devices/{pci}/numa_node") if pci else None
-    return NamedPart(DeviceKind.NIC, name, pci, numa if numa is not None and numa >= 0 else None, aliases, book.facts())
+    return NamedPart(DeviceKind.NIC, name, pci, _numa(files, pci), aliases, book.facts())
 
 
 def _add_net(files: FileTree, folder: str, book: FactBook, prefix: str = "") -> None:
@@ -68,24 +70,22 @@ def _add_net(files: FileTree, folder: str, book: FactBook, prefix: str = "") -> 
 
 def _add_rdma(files: FileTree, folder: str, book: FactBook) -> None:
     """Add rate, state and link layer of each port of an RDMA device; `rate` without prefix is that of port 1."""
-    for fact, file in (("firmware", "fw_ver"), ("board_id", "board_id"), ("hca_type", "hca_type")):
-        book.say(fact, files.word(f"{folder}/{file}"), f"{folder}/{file}")
+    files.say_words(book, folder, firmware="fw_ver", board_id="board_id", hca_type="hca_type")
     ports = sorted((name for name in files.names(f"{folder}/ports") if name.isdecimal()), key=int)
     book.say("ports", len(ports) or None, f"{folder}/ports")
     for position, port in enumerate(ports):
-        prefix = "" if position == 0 else f"port{port}_"
-        match = _RATE.match(files.word(f"{folder}/ports/{port}/rate") or "")
+        prefix, own = "" if position == 0 else f"port{port}_", f"{folder}/ports/{port}"
+        match = _RATE.match(files.word(f"{own}/rate") or "")
         rate = float(match[1]) * 1e9 / 8 if match else None
-        book.say(f"{prefix}rate", rate, f"{folder}/ports/{port}/rate", "B/s", volatile=True)
+        book.say(f"{prefix}rate", rate, f"{own}/rate", "B/s", volatile=True)
         if match and match[2]:
-            book.say(f"{prefix}link_width", int(match[2]), f"{folder}/ports/{port}/rate", volatile=True)
-            book.say(f"{prefix}link_speed", match[3], f"{folder}/ports/{port}/rate", volatile=True)
-        state = (files.word(f"{folder}/ports/{port}/state") or "").rpartition(": ")[2].lower()
-        book.say(f"{prefix}state", state, f"{folder}/ports/{port}/state", volatile=True)
-        physical = (files.word(f"{folder}/ports/{port}/phys_state") or "").rpartition(": ")[2]
-        book.say(f"{prefix}physical_state", physical, f"{folder}/ports/{port}/phys_state", volatile=True)
-        layer = files.word(f"{folder}/ports/{port}/link_layer")
-        book.say(f"{prefix}link_layer", layer, f"{folder}/ports/{port}/link_layer")
+            book.say(f"{prefix}link_width", int(match[2]), f"{own}/rate", volatile=True)
+            book.say(f"{prefix}link_speed", match[3], f"{own}/rate", volatile=True)
+        state = (files.word(f"{own}/state") or "").rpartition(": ")[2].lower()
+        book.say(f"{prefix}state", state, f"{own}/state", volatile=True)
+        physical = (files.word(f"{own}/phys_state") or "").rpartition(": ")[2]
+        book.say(f"{prefix}physical_state", physical, f"{own}/phys_state", volatile=True)
+        files.say_words(book, own, **{f"{prefix}link_layer": "link_layer"})
 
 
 _MOST_PORTS = 64
@@ -110,3 +110,64 @@ def read_link_counters(files: FileTree) -> dict[str, dict[str, int]]:
         if known:
             found.setdefault(port, {}).update(known)
     return found
+
+
+_SECTOR_BYTES = 512  # the unit in sysfs, whatever the device's sector size
+
+
+def survey_storage(files: FileTree) -> tuple[NamedPart, ...]:
+    """Physical disks; no optical drives, partitions, loop devices, RAM disks, device-mapper or md volumes."""
+    nvme = _nvme(files)
+    taken = {part.name for part in nvme}
+    disks: list[NamedPart] = []
+    for name in files.names("/sys/class/block"):
+        folder = f"/sys/class/block/{name}"
+        real = files.real(folder)
+        hidden = files.integer(f"{folder}/hidden") == 1  # one of several paths of an NVMe device
+        if real is None or "/devices/virtual/" in real or name in taken or hidden or re.match(r"(sr|fd)\d", name):
+            continue
+        if files.exists(f"{folder}/partition") or not files.exists(f"{folder}/device"):
+            continue
+        pci = pci_of(real)
+        facts = _disk_facts(files, folder).facts()
+        disks.append(NamedPart(DeviceKind.BLOCK, name, pci, _numa(files, pci), facts=facts))
+    return (*nvme, *disks)
+
+
+def _nvme(files: FileTree) -> tuple[NamedPart, ...]:
+    parts: dict[str, NamedPart] = {}
+    for controller in files.names("/sys/class/nvme"):
+        folder = f"/sys/class/nvme/{controller}"
+        real = files.real(folder)
+        pci = pci_of(real) if real else None
+        # With multipath the controller lists nvme0c0n1 and the usable disk nvme0n1 is a virtual device.
+        paths = [match for name in files.names(folder) if (match := re.fullmatch(r"(nvme\d+)(?:c\d+)?(n\d+)", name))]
+        names = [match[1] + match[2] for match in paths] or [controller]
+        for name in names:
+            book = _disk_facts(files, f"/sys/class/block/{name}")
+            for fact in ("model", "firmware_rev", "transport", "state"):
+                word = files.word(f"{folder}/{fact}")
+                book.say("model_name" if fact == "model" else fact, word, f"{folder}/{fact}", volatile=fact == "state")
+            parts.setdefault(name, NamedPart(DeviceKind.NVME, name, pci, _numa(files, pci), facts=book.facts()))
+    return tuple(parts.values())
+
+
+def _numa(files: FileTree, pci: str | None) -> int | None:
+    number = files.integer(f"/sys/bus/pci/devices/{pci}/numa_node") if pci else None
+    return number if number is not None and number >= 0 else None
+
+
+def _disk_facts(files: FileTree, folder: str) -> FactBook:
+    book = FactBook()
+    sectors = files.integer(f"{folder}/size")
+    book.say("size", sectors * _SECTOR_BYTES if sectors else None, f"{folder}/size", "B")
+    rotational = files.integer(f"{folder}/queue/rotational")
+    book.say("rotational", None if rotational is None else rotational == 1, f"{folder}/queue/rotational")
+    book.say("sector_size", files.integer(f"{folder}/queue/logical_block_size"), f"{folder}/queue", "B")
+    scheduler = files.text(f"{folder}/queue/scheduler")
+    with suppress(ParseError):  # some drivers write invalid text here, and it is only a setting
+        book.say("scheduler", read_choice(scheduler) if scheduler else None, f"{folder}/queue/scheduler")
+    files.say_words(book, f"{folder}/queue", write_cache="write_cache")
+    if not folder.rsplit("/", 1)[-1].startswith("nvme"):
+        files.say_words(book, f"{folder}/device", model_name="model")
+    return book
