@@ -24,7 +24,7 @@ from machine.dmi_dumps import (
 
 from seatrial.machine.cpu_tree import build_cpu_tree
 from seatrial.machine.memory_population import judge_memory
-from seatrial.machine.processor_table import PROCESSORS
+from seatrial.machine.processor_table import processors
 from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.survey import Survey
@@ -360,7 +360,7 @@ def test_each_verdict_states_modules_rule_and_loss() -> None:
     why = _judge(Server("Dell Inc.|PowerEdge R740", [SKYLAKE] * 2, dell(12, range(1, 5)))).why
     for part in ("4 of 6 channels", "4 x 32 GiB", "6 or 12 modules", "Lenovo Press", "35 to 65 %", "67%", "R740xd"):
         assert part in why
-    rules = [row.interleaving for row in PROCESSORS if row.interleaving is not None]
+    rules = [row.interleaving for row in processors() if row.interleaving is not None]
     assert all(rule.source and rule.channels * 2 in rule.balanced for rule in rules)
 
 

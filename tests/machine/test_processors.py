@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.machine.processor_table import PROCESSORS, Cpuid
+from seatrial.machine.processor_table import Cpuid, processors
 from seatrial.machine.processors import highest_memory_MTps, platform_of, with_asserted_facts
 from seatrial.machine.survey import FactBook
 from seatrial.model.machine.fact import FactKind
@@ -114,7 +114,7 @@ def test_unchecked_values_are_marked_unconfirmed() -> None:
 
 
 def test_every_asserted_fact_has_a_citation() -> None:
-    for row in PROCESSORS:
+    for row in processors():
         sources = [known.source for _, known in (*row.vectors, *row.channels)]
         sources += [row.ids_source] if row.ids else []
         sources += [known.source for known in (row.interleaving, row.package_memory) if known is not None]
@@ -125,10 +125,10 @@ def test_every_asserted_fact_has_a_citation() -> None:
 
 
 def test_each_row_can_be_found_and_no_two_match_one_cpu() -> None:
-    assert all(row.ids or row.models for row in PROCESSORS)
+    assert all(row.ids or row.models for row in processors())
     ids = [
         (of.vendor, of.family, model, stepping)
-        for row in PROCESSORS
+        for row in processors
         for of in row.ids
         if isinstance(of, Cpuid)
         for model in of.models

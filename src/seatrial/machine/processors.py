@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from seatrial.machine.processor_table import PROCESSORS, Channels, Cpuid, Interleaving, MainId, Processor, Vector
+from seatrial.machine.processor_table import Channels, Cpuid, Interleaving, MainId, Processor, Vector, processors
 from seatrial.machine.survey import FactBook, merge_facts
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import FactKind, Facts
@@ -35,8 +35,8 @@ class Platform(Frozen):
 def find_processors(facts: Facts) -> tuple[Processor, ...]:
     """The rows for a package or core: first the one for its identification, then the one for its model name."""
     name = _plain_name(facts)
-    by_id = next((row for row in PROCESSORS if any(_identifies(of, facts) for of in row.ids)), None)
-    by_name = next((row for row in PROCESSORS if row.models is not None and _matches(row.models, name)), None)
+    by_id = next((row for row in processors() if any(_identifies(of, facts) for of in row.ids)), None)
+    by_name = next((row for row in processors() if row.models is not None and _matches(row.models, name)), None)
     return tuple(row for row in dict.fromkeys((by_id, by_name)) if row is not None)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from seatrial.analysis.grouped import Numbering, grouped
 from seatrial.analysis.index.chunk import Chunk, ChunkReader, chunk_reader, json_text
 from seatrial.analysis.index.finish import ceilings, finished, light_figure, needs_ceilings, summaries
 from seatrial.analysis.index.state import Additions, FolderState
-from seatrial.analysis.index.views import TABLES, view_statements
+from seatrial.analysis.index.views import view_statements
 from seatrial.analysis.results import superseded
 from seatrial.errors import StoreError
 from seatrial.model.machine.limit import Basis
@@ -34,7 +35,7 @@ class DuplicatesError(Exception):
 
 def create(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the empty tables and the views."""
-    connection.execute(TABLES)
+    connection.execute(resources.files(__package__).joinpath("tables.sql").read_text(encoding="utf-8"))
     connection.execute(view_statements())
 
 

@@ -173,8 +173,10 @@ def _made_by() -> str:
 
     found = hashlib.sha256(f"{_VERSION} {__version__} {duckdb.__version__}".encode())
     top = Path(__file__).parents[2]
-    for name in ("analysis", "benchmarks", "imports", "machine", "model", "stats", "store"):
-        for path in sorted((top / name).rglob("*.py")):
+    for name in ("analysis", "applications", "benchmarks", "machine", "model", "stats", "store"):
+        for path in sorted(
+            path for path in (top / name).rglob("*.*") if path.suffix in (".py", ".sql", ".toml", ".txt")
+        ):
             seen = path.stat()
             found.update(f"{path.relative_to(top)} {seen.st_size} {seen.st_mtime_ns}".encode())
     return found.hexdigest()[:16]

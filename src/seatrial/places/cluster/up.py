@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import resources
 from pathlib import Path
 
 from seatrial.errors import UsageError
@@ -45,33 +46,6 @@ IDLE = "idle"
 PARTITION = "all"
 """The partition that has all nodes."""
 _CONF = "slurm.conf"
-_CONFIGURATION = """ClusterName=seatrial
-SlurmctldHost={head}({address})
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge/socket
-CryptoType=crypto/munge
-StateSaveLocation={folder}/slurmctld
-SlurmdSpoolDir={folder}/%n/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/%n/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/%n/slurmd.log
-TmpFS={folder}/{tmp}
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
-SlurmdParameters=config_overrides
-ReturnToService=2
-KillWait=2
-InactiveLimit=0
-PropagateResourceLimits=NONE
-MailProg=/bin/true
-SchedulerParameters=batch_sched_delay=0,sched_min_interval=0
-TreeWidth={width}
-"""
 _FIRST_LOOK_S = 0.1
 _LIMIT_S = 60.0
 _LIMIT_PER_NODE_S = 0.5
@@ -80,7 +54,8 @@ _SHOWN_LINES = 6
 
 def configuration(shape: Shape, folder: Path, memory_B: int) -> str:
     """slurm.conf(5). `memory_B`: that of the machine, which nodes without a limit have."""
-    lines = [_CONFIGURATION.format(head=HEAD, address=HEAD_ADDRESS, folder=folder, tmp=TMP, width=len(shape.nodes))]
+    written = resources.files(__package__).joinpath(_CONF).read_text(encoding="utf-8")
+    lines = [written.format(head=HEAD, address=HEAD_ADDRESS, folder=folder, tmp=TMP, width=len(shape.nodes))]
     if len(shape.switches) > 1:
         lines.append("TopologyPlugin=topology/tree\n")
     for node in shape.nodes:
