@@ -68,8 +68,7 @@ IMPORTED = figures.imported(
     "CalculiX",
     "How long did CalculiX take?",
     (
-        figures.count("threads", "threads, at most"),
-        figures.count("nodes", "nodes of the mesh (upper bound)"),
+        *figures.counts(threads="threads, at most", nodes="nodes of the mesh (upper bound)"),
         figures.count("elements", "elements of the mesh (upper bound)"),
     ),
     (figures.time("wall", "elapsed time of the whole run, with reading the input"),),

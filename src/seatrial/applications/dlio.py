@@ -156,11 +156,7 @@ IMPORTED = figures.imported(
     "dlio",
     "DLIO",
     "How fast did DLIO read the data of a training?",
-    (
-        figures.count("accelerators", "simulated accelerators"),
-        figures.count("nodes", "hosts"),
-        figures.count("epochs", "epochs"),
-    ),
+    figures.counts(accelerators="simulated accelerators", nodes="hosts", epochs="epochs"),
     (
         *(
             figure

@@ -50,11 +50,8 @@ def _samples(report: HpcgReport) -> list[Sample]:
 
 
 PARAMETERS = (
-    figures.count("ranks", "processes"),
-    figures.count("threads", "threads per process"),
-    figures.count("nx", "local problem of each process, x"),
-    figures.count("ny", "local problem of each process, y"),
-    figures.count("nz", "local problem of each process, z"),
+    *figures.counts(ranks="processes", threads="threads per process"),
+    *(figures.count(axis, f"local problem of each process, {axis[1]}") for axis in ("nx", "ny", "nz")),
 )
 
 

@@ -363,9 +363,7 @@ IMPORTED = figures.imported(
         figures.text("order", "order of the transfers in a file"),
         figures.size("transfer_B", "size of a transfer (xfersize)"),
         figures.size("block_B", "data of a process in a segment (blocksize)"),
-        figures.count("segments", "segments"),
-        figures.count("nodes", "hosts"),
-        figures.count("ranks", "processes"),
+        *figures.counts(segments="segments", nodes="hosts", ranks="processes"),
     ),
     tuple(
         figure

@@ -387,22 +387,12 @@ def _inputs(params: Params) -> dict[str, bytes]:
 
 
 def _arguments(params: Params, directory: Path) -> list[str]:
-    package, threads = str(params["package"]), str(whole(params["threads"]))
+    package, threads, mode = str(params["package"]), str(whole(params["threads"])), _MODES[str(params["precision"])]
     chosen = {
         "none": [],
         "opt": ["-suffix", "opt"],
         "omp": ["-suffix", "omp", "-package", "omp", threads],
-        "intel": [
-            "-suffix",
-            "intel",
-            "-package",
-            "intel",
-            "0",
-            "omp",
-            threads,
-            "mode",
-            _MODES[str(params["precision"])],
-        ],
+        "intel": [*("-suffix", "intel", "-package", "intel", "0"), *("omp", threads, "mode", mode)],
     }[package]
     return ["-in", _INPUT, "-log", "none", "-nocite", *chosen]
 

@@ -164,11 +164,7 @@ IMPORTED = figures.imported(
     "mdtest",
     "mdtest",
     "How many operations on files and directories per second did mdtest reach?",
-    (
-        figures.count("items", "files and directories of all processes, as planned"),
-        figures.count("nodes", "hosts"),
-        figures.count("ranks", "processes"),
-    ),
+    figures.counts(items="files and directories of all processes, as planned", nodes="hosts", ranks="processes"),
     tuple(
         figures.rate(f"{kind}_{operation}", "op/s", f"{operation} of all processes, mean of the iterations ({kind})")
         for kind, operations in _OPERATIONS.items()

@@ -268,8 +268,7 @@ IMPORTED = figures.imported(
     (
         figures.text("solver", "the program"),
         figures.text("case", "folder of the case"),
-        figures.count("ranks", "processes"),
-        figures.count("nodes", "hosts"),
+        *figures.counts(ranks="processes", nodes="hosts"),
     ),
     (
         figures.time("wall", "elapsed time of the whole run, in whole seconds (ClockTime)"),

@@ -44,11 +44,7 @@ IMPORTED = figures.imported(
     "opensbli",
     "OpenSBLI",
     "How long did OpenSBLI take for its iterations?",
-    (
-        figures.count("ranks", "processes"),
-        figures.count("edge", "grid points in each direction"),
-        figures.count("iterations", "time iterations"),
-    ),
+    figures.counts(ranks="processes", edge="grid points in each direction", iterations="time iterations"),
     (
         figures.time("wall", "elapsed time of all iterations, without the start"),
         figures.time("step", "elapsed time of an iteration, on average"),
