@@ -193,7 +193,6 @@ BENCHMARK = application(
     programs=("hpl-mxp.sh",),
     install=f"{INSTALL}hpl-mxp.sh on PATH",
     arguments=_arguments,
-    output="stdout",
     cases=(InputCase("square", "one matrix of order n on the grid nearest to a square", ""),),
     made=Made(
         parameters=(

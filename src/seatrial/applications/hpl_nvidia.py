@@ -72,7 +72,6 @@ BENCHMARK = application(
     programs=("hpl.sh",),
     install=f"{INSTALL}hpl.sh on PATH",
     arguments=lambda params: ["--dat", _DAT],
-    output="stdout",
     cases=(
         InputCase("square", "one matrix of order n on the grid nearest to a square", ""),
         InputCase("sample", "a file HPL.dat that comes with the program", "its folder sample-dat", files=(_DAT,)),

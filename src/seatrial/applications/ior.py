@@ -404,7 +404,6 @@ BENCHMARK = application(
     install="install IOR (Spack: spack install ior; https://github.com/hpc/ior) and put ior on PATH",
     arguments=_arguments,
     places=lambda params, directory: ["-o", str(target(params, directory))],
-    output="stdout",
     cases=(InputCase("made", "blocks of block_B in segments, in transfers of transfer_B", ""),),
     made=Made(
         parameters=(

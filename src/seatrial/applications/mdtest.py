@@ -194,7 +194,6 @@ BENCHMARK = application(
     install="install IOR with mdtest (Spack: spack install ior; https://github.com/hpc/ior) and put mdtest on PATH",
     arguments=_arguments,
     places=lambda params, directory: ["-d", str(target(params, directory))],
-    output="stdout",
     cases=(InputCase("made", "as many files of each process, made, looked at, read and removed", ""),),
     made=Made(
         parameters=(

@@ -74,7 +74,6 @@ BENCHMARK = application(
     programs=("OpenSBLI_mpi", "OpenSBLI_mpi_openmp"),
     install="build OpenSBLI's benchmark (https://github.com/hpc-uk/archer-benchmarks, apps/OpenSBLI) and put "
     "OpenSBLI_mpi on PATH",
-    output="stdout",
     cases=(InputCase("tgv", "the Taylor-Green vortex of the size that was compiled in", ""),),
     made=Made(),
     has_start=False,

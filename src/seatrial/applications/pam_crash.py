@@ -77,7 +77,6 @@ BENCHMARK = application(
     programs=("pamcrash",),
     install="PAM-CRASH needs a licence (https://www.esi-group.com): put pamcrash on PATH",
     arguments=lambda params: ["-np", str(params["processes"]), "-nt", "1", str(params[INPUT])],
-    output="stdout",
     starts="itself",
     stated={},
     is_clocked=True,

@@ -167,7 +167,7 @@ def application(
     name: str = "",
     version: Sequence[str] = (),
     arguments: Callable[[Params], Sequence[str]] = lambda params: (),
-    output: str,
+    output: str = "stdout",
     cases: tuple[InputCase, ...] = (),
     evidence: str = "",
     made: Made | None = None,
