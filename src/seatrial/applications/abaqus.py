@@ -210,8 +210,7 @@ def _sta(log: Log, product: str, version: str) -> Measured:
         increments += not match[4]
     if not increments:
         raise done.error("no row of an increment above this line")
-    samples = _counts({"increments": increments, "iterations": iterations})
-    return Measured(samples, {"file": "sta"}, version=version)
+    return Measured(_counts({"increments": increments, "iterations": iterations}), {"file": "sta"}, version=version)
 
 
 def _explicit(log: Log) -> tuple[Sample, ...]:
@@ -228,8 +227,7 @@ def _explicit(log: Log) -> tuple[Sample, ...]:
         last, last_s = increment, elapsed_s
     if last_s == 0:
         raise rows[-1].error("the elapsed time is 0 s: it counts whole seconds, and the job was too short")
-    time = Printed(float(last_s), 0.5).sample("wall")
-    return (time, *(_counts({"increments": last}) if last else ()))
+    return (Printed(float(last_s), 0.5).sample("wall"), *(_counts({"increments": last}) if last else ()))
 
 
 def _counts(counts: dict[str, int]) -> tuple[Sample, ...]:

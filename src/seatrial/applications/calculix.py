@@ -263,8 +263,7 @@ _SHARES = ("CCX_NPROC_RESULTS", "CCX_NPROC_STIFFNESS", "CCX_NPROC_EQUATION_SOLVE
 
 
 def _variables(params: Params) -> Mapping[str, str | None]:
-    threads = str(whole(params[THREADS]))
-    return {**openmp_variables(params), **dict.fromkeys(_SHARES, threads), "NUMBER_OF_CPUS": None}
+    return {**openmp_variables(params), **dict.fromkeys(_SHARES, str(whole(params[THREADS]))), "NUMBER_OF_CPUS": None}
 
 
 def _prepare(machine: Machine, params: Params) -> Params:

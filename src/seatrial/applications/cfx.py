@@ -50,8 +50,7 @@ def _measured(log: Log, begin: Found, finished: Found) -> Measured:
             break
     if outcomes := log.found(_OUTCOME):
         notes["outcome"] = outcomes[-1].match[1]
-    version = next((one.match[1] for one in log.found(_VERSION)), "")
-    return Measured(samples, parameters, notes, version=version)
+    return Measured(samples, parameters, notes, version=next((one.match[1] for one in log.found(_VERSION)), ""))
 
 
 def _count(log: Log, pattern: Pattern, wall: Found) -> int:

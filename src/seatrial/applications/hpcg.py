@@ -97,8 +97,7 @@ _SETS_BESIDE_THE_TIMED = 5
 
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved(machine, params)
-    size = _auto_size(machine, params) if params["size"] == "auto" else whole(params["size"])
-    return {**params, "size": size}
+    return {**params, "size": _auto_size(machine, params) if params["size"] == "auto" else whole(params["size"])}
 
 
 def _auto_size(machine: Machine, params: Params) -> int:

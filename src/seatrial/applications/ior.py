@@ -152,8 +152,7 @@ def _text_rows(log: Log, columns: Sequence[str], lines: Sequence[Line], options:
             raise line.error(f"the header has no column {min(missing)}")
 
         i = line.whole_of(cell["iter"], "iter", least=0)
-        row = _row(cell["access"], i, partial(_cell, line, cell), "IOPS" in cell, actual or expected)
-        rows.append(row)
+        rows.append(_row(cell["access"], i, partial(_cell, line, cell), "IOPS" in cell, actual or expected))
         actual = None
     if not rows:
         raise log.not_ended("the table of results is empty")

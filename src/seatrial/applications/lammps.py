@@ -128,8 +128,7 @@ def _experiment(log: Log, lines: Sequence[Line]) -> ImportedExperiment:
         timestep_fs = timestep.number(1, "the time step") * fs
         parameters["timestep"] = f"{timestep_fs:g} fs"
         samples.append(_time_per_ns(last, timestep_fs).sample("ns_time"))
-    notes = {"runs": len(runs)}
-    return ImportedExperiment("imported.lammps", tuple(samples), parameters, notes)
+    return ImportedExperiment("imported.lammps", tuple(samples), parameters, {"runs": len(runs)})
 
 
 def _time_per_ns(run: _Run, timestep_fs: float) -> Printed:

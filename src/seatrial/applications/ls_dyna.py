@@ -66,8 +66,7 @@ def _measured(log: Log) -> Measured:
     samples = [total_s.sample("wall")]
     remarks: tuple[str, ...] = ()
     if seconds > total_s.value + 1.0:
-        why = f"longer than the whole run, which took {total_s.value:g} s (line {total.line.number})"
-        raise elapsed.error(why)
+        raise elapsed.error(f"longer than the whole run, which took {total_s.value:g} s (line {total.line.number})")
     if seconds:
         solution = Printed(float(seconds), 0.5)
         samples += [solution.sample("solution_time"), solution.sample("step", count=cycles)]
@@ -76,8 +75,7 @@ def _measured(log: Log) -> Measured:
     samples += _zone_cycle(log)
     fields = {name: _field(log, pattern) for name, pattern in _FIELDS.items()}
     notes: dict[str, object] = {"cycles": cycles, "revision": fields["revision"]}
-    parameters = _parameters(log, elapsed, fields)
-    return Measured(samples, parameters, notes, remarks, fields["version"])
+    return Measured(samples, _parameters(log, elapsed, fields), notes, remarks, fields["version"])
 
 
 def _total(log: Log, table: Found) -> Found:

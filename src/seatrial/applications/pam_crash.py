@@ -40,8 +40,7 @@ def _measured(log: Log, begin: Found, normal: Found) -> Measured:
     if (precision := log.maybe(_PRECISION, "precision")) is not None:
         parameters["precision"] = precision.text(1).lower()
     version = log.maybe(_VERSION, "version")
-    samples = [values[-1].sample("wall")]
-    return Measured(samples, parameters, version="" if version is None else version.text(1))
+    return Measured([values[-1].sample("wall")], parameters, version="" if version is None else version.text(1))
 
 
 IMPORTED = figures.imported(

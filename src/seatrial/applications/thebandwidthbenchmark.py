@@ -47,8 +47,7 @@ def read(data: bytes) -> ImportedFile:
         "array_B": f"a quarter of the {total_MB:g} MB that the file states",
         **({"assumed": ["threads"]} if threads is None else {}),
     }
-    samples = tuple(_table(log, array_B))
-    experiment = ImportedExperiment("imported.thebandwidthbenchmark", samples, parameters, notes)
+    experiment = ImportedExperiment("imported.thebandwidthbenchmark", tuple(_table(log, array_B)), parameters, notes)
     unchecked = "the file has no line `Solution Validates`: the tool did not check its results"
     return ImportedFile(_TOOL, "", (experiment,), log.verdict(_FAILED, _VALID, unchecked))
 

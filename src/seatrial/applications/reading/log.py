@@ -290,8 +290,7 @@ class Log:
 
     def not_ended(self, last_sign: str) -> ParseError:
         """The error of a run that has not ended; `last_sign` is how far it came, or what is missing."""
-        last = self.lines[-1]
-        return last.error(f"the run has not ended, or the file is cut off: {last_sign}")
+        return self.lines[-1].error(f"the run has not ended, or the file is cut off: {last_sign}")
 
 
 Words = tuple[str, str]

@@ -133,8 +133,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
         cores[core] = max(cores.get(core, (0.0, unit)), (clock_Hz, unit), key=lambda known: known[0])
     limit = fma_rate(list(cores.values()), str(params["precision"]))
     if _has_matrix_unit(machine, cpus):
-        why = "; a matrix unit (SME) may do more"
-        return replace(limit, derivation=limit.derivation + why, confirmed=False)
+        return replace(limit, derivation=limit.derivation + "; a matrix unit (SME) may do more", confirmed=False)
     return limit
 
 
