@@ -11,12 +11,11 @@ Format from documentation: the .sta of Abaqus/Explicit, and Abaqus/Standard on s
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from itertools import pairwise
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
-from seatrial.applications.reading.text import Pattern, number
+from seatrial.applications.reading.text import Pattern, moment_of, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.given_input import INPUT, InputCase
@@ -211,8 +210,7 @@ def _sta(log: Log, product: str, version: str) -> Measured:
         increments += not match[4]
     if not increments:
         raise done.error("no row of an increment above this line")
-    samples = _counts({"increments": increments, "iterations": iterations})
-    return Measured(samples, {"file": "sta"}, version=version)
+    return Measured(_counts({"increments": increments, "iterations": iterations}), {"file": "sta"}, version=version)
 
 
 def _explicit(log: Log) -> tuple[Sample, ...]:
@@ -229,8 +227,7 @@ def _explicit(log: Log) -> tuple[Sample, ...]:
         last, last_s = increment, elapsed_s
     if last_s == 0:
         raise rows[-1].error("the elapsed time is 0 s: it counts whole seconds, and the job was too short")
-    time = Printed(float(last_s), 0.5).sample("wall")
-    return (time, *(_counts({"increments": last}) if last else ()))
+    return (Printed(float(last_s), 0.5).sample("wall"), *(_counts({"increments": last}) if last else ()))
 
 
 def _counts(counts: dict[str, int]) -> tuple[Sample, ...]:
@@ -248,7 +245,7 @@ def _log(log: Log) -> Measured:
     if end not in log.texts[first:]:
         raise begin.error(f"no `{end}` below this line")
     last = log.texts.index(end, first)
-    every = [(line, when) for line, text in log.numbered() if (when := _date(text)) is not None]
+    every = [(line, when) for line, text in log.numbered() if (when := moment_of(_ZONE.sub("", text), *_FORMS))]
     dates = [(line, when) for line, when in every if first < line.number <= last + 1]
     if len(dates) != 2:
         raise begin.error(f"no two dates between this line and `{end}` that are understood")
@@ -262,15 +259,6 @@ def _log(log: Log) -> Measured:
     return Measured([Printed(elapsed_s, 0.5).sample("process_time")], {"file": "log"}, version=version)
 
 
-def _date(text: str) -> datetime | None:
-    for form in _FORMS:
-        try:
-            return datetime.strptime(_ZONE.sub("", text), form)
-        except ValueError:
-            continue
-    return None
-
-
 def _count_figure(name: str, work: str) -> Figure:
     return Figure(name, "1", Better.LOWER, lambda sample: sample.work["amount"], work, is_secondary=True)
 
@@ -281,11 +269,8 @@ IMPORTED = figures.imported(
     "How long did this Abaqus job take?",
     (
         figures.choice("file", "the job's file that the figures come from", "dat", "msg", "sta", "log"),
-        figures.count("nodes", "hosts"),
-        figures.count("ranks", "processes of the solver"),
-        figures.count("threads", "threads per process"),
-        figures.count("elements", "elements of the mesh"),
-        figures.count("variables", "variables of the model"),
+        *figures.counts(nodes="hosts", ranks="processes of the solver", threads="threads per process"),
+        *figures.counts(elements="elements of the mesh", variables="variables of the model"),
         figures.count("equations", "equations of the solver"),
     ),
     (

@@ -82,8 +82,7 @@ def _measured(log: Log) -> Measured:
     _refuse_hot(log)
     if log.found(_CURRENT):
         done = log.found(_DONE)
-        how_far = f"{done[0].match[2]} of {done[0].match[1]} steps" if done else "`Current Timing Info`"
-        raise log.not_ended(how_far)
+        raise log.not_ended(f"{done[0].match[2]} of {done[0].match[1]} steps" if done else "`Current Timing Info`")
     final = log.only(_FINAL, "`Final Performance Info`")
     averages = _averages(log, final)
     whole, last = averages.get("all"), averages.get("last")
@@ -98,8 +97,7 @@ def _measured(log: Log) -> Measured:
     if last is not None:
         samples.append(last.ns.sample("ns_time_last"))
     samples += [step.sample("step"), whole.elapsed.sample("wall")]
-    notes = {} if last is None else {"last_steps": last.steps}
-    return Measured(samples, parameters, notes, version=version)
+    return Measured(samples, parameters, {} if last is None else {"last_steps": last.steps}, version=version)
 
 
 def _refuse_hot(log: Log) -> None:
@@ -283,8 +281,7 @@ def _inputs(params: Params) -> dict[str, bytes]:
     if not _is_ours(params):
         return {}
     steps = whole(params["steps"])
-    start_k = START_K[str(params[CASE])]
-    files = {"mdin": _MDIN.format(steps=steps, every=steps // _PRINTED, start_k=start_k).encode()}
+    files = {"mdin": _MDIN.format(steps=steps, every=steps // _PRINTED, start_k=START_K[str(params[CASE])]).encode()}
     if params[CASE] == WATER:
         cells = whole(params["cells"])
         files |= {

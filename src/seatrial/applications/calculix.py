@@ -68,8 +68,7 @@ IMPORTED = figures.imported(
     "CalculiX",
     "How long did CalculiX take?",
     (
-        figures.count("threads", "threads, at most"),
-        figures.count("nodes", "nodes of the mesh (upper bound)"),
+        *figures.counts(threads="threads, at most", nodes="nodes of the mesh (upper bound)"),
         figures.count("elements", "elements of the mesh (upper bound)"),
     ),
     (figures.time("wall", "elapsed time of the whole run, with reading the input"),),
@@ -264,8 +263,7 @@ _SHARES = ("CCX_NPROC_RESULTS", "CCX_NPROC_STIFFNESS", "CCX_NPROC_EQUATION_SOLVE
 
 
 def _variables(params: Params) -> Mapping[str, str | None]:
-    threads = str(whole(params[THREADS]))
-    return {**openmp_variables(params), **dict.fromkeys(_SHARES, threads), "NUMBER_OF_CPUS": None}
+    return {**openmp_variables(params), **dict.fromkeys(_SHARES, str(whole(params[THREADS]))), "NUMBER_OF_CPUS": None}
 
 
 def _prepare(machine: Machine, params: Params) -> Params:

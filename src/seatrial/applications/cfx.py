@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, log_reader
-from seatrial.applications.reading.text import Pattern, number
+from seatrial.applications.reading.text import Pattern, moment_of, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Params, Value, whole
@@ -51,8 +50,7 @@ def _measured(log: Log, begin: Found, finished: Found) -> Measured:
             break
     if outcomes := log.found(_OUTCOME):
         notes["outcome"] = outcomes[-1].match[1]
-    version = next((one.match[1] for one in log.found(_VERSION)), "")
-    return Measured(samples, parameters, notes, version=version)
+    return Measured(samples, parameters, notes, version=next((one.match[1] for one in log.found(_VERSION)), ""))
 
 
 def _count(log: Log, pattern: Pattern, wall: Found) -> int:
@@ -74,15 +72,10 @@ def _count(log: Log, pattern: Pattern, wall: Found) -> int:
 
 def _check_stamps(log: Log, wall: Found, wall_s: float) -> None:
     """The wall clock time must be that between the two dates, to the second. Raises ParseError."""
-    times = []
-    for pattern in (_STARTED, _STOPPED):
-        found = log.found(pattern)
-        if len(found) != 1:
-            return
-        try:
-            times.append(datetime.strptime(found[0].match[1].strip(), "%a %b %d %H:%M:%S %Y"))
-        except ValueError:
-            return
+    lines = [log.found(pattern) for pattern in (_STARTED, _STOPPED)]
+    times = [moment_of(found[0].match[1].strip(), "%a %b %d %H:%M:%S %Y") for found in lines if len(found) == 1]
+    if len(times) < len(lines) or times[0] is None or times[1] is None:
+        return
     between_s = (times[1] - times[0]).total_seconds()
     if abs(between_s - wall_s) > 3 + 0.002 * wall_s:
         raise wall.error(f"the solver started and finished {between_s:g} s apart, which contradicts this")

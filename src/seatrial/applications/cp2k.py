@@ -82,7 +82,6 @@ BENCHMARK = application(
     programs=("cp2k.psmp", "cp2k.popt", "cp2k"),
     install="install CP2K (Debian: package cp2k; Spack: spack install cp2k)",
     arguments=lambda params: ["-i", str(params[INPUT])],
-    output="stdout",
     cases=(
         InputCase(
             "h2o-64",

@@ -57,8 +57,7 @@ def read(data: bytes) -> ImportedFile:
 def _read_json(data: bytes) -> ImportedFile:
     document = read_object(data, _TOOL)
     if "metric" not in document or "num_accelerators" not in document:
-        why = "no `metric` and `num_accelerators`: this is not the summary.json of DLIO"
-        raise document.error(why)
+        raise document.error("no `metric` and `num_accelerators`: this is not the summary.json of DLIO")
     metric = document.object("metric")
     epochs = document.whole("epochs")
     if not epochs or not _is_in_order(document):
@@ -156,11 +155,7 @@ IMPORTED = figures.imported(
     "dlio",
     "DLIO",
     "How fast did DLIO read the data of a training?",
-    (
-        figures.count("accelerators", "simulated accelerators"),
-        figures.count("nodes", "hosts"),
-        figures.count("epochs", "epochs"),
-    ),
+    figures.counts(accelerators="simulated accelerators", nodes="hosts", epochs="epochs"),
     (
         *(
             figure

@@ -179,8 +179,7 @@ IMPORTED = figures.imported(
         figures.size("file_B", "size of the file (size)"),
         Parameter.switch("direct", False, "bypass the page cache"),
         figures.text("ioengine", "I/O engine that issues the transfers"),
-        figures.count("iodepth", "transfers in flight per process"),
-        figures.count("numjobs", "processes"),
+        *figures.counts(iodepth="transfers in flight per process", numjobs="processes"),
     ),
     tuple(
         figure

@@ -116,7 +116,6 @@ BENCHMARK = application(
     programs=("fluent",),
     install="Fluent needs a licence (https://www.ansys.com): put fluent on PATH",
     arguments=lambda params: ["3ddp", "-g", f"-t{params['processes']}", "-i", str(params[INPUT])],
-    output="stdout",
     # the vendor's are for its customers; the journal must print the timer once (/parallel/timer/usage)
     starts="itself",
     evidence=FORMAT_SEEN,

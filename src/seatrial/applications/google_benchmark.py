@@ -60,8 +60,7 @@ def read(data: bytes) -> ImportedFile:
     experiments = [_experiment(key, group, executable, notes, is_old) for key, group in groups.items()]
     if left_out:
         listed = f"{', '.join(left_out[:6])}{f' and {len(left_out) - 6} more' if len(left_out) > 6 else ''}"
-        remark = f"the program skipped {listed}"
-        experiments[0] = replace(experiments[0], remarks=(remark, *experiments[0].remarks))
+        experiments[0] = replace(experiments[0], remarks=(f"the program skipped {listed}", *experiments[0].remarks))
     version = context.text("library_version") or ""
     return ImportedFile(_TOOL, version, tuple(experiments), host=context.text("host_name"), date_s=_date(context))
 

@@ -148,8 +148,7 @@ def _counted(log: Log) -> _Counted:
     rates = log.only(_PERFORMANCE, "`Performance:`")
     if not log.found(_RATES, log.lines[: rates.line.number - 1]):
         raise rates.error("no header `(ns/day) (hour/ns)` above it")
-    timestep_fs = log.only(_DT, "`dt`").number(1, "the time step") * _FS_PER_PS
-    return _Counted(time, rates, timestep_fs, _counted_steps(log))
+    return _Counted(time, rates, log.only(_DT, "`dt`").number(1, "the time step") * _FS_PER_PS, _counted_steps(log))
 
 
 def _counted_steps(log: Log) -> int:

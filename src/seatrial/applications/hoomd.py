@@ -14,8 +14,6 @@ import itertools
 import math
 import re
 
-from msgspec.structs import replace
-
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Found, Log, Printed
@@ -231,24 +229,21 @@ IMPORTED = figures.imported(
     "How fast did HOOMD-blue simulate?",
     (
         figures.choice("method", "molecular dynamics, or Monte Carlo of hard particles", "md", "hpmc"),
-        figures.count("particles", "particles of the system"),
-        figures.count("steps", "time steps of a run"),
-        figures.count("ranks", "processes"),
+        *figures.counts(particles="particles of the system", steps="time steps of a run", ranks="processes"),
         figures.text("device", "GPU, as named in the file"),
         figures.choice("precision", "precision of the build", "fp64", "fp32"),
     ),
     (
-        replace(
-            figures.time("step", "elapsed time of a time step, by the mean rate of the runs"),
-            customary=lambda params, step_s: f"{1 / step_s:.4g} steps/s",
+        figures.time(
+            "step",
+            "elapsed time of a time step, by the mean rate of the runs",
+            lambda params, step_s: f"{1 / step_s:.4g} steps/s",
         ),
         figures.rate("mps", "op/s", "particle steps (md) or trial moves (hpmc), of all particles"),
-        replace(
-            figures.time(
-                "ten_million_steps",
-                "elapsed time of 10e6 = 10 million steps (md), or trial moves of each particle (hpmc)",
-            ),
-            customary=lambda params, many_s: f"{many_s / 3600:.4g} h",
+        figures.time(
+            "ten_million_steps",
+            "elapsed time of 10e6 = 10 million steps (md), or trial moves of each particle (hpmc)",
+            lambda params, many_s: f"{many_s / 3600:.4g} h",
         ),
     ),
 )

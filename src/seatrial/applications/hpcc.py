@@ -155,8 +155,7 @@ def read(data: bytes) -> ImportedFile:
     for of, sample in ((_RATES, figures.rate_sample), (_TIMES, figures.time_sample)):
         for key, figure in of.items():
             if (value := _measured(entries, key)) is not None:
-                in_SI = figures.in_SI(value, _UNITS.get(key, 1e9))
-                samples.append(sample(figure.name, in_SI, resolution=SIX_DIGITS))
+                samples.append(sample(figure.name, figures.in_SI(value, _UNITS.get(key, 1e9)), resolution=SIX_DIGITS))
     _check(entries)
     _check_body(log, entries)
     found = {name: _whole(entries, key) for name, (key, _) in _PARAMETERS.items()}

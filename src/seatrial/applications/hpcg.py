@@ -50,11 +50,8 @@ def _samples(report: HpcgReport) -> list[Sample]:
 
 
 PARAMETERS = (
-    figures.count("ranks", "processes"),
-    figures.count("threads", "threads per process"),
-    figures.count("nx", "local problem of each process, x"),
-    figures.count("ny", "local problem of each process, y"),
-    figures.count("nz", "local problem of each process, z"),
+    *figures.counts(ranks="processes", threads="threads per process"),
+    *(figures.count(axis, f"local problem of each process, {axis[1]}") for axis in ("nx", "ny", "nz")),
 )
 
 
@@ -100,8 +97,7 @@ _SETS_BESIDE_THE_TIMED = 5
 
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved(machine, params)
-    size = _auto_size(machine, params) if params["size"] == "auto" else whole(params["size"])
-    return {**params, "size": size}
+    return {**params, "size": _auto_size(machine, params) if params["size"] == "auto" else whole(params["size"])}
 
 
 def _auto_size(machine: Machine, params: Params) -> int:

@@ -60,7 +60,6 @@ BENCHMARK = application(
     programs=("hpcg.sh",),
     install=f"{INSTALL}hpcg.sh on PATH",
     arguments=_arguments,
-    output="stdout",
     cases=(InputCase("box", "nx x ny x nz points of each rank", ""),),
     made=Made(
         parameters=(

@@ -26,7 +26,7 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.copies import problem
-from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES, KERNELS
+from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES, KERNELS, fma_ceiling
 from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, node_count, on_each_node
@@ -79,11 +79,8 @@ def _experiment(tests: Sequence[HplTest]) -> ImportedExperiment:
 
 
 PARAMETERS = (
-    figures.count("n", "order of the matrix"),
-    figures.count("nb", "block size"),
-    figures.count("p", "rows of the process grid"),
-    figures.count("q", "columns of the process grid"),
-    figures.count("ranks", "processes, p x q"),
+    *figures.counts(n="order of the matrix", nb="block size"),
+    *figures.counts(p="rows of the process grid", q="columns of the process grid", ranks="processes, p x q"),
     figures.text("variant", "algorithm, as HPL encodes it (WR11C2R4)"),
 )
 WORK = "2/3 n^3 + 3/2 n^2 flop, as HPL counts"
@@ -265,13 +262,7 @@ def _nominal(machine: Machine, params: Params, samples: Sequence[Sample]) -> Lim
 
 
 def _of_peak(params: Params) -> Ceiling:
-    cpus = cpus_of(params)
-    return Ceiling(
-        roles=(Role.FMA_RATE,),
-        parameters={"precision": "fp64", "cores": "one"},
-        factor=cpus,
-        derivation=f"best FMA rate of one core measured here ({{benchmark}}) x {cpus} CPUs",
-    )
+    return fma_ceiling("fp64", cpus_of(params), "CPUs")
 
 
 def _of_gemm(params: Params) -> Ceiling:

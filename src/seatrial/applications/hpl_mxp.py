@@ -11,8 +11,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from seatrial.applications.hpl_input import grids_of
 from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
 from seatrial.applications.hpl_output import operations
@@ -163,10 +161,8 @@ IMPORTED = figures.imported(
     "HPL-MxP",
     "How fast did HPL-MxP solve a dense system of linear equations in mixed precision?",
     (
-        figures.count("n", "order of the matrix"),
-        figures.count("nb", "block size"),
-        figures.count("p", "rows of the process grid"),
-        figures.count("q", "columns of the process grid"),
+        *figures.counts(n="order of the matrix", nb="block size"),
+        *figures.counts(p="rows of the process grid", q="columns of the process grid"),
         figures.count("ranks", "processes, p x q: one per GPU"),
         figures.choice("precision", "low precision of the factorisation", "fp8", "fp16"),
     ),
@@ -174,7 +170,7 @@ IMPORTED = figures.imported(
         figures.rate(
             "rate", "flop/s", f"{_WORK}, over factorisation and iterative refinement", figures.given_limit("flop/s")
         ),
-        replace(figures.rate("lu_rate", "flop/s", f"{_WORK}, over the factorisation alone"), is_secondary=True),
+        figures.rate("lu_rate", "flop/s", f"{_WORK}, over the factorisation alone", is_secondary=True),
         figures.time("time", "time to factor and refine"),
     ),
 )
@@ -197,7 +193,6 @@ BENCHMARK = application(
     programs=("hpl-mxp.sh",),
     install=f"{INSTALL}hpl-mxp.sh on PATH",
     arguments=_arguments,
-    output="stdout",
     cases=(InputCase("square", "one matrix of order n on the grid nearest to a square", ""),),
     made=Made(
         parameters=(

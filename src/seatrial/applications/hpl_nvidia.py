@@ -29,14 +29,12 @@ def of_nvidia(found: ImportedFile, data: bytes, kind: str, title: str) -> Import
     if not _MARK.search(data):
         plain = kind.removesuffix("-nvidia")
         raise ParseError(found.tool, None, "", f"no line such as `{title}`: `import {plain}=FILE` reads others")
-    experiments = tuple(replace(one, benchmark=f"imported.{kind}") for one in found.experiments)
-    return replace(found, experiments=experiments)
+    return replace(found, experiments=tuple(replace(one, benchmark=f"imported.{kind}") for one in found.experiments))
 
 
 def read(data: bytes) -> ImportedFile:
     """One run. Raises ParseError as the reader of HPL does, and for another build."""
-    title = "HPL-NVIDIA 25.4.0  -- NVIDIA accelerated HPL benchmark"
-    return of_nvidia(read_hpl(data), data, "hpl-nvidia", title)
+    return of_nvidia(read_hpl(data), data, "hpl-nvidia", "HPL-NVIDIA 25.4.0  -- NVIDIA accelerated HPL benchmark")
 
 
 IMPORTED = figures.imported(
@@ -72,7 +70,6 @@ BENCHMARK = application(
     programs=("hpl.sh",),
     install=f"{INSTALL}hpl.sh on PATH",
     arguments=lambda params: ["--dat", _DAT],
-    output="stdout",
     cases=(
         InputCase("square", "one matrix of order n on the grid nearest to a square", ""),
         InputCase("sample", "a file HPL.dat that comes with the program", "its folder sample-dat", files=(_DAT,)),

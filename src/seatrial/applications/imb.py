@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
+from decimal import Decimal
 from itertools import zip_longest
 
 from msgspec import Struct
@@ -233,7 +234,8 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> 
     sizes = [(values.get("size", ""), line) for line, values in rows]
     tables.check_distinct(sizes, "this size" if "size" in rows[0][1] else "this table")
     for line, values in rows:
-        _check_order(line, values)
+        times = [Decimal(values[name]) for name in ("time_min", "time_mean", "time_max") if name in values]
+        tables.check_order(line, times, "time")
     unit = _megabyte(table, rows)
     failed = next(
         (f"line {line.number}: {v['defects']} defects" for line, v in rows if float(v.get("defects", "0")) > 0), ""
@@ -279,22 +281,9 @@ def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], un
                 if unit is None:
                     continue
                 value = value if unit == 6 else float(decimal) * _MB[unit]
-            _check_possible(line, name, value)
+            tables.check_possible(line, f"a {name}", name, value, _TIMES)
             make = figures.time_sample if name in _TIMES else figures.rate_sample
             yield make(own, value, point=point, resolution=last_digit(values[name]))
-
-
-def _check_possible(line: Line, name: str, value: float) -> None:
-    most = tables.MOST_SECONDS if name in _TIMES else 1.0 if name == "overlap" else tables.MOST_PER_SECOND
-    if value > most:
-        raise line.error(f"a {name} of {value:g} (SI) is impossible")
-
-
-def _check_order(line: Line, values: _Values) -> None:
-    """The mean must lie between the fastest and the slowest rank, within the printed decimals."""
-    times = [float(values[name]) for name in ("time_min", "time_mean", "time_max") if name in values]
-    if any(times[k] > times[k + 1] + 0.011 for k in range(len(times) - 1)):
-        raise line.error("the minimum, mean and maximum time are not in this order")
 
 
 def _megabyte(table: _Table, rows: Sequence[tuple[Line, _Values]]) -> int | None:

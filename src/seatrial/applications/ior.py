@@ -152,8 +152,7 @@ def _text_rows(log: Log, columns: Sequence[str], lines: Sequence[Line], options:
             raise line.error(f"the header has no column {min(missing)}")
 
         i = line.whole_of(cell["iter"], "iter", least=0)
-        row = _row(cell["access"], i, partial(_cell, line, cell), "IOPS" in cell, actual or expected)
-        rows.append(row)
+        rows.append(_row(cell["access"], i, partial(_cell, line, cell), "IOPS" in cell, actual or expected))
         actual = None
     if not rows:
         raise log.not_ended("the table of results is empty")
@@ -363,9 +362,7 @@ IMPORTED = figures.imported(
         figures.text("order", "order of the transfers in a file"),
         figures.size("transfer_B", "size of a transfer (xfersize)"),
         figures.size("block_B", "data of a process in a segment (blocksize)"),
-        figures.count("segments", "segments"),
-        figures.count("nodes", "hosts"),
-        figures.count("ranks", "processes"),
+        *figures.counts(segments="segments", nodes="hosts", ranks="processes"),
     ),
     tuple(
         figure
@@ -406,7 +403,6 @@ BENCHMARK = application(
     install="install IOR (Spack: spack install ior; https://github.com/hpc/ior) and put ior on PATH",
     arguments=_arguments,
     places=lambda params, directory: ["-o", str(target(params, directory))],
-    output="stdout",
     cases=(InputCase("made", "blocks of block_B in segments, in transfers of transfer_B", ""),),
     made=Made(
         parameters=(

@@ -128,8 +128,7 @@ def _experiment(log: Log, lines: Sequence[Line]) -> ImportedExperiment:
         timestep_fs = timestep.number(1, "the time step") * fs
         parameters["timestep"] = f"{timestep_fs:g} fs"
         samples.append(_time_per_ns(last, timestep_fs).sample("ns_time"))
-    notes = {"runs": len(runs)}
-    return ImportedExperiment("imported.lammps", tuple(samples), parameters, notes)
+    return ImportedExperiment("imported.lammps", tuple(samples), parameters, {"runs": len(runs)})
 
 
 def _time_per_ns(run: _Run, timestep_fs: float) -> Printed:
@@ -387,22 +386,12 @@ def _inputs(params: Params) -> dict[str, bytes]:
 
 
 def _arguments(params: Params, directory: Path) -> list[str]:
-    package, threads = str(params["package"]), str(whole(params["threads"]))
+    package, threads, mode = str(params["package"]), str(whole(params["threads"])), _MODES[str(params["precision"])]
     chosen = {
         "none": [],
         "opt": ["-suffix", "opt"],
         "omp": ["-suffix", "omp", "-package", "omp", threads],
-        "intel": [
-            "-suffix",
-            "intel",
-            "-package",
-            "intel",
-            "0",
-            "omp",
-            threads,
-            "mode",
-            _MODES[str(params["precision"])],
-        ],
+        "intel": [*("-suffix", "intel", "-package", "intel", "0"), *("omp", threads, "mode", mode)],
     }[package]
     return ["-in", _INPUT, "-log", "none", "-nocite", *chosen]
 

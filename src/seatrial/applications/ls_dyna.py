@@ -11,11 +11,9 @@ Format from documentation: runs with several processes (MPP).
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
-from seatrial.applications.reading.text import Pattern, last_digit, number
+from seatrial.applications.reading.text import Pattern, last_digit, moment_of, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT, InputCase
 from seatrial.model.benchmark.parameter import Value
@@ -68,8 +66,7 @@ def _measured(log: Log) -> Measured:
     samples = [total_s.sample("wall")]
     remarks: tuple[str, ...] = ()
     if seconds > total_s.value + 1.0:
-        why = f"longer than the whole run, which took {total_s.value:g} s (line {total.line.number})"
-        raise elapsed.error(why)
+        raise elapsed.error(f"longer than the whole run, which took {total_s.value:g} s (line {total.line.number})")
     if seconds:
         solution = Printed(float(seconds), 0.5)
         samples += [solution.sample("solution_time"), solution.sample("step", count=cycles)]
@@ -78,8 +75,7 @@ def _measured(log: Log) -> Measured:
     samples += _zone_cycle(log)
     fields = {name: _field(log, pattern) for name, pattern in _FIELDS.items()}
     notes: dict[str, object] = {"cycles": cycles, "revision": fields["revision"]}
-    parameters = _parameters(log, elapsed, fields)
-    return Measured(samples, parameters, notes, remarks, fields["version"])
+    return Measured(samples, _parameters(log, elapsed, fields), notes, remarks, fields["version"])
 
 
 def _total(log: Log, table: Found) -> Found:
@@ -111,19 +107,12 @@ def _elapsed(log: Log) -> Found:
     for one in log.found(_CYCLE):
         if int(one.match[1]) != cycles:
             raise one.error(f"the run had {cycles} cycles (line {found.line.number})")
-    dates = [_date(_field(log, pattern)) for pattern in (_START, _END)]
+    dates = [moment_of(_field(log, pattern), "%m/%d/%Y %H:%M:%S") for pattern in (_START, _END)]
     if dates[0] is not None and dates[1] is not None:
         between_s = (dates[1] - dates[0]).total_seconds()
         if min(abs(between_s - seconds - hour) for hour in (0, 3600, -3600)) > 2:  # clocks are changed twice a year
             raise found.error(f"start and end are {between_s:g} s apart, which contradicts this")
     return found
-
-
-def _date(text: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, "%m/%d/%Y %H:%M:%S")
-    except ValueError:
-        return None
 
 
 def _zone_cycle(log: Log) -> list[Sample]:
@@ -168,8 +157,7 @@ IMPORTED = figures.imported(
     "LS-DYNA",
     "How long did LS-DYNA take?",
     (
-        figures.count("ranks", "processes (MPP)"),
-        figures.count("threads", "threads per process (SMP)"),
+        *figures.counts(ranks="processes (MPP)", threads="threads per process (SMP)"),
         figures.choice("precision", "precision of the solver", "single", "double"),
     ),
     (

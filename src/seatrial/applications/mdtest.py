@@ -164,11 +164,7 @@ IMPORTED = figures.imported(
     "mdtest",
     "mdtest",
     "How many operations on files and directories per second did mdtest reach?",
-    (
-        figures.count("items", "files and directories of all processes, as planned"),
-        figures.count("nodes", "hosts"),
-        figures.count("ranks", "processes"),
-    ),
+    figures.counts(items="files and directories of all processes, as planned", nodes="hosts", ranks="processes"),
     tuple(
         figures.rate(f"{kind}_{operation}", "op/s", f"{operation} of all processes, mean of the iterations ({kind})")
         for kind, operations in _OPERATIONS.items()
@@ -198,7 +194,6 @@ BENCHMARK = application(
     install="install IOR with mdtest (Spack: spack install ior; https://github.com/hpc/ior) and put mdtest on PATH",
     arguments=_arguments,
     places=lambda params, directory: ["-d", str(target(params, directory))],
-    output="stdout",
     cases=(InputCase("made", "as many files of each process, made, looked at, read and removed", ""),),
     made=Made(
         parameters=(

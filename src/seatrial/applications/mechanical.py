@@ -92,10 +92,7 @@ IMPORTED = figures.imported(
     "Ansys Mechanical APDL",
     "How long did Ansys Mechanical take?",
     (
-        figures.count("cores", "cores, in all"),
-        figures.count("ranks", "processes"),
-        figures.count("threads", "threads per process"),
-        figures.count("nodes", "machines"),
+        *figures.counts(cores="cores, in all", ranks="processes", threads="threads per process", nodes="machines"),
         figures.text("equation_solver", "solver of the equations, as named in the file"),
     ),
     (

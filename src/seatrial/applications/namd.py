@@ -216,7 +216,6 @@ BENCHMARK = application(
     programs=("namd3", "namd2"),
     install="get NAMD from https://www.ks.uiuc.edu/Research/namd/ (it may not be redistributed) and put it on PATH",
     arguments=_arguments,
-    output="stdout",
     cases=(
         InputCase("apoa1", "92,224 atoms", _SITE, "apoa1.namd", ("apoa1.psf", "apoa1.pdb"), 92_224, _APOA1),
         InputCase("f1atpase", "327,506 atoms", _SITE, "f1atpase.namd", ("f1atpase.psf", "f1atpase.pdb"), 327_506),

@@ -15,7 +15,7 @@ all-reduce of n ranks (nccl-tests, doc/PERFORMANCE.md). Reductions in the networ
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -126,8 +126,10 @@ def _runs(log: Log) -> list[_Run]:
             run.program = next(iter(named)) if len(named) == 1 else None
             named = set()
         elif _CONCLUDED.match(text):
-            _conclude(runs[-1], line, named)
-            named = set()
+            run, program = runs[-1], next(iter(named), runs[-1].program)
+            if run.program not in (None, program):
+                raise line.error(f"the table above is of {run.program}: outputs of several programs are mixed")
+            run.program, named = program, set()
         else:
             _read(runs[-1], line, text)
     if runs[0].header is None and not runs[0].rows and len(runs) > 1:
@@ -153,15 +155,6 @@ def _header(line: Line) -> tuple[tables.Cell, ...]:
     if named != [*_GROUP] * (len(named) // len(_GROUP)):
         raise line.error(f"the header is damaged: expected {', '.join(_GROUP)} in this order, once or twice")
     return columns
-
-
-def _conclude(run: _Run, line: Line, named: Collection[str]) -> None:
-    """Take the program's name from its last line. Raises ParseError if it differs from that above the table."""
-    program = next(iter(named), None)
-    if run.program is None:
-        run.program = program
-    elif program is not None and program != run.program:
-        raise line.error(f"the table above is of {run.program}: outputs of several programs are mixed")
 
 
 def _read(run: _Run, line: Line, text: str) -> None:
@@ -194,7 +187,8 @@ def _read(run: _Run, line: Line, text: str) -> None:
 
 
 class _Values(Frozen):
-    """One parsed row: its settings, its size, and per group of columns time (us), algbw and busbw as printed."""
+    """One parsed row: its settings, its size, and per group of columns time (us), algbw and busbw as printed, None if
+    the group was not measured."""
 
     line: Line
     settings: tuple[str, str, str]
@@ -230,13 +224,8 @@ def _values(run: _Run, row: tables.Row) -> _Values:
     size_B = _whole(line, "size", settings["size"])
     if _whole(line, "count", settings["count"]) > max(size_B, 1):
         raise line.error("more elements than bytes")
-    return _Values(line, words, size_B, tuple(map(_group, groups)), wrong)
-
-
-def _group(cells: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """Time and bandwidths as printed; None if this group was not measured."""
-    time, algbw, busbw = (cells.get(name, _NONE) for name in _GROUP)
-    return None if time == _NONE else (time, algbw, busbw)
+    printed = tuple(None if one["time"] == _NONE else (one["time"], one["algbw"], one["busbw"]) for one in groups)
+    return _Values(line, words, size_B, printed, wrong)
 
 
 def _whole(line: Line, name: str, text: str) -> int:
@@ -355,6 +344,8 @@ def _factor(rows: Sequence[_Values], run: _Run) -> float | None:
     Raises ParseError if size, time and bandwidths of a row are inconsistent, or do not fit the operation.
     """
     low, high = 0.0, float("inf")
+    # Older all_gather and reduce_scatter omit the rank's own part.
+    least_share = 0.5 if run.ranks is None else (run.ranks - 1) / run.ranks
     for row in rows:
         for group in row.groups:
             if group is None or row.size_B == 0:
@@ -363,7 +354,7 @@ def _factor(rows: Sequence[_Values], run: _Run) -> float | None:
             _seconds(row.line, time)
             if algbw != _NONE:
                 least, most = _bounds(row.size_B, time, algbw)
-                if most < _least_share(run.ranks) or least > 1:
+                if most < least_share or least > 1:
                     raise row.line.error(f"{algbw} GB/s is not {row.size_B} B in {time} us")
             if busbw != _NONE:
                 least, most = _bounds(row.size_B, time, busbw)
@@ -388,11 +379,6 @@ def _bounds(size_B: int, time: str, rate: str) -> tuple[float, float]:
         max(0.0, us - off_us) * max(0.0, GBps - off_GBps) * scale * (1 - 1e-6),
         (us + off_us) * (GBps + off_GBps) * scale * (1 + 1e-6),
     )
-
-
-def _least_share(ranks: int | None) -> float:
-    """The smallest algbw over size / time: older all_gather and reduce_scatter omit the rank's own part."""
-    return 0.5 if ranks is None else (ranks - 1) / ranks
 
 
 def _expected(op: str, ranks: int | None) -> float | None:
@@ -427,8 +413,7 @@ IMPORTED = figures.imported(
     "How fast are collective operations between GPUs?",
     (
         figures.choice("op", "the collective operation", *_OPERATIONS),
-        figures.count("ranks", "ranks, each with a GPU"),
-        figures.count("nodes", "nodes that the ranks run on"),
+        *figures.counts(ranks="ranks, each with a GPU", nodes="nodes that the ranks run on"),
         figures.text("datatype", "element type, as named by NCCL"),
         figures.text("redop", "reduction operation, as named by NCCL; none: no reduction"),
         figures.text("root", "root rank; none: the operation has no root"),

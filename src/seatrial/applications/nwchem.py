@@ -113,7 +113,6 @@ BENCHMARK = application(
     programs=("nwchem", "nwchem.openmpi", "nwchem.mpich"),
     install="install NWChem (Debian: packages nwchem and nwchem-openmpi; Spack: spack install nwchem)",
     arguments=lambda params: [str(params[INPUT])],
-    output="stdout",
     cases=(
         InputCase(_WATER, "molecules of water", "", _INPUT),
         InputCase(

@@ -107,8 +107,7 @@ def _measured(log: Log) -> Measured:
         raise program.error(f"the run begins here, but a step has ended before (line {steps[0].line.number})")
     elapsed_s = steps[-1].clock_s
     if elapsed_s == 0:
-        why = "ClockTime is 0 s: it counts whole seconds, and the run was too short for it"
-        raise steps[-1].line.error(why)
+        raise steps[-1].line.error("ClockTime is 0 s: it counts whole seconds, and the run was too short for it")
     _check_clocks(steps)
     count, remarks = _count(steps, log)
     before_last_s = steps[-2].clock_s if len(steps) > 1 else 0
@@ -155,8 +154,7 @@ def _steps(log: Log) -> list[_Step]:
             delta = number(match[1])
         elif match := output.CLOCK.fullmatch(text):
             cpu_s = line.number_or_zero(match[1], "ExecutionTime")
-            clock_s = line.whole_of(match[2], "ClockTime", least=0)
-            steps.append(_Step(line, cpu_s, clock_s, tuple(times), delta))
+            steps.append(_Step(line, cpu_s, line.whole_of(match[2], "ClockTime", least=0), tuple(times), delta))
             times, delta = [], None
         elif _CLOCK_LIKE.fullmatch(text):
             damaged = line
@@ -268,8 +266,7 @@ IMPORTED = figures.imported(
     (
         figures.text("solver", "the program"),
         figures.text("case", "folder of the case"),
-        figures.count("ranks", "processes"),
-        figures.count("nodes", "hosts"),
+        *figures.counts(ranks="processes", nodes="hosts"),
     ),
     (
         figures.time("wall", "elapsed time of the whole run, in whole seconds (ClockTime)"),

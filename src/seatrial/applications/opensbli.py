@@ -44,11 +44,7 @@ IMPORTED = figures.imported(
     "opensbli",
     "OpenSBLI",
     "How long did OpenSBLI take for its iterations?",
-    (
-        figures.count("ranks", "processes"),
-        figures.count("edge", "grid points in each direction"),
-        figures.count("iterations", "time iterations"),
-    ),
+    figures.counts(ranks="processes", edge="grid points in each direction", iterations="time iterations"),
     (
         figures.time("wall", "elapsed time of all iterations, without the start"),
         figures.time("step", "elapsed time of an iteration, on average"),
@@ -78,7 +74,6 @@ BENCHMARK = application(
     programs=("OpenSBLI_mpi", "OpenSBLI_mpi_openmp"),
     install="build OpenSBLI's benchmark (https://github.com/hpc-uk/archer-benchmarks, apps/OpenSBLI) and put "
     "OpenSBLI_mpi on PATH",
-    output="stdout",
     cases=(InputCase("tgv", "the Taylor-Green vortex of the size that was compiled in", ""),),
     made=Made(),
     has_start=False,

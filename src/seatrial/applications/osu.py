@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import pairwise
 
 from msgspec import Struct
 
@@ -210,11 +209,10 @@ def _add_row(table: _Table, line: Line) -> None:
 
 def _failure(table: _Table) -> str:
     """A message about the first row whose validation failed, or ""."""
-    for place, column in enumerate(table.columns):
-        if column.name == "validation":
-            for line, cells in table.rows:
-                if cells[place].text != "Pass":
-                    return f"line {line.number}: {table.title}: the validation of {cells[0].text} failed"
+    for line, cells in table.rows:
+        for column, cell in zip(table.columns, cells, strict=True):
+            if column.name == "validation" and cell.text != "Pass":
+                return f"line {line.number}: {table.title}: the validation of {cells[0].text} failed"
     return ""
 
 
@@ -226,9 +224,7 @@ def _experiment(table: _Table) -> ImportedExperiment:
     if "buffers" not in settings and family is not None:
         settings["buffers"] = "host" if not family[1] else "managed" if "MANAGED" in family[1] else "device"
     notes: dict[str, object] = {"title": table.title}
-    benchmark, renamed, accepted = _OURS.get(program, ("imported.osu", {}, _OTHER_PARAMETERS))
-    if family is None:
-        benchmark, renamed, accepted = "imported.osu", {}, _OTHER_PARAMETERS
+    benchmark, renamed, accepted = _OURS.get(program if family else "", ("imported.osu", {}, _OTHER_PARAMETERS))
     if benchmark == "imported.osu":
         settings["program"] = table.title
     elif "datatype" not in settings:
@@ -315,7 +311,7 @@ def _samples(table: _Table, row: tables.Row, renamed: Mapping[str, str]) -> Iter
             point["size_B"] = size
         elif column.name != "validation":
             values[column.name] = Decimal(cell.text)  # _add_row accepts only numbers
-    _check_order(line, values)
+    tables.check_order(line, [values[name] for name in ("time_min", "time", "time_max") if name in values], "latency")
     extra = {
         f"{column.name}{_SUFFIX[column.exponent]}": tables.scaled(values[column.name], column.exponent)
         for column in table.columns
@@ -327,10 +323,12 @@ def _samples(table: _Table, row: tables.Row, renamed: Mapping[str, str]) -> Iter
         if column.name not in values or _is_extra(column.name) or series is None:
             continue
         value = tables.scaled(values[column.name], column.exponent)
-        _check_possible(line, column, value)
+        tables.check_possible(line, column.cell.text, column.name, value, _TIMES)
         if value > 0 or column.name == "overlap":
             own = {"resolution": last_digit(str(values[column.name])), **(extra if column.name == main else {})}
-            yield _sample(series, column.name, value, point, own, ours=bool(renamed))
+            # A time is as it is; a rate or a fraction is the work of one second.
+            work = {} if column.name in _TIMES else {"bytes" if renamed else "amount": value}
+            yield Sample(series, 0, 1.0 if work else value, work, point=point, extra=own)
 
 
 _SUFFIX = {-6: "_s", 6: "_Bps", 0: ""}
@@ -338,28 +336,6 @@ _SUFFIX = {-6: "_s", 6: "_Bps", 0: ""}
 
 def _is_extra(name: str) -> bool:
     return name in _EXTRA or name[1:].isdigit()
-
-
-def _sample(
-    series: str, name: str, value: float, point: Mapping[str, Value], extra: Mapping[str, float], *, ours: bool
-) -> Sample:
-    """A time as it is; a rate or a fraction as the work of one second."""
-    if name in _TIMES:
-        return Sample(series, 0, value, point=point, extra=extra)
-    return Sample(series, 0, 1.0, {"bytes" if ours else "amount": value}, point=point, extra=extra)
-
-
-def _check_order(line: Line, values: Mapping[str, Decimal]) -> None:
-    """The mean must lie between the fastest and the slowest rank, within two decimals."""
-    ordered = [values[name] for name in ("time_min", "time", "time_max") if name in values]
-    if any(low > high + Decimal("0.011") for low, high in pairwise(ordered)):
-        raise line.error("the minimum, mean and maximum latency are not in this order")
-
-
-def _check_possible(line: Line, column: _Column, value: float) -> None:
-    most = tables.MOST_SECONDS if column.name in _TIMES else 1.0 if column.name == "overlap" else tables.MOST_PER_SECOND
-    if value > most:
-        raise line.error(f"{column.cell.text} of {value:g} (SI) is impossible")
 
 
 IMPORTED = figures.imported(
@@ -370,8 +346,7 @@ IMPORTED = figures.imported(
         figures.text("program", "title that the program prints, such as MPI Barrier Latency"),
         RANKS,
         NODES,
-        figures.count("pairs", "pairs of ranks that send at once"),
-        figures.count("window", "messages in flight"),
+        *figures.counts(pairs="pairs of ranks that send at once", window="messages in flight"),
         BUFFERS,
         figures.text("datatype", "MPI datatype of the elements"),
         figures.text("window_creation", "how a one-sided program creates its window"),

@@ -40,8 +40,7 @@ def _measured(log: Log, begin: Found, normal: Found) -> Measured:
     if (precision := log.maybe(_PRECISION, "precision")) is not None:
         parameters["precision"] = precision.text(1).lower()
     version = log.maybe(_VERSION, "version")
-    samples = [values[-1].sample("wall")]
-    return Measured(samples, parameters, version="" if version is None else version.text(1))
+    return Measured([values[-1].sample("wall")], parameters, version="" if version is None else version.text(1))
 
 
 IMPORTED = figures.imported(
@@ -77,7 +76,6 @@ BENCHMARK = application(
     programs=("pamcrash",),
     install="PAM-CRASH needs a licence (https://www.esi-group.com): put pamcrash on PATH",
     arguments=lambda params: ["-np", str(params["processes"]), "-nt", "1", str(params[INPUT])],
-    output="stdout",
     starts="itself",
     stated={},
     is_clocked=True,

@@ -83,9 +83,7 @@ IMPORTED = figures.imported(
     "How long did M-PSDNS take for a step of its turbulence?",
     (
         *(figures.count(name, f"grid points, {name[1]}") for name in ("nx", "ny", "nz")),
-        figures.count("ranks", "processes"),
-        figures.count("p", "rows of the process grid"),
-        figures.count("q", "columns of the process grid"),
+        *figures.counts(ranks="processes", p="rows of the process grid", q="columns of the process grid"),
     ),
     (
         figures.time("step", "elapsed time of a step, slowest process; without the first step and those that write"),

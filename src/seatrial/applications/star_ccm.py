@@ -187,7 +187,6 @@ BENCHMARK = application(
     programs=("starccm+",),
     install="STAR-CCM+ needs a licence (https://plm.sw.siemens.com): put starccm+ on PATH, and set its licence",
     arguments=lambda params: ["-batch", "run", "-np", str(params["processes"]), str(params[INPUT])],
-    output="stdout",
     starts="itself",
     evidence=FROM_DOCUMENTATION,
 )

@@ -17,7 +17,6 @@ from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.tables import best_rate
 from seatrial.applications.reading.text import Pattern, last_digit
 from seatrial.benchmarks.figures import rate
-from seatrial.model.benchmark.benchmark import Figure
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -71,7 +70,8 @@ def read(data: bytes) -> ImportedFile:
     else:
         parameters["kernel"] = "all"
         experiment = ImportedExperiment("memory.stream", samples, parameters, notes, {"array_bytes": float(array_B)})
-    return ImportedFile(_TOOL, version.match[1], (experiment,), _failed(log))
+    unchecked = "the file has no line `Solution Validates`: STREAM did not check its results, or its output is cut off"
+    return ImportedFile(_TOOL, version.match[1], (experiment,), log.verdict(_INVALID, _VALID, unchecked))
 
 
 def _samples(log: Log, array_B: int) -> list[Sample]:
@@ -95,15 +95,6 @@ def _samples(log: Log, array_B: int) -> list[Sample]:
     return samples
 
 
-def _failed(log: Log) -> str:
-    """Why STREAM reports a wrong result; empty if the solution validates."""
-    if failed := log.found(_INVALID):
-        return failed[0].match[0]
-    if log.at_most_one(_VALID, "validation") is None:
-        return "the file has no line `Solution Validates`: STREAM did not check its results, or its output is cut off"
-    return ""
-
-
 def _threads(log: Log) -> int | None:
     """The number of threads; None for STREAM without OpenMP, which does not print it."""
     counts = log.found(_THREADS)
@@ -112,26 +103,24 @@ def _threads(log: Log) -> int | None:
     return counts[0].whole(1, "the number of threads") if counts else None
 
 
-def _figure(name: str) -> Figure:
-    return rate(
-        name.lower(),
-        "B/s",
-        f"{_COUNTED[name]} elements read or written per array element, as STREAM counts; best pass",
-        limit=figures.memory_limit(ranks="ranks"),
-    )
-
-
 IMPORTED = figures.imported(
     "stream",
     "STREAM",
     "What total memory bandwidth did STREAM's processes reach?",
     (
-        figures.count("ranks", "MPI processes"),
-        figures.count("threads", "threads per process"),
+        *figures.counts(ranks="MPI processes", threads="threads per process"),
         figures.choice("precision", "precision of the elements", "fp64", "fp32"),
         figures.size("array_B", "size of each of the three arrays, over all processes"),
     ),
-    tuple(_figure(name) for name in _COUNTED),
+    tuple(
+        rate(
+            name.lower(),
+            "B/s",
+            f"{counted} elements read or written per array element, as STREAM counts; best pass",
+            limit=figures.memory_limit(ranks="ranks"),
+        )
+        for name, counted in _COUNTED.items()
+    ),
 )
 
 READER = figures.Reader("stream", read)

@@ -47,9 +47,9 @@ def read(data: bytes) -> ImportedFile:
         "array_B": f"a quarter of the {total_MB:g} MB that the file states",
         **({"assumed": ["threads"]} if threads is None else {}),
     }
-    samples = tuple(_table(log, array_B))
-    experiment = ImportedExperiment("imported.thebandwidthbenchmark", samples, parameters, notes)
-    return ImportedFile(_TOOL, "", (experiment,), _failed(log))
+    experiment = ImportedExperiment("imported.thebandwidthbenchmark", tuple(_table(log, array_B)), parameters, notes)
+    unchecked = "the file has no line `Solution Validates`: the tool did not check its results"
+    return ImportedFile(_TOOL, "", (experiment,), log.verdict(_FAILED, _VALID, unchecked))
 
 
 def _table(log: Log, array_B: int) -> list[Sample]:
@@ -85,14 +85,6 @@ def _row(line: Line, kernel: str, array_B: int, prefix: str, flop_prefix: str | 
             raise line.error(f"{words[2]} {flop_prefix}Flop/s does not fit {words[1]} {prefix}B/s")
         samples.append(figures.rate_sample(f"{kernel.lower()}_flops", flops, resolution=last_digit(words[2])))
     return samples
-
-
-def _failed(log: Log) -> str:
-    if failed := log.found(_FAILED):
-        return failed[0].match[0]
-    if log.at_most_one(_VALID, "validation") is None:
-        return "the file has no line `Solution Validates`: the tool did not check its results"
-    return ""
 
 
 IMPORTED = figures.imported(

@@ -131,8 +131,7 @@ IMPORTED = figures.imported(
         figures.count("ny", "cells from south to north, outermost domain"),
         figures.count("domains", "the outermost domain and its nests"),
         figures.text("timestep", "simulated time of a step"),
-        figures.count("ranks", "processes that compute"),
-        figures.count("threads", "threads of each process"),
+        *figures.counts(ranks="processes that compute", threads="threads of each process"),
     ),
     (
         figures.time("step", "mean elapsed time of a step, without the first one and without files"),

@@ -138,8 +138,7 @@ def on_placed_nodes(machine: Machine, params: Params) -> tuple[Machine, Params]:
                 f"nodes={params[NODES_NAME]} and node_placement={placement} contradict each other",
                 "set only one of them",
             )
-    placed = replace(machine, allocation=replace(allocation, nodes=chosen))
-    return placed, {**params, NODES_NAME: len(chosen)}
+    return replace(machine, allocation=replace(allocation, nodes=chosen)), {**params, NODES_NAME: len(chosen)}
 
 
 def listed_nodes(text: str) -> tuple[str, ...]:

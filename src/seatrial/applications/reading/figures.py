@@ -104,6 +104,11 @@ def count(name: str, help_text: str) -> Parameter:
     return Parameter.integer(name, UNKNOWN, help_text)
 
 
+def counts(**meanings: str) -> tuple[Parameter, ...]:
+    """Whole numbers, or unknown: name -> its meaning."""
+    return tuple(count(name, help_text) for name, help_text in meanings.items())
+
+
 def size(name: str, help_text: str) -> Parameter:
     """A size in bytes, or unknown."""
     return Parameter.size(name, UNKNOWN, help_text)
@@ -119,14 +124,14 @@ def choice(name: str, help_text: str, *values: str) -> Parameter:
     return Parameter.choice(name, UNKNOWN, help_text, (*values, UNKNOWN))
 
 
-def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None) -> Figure:
+def rate(name: str, unit: Unit, work: str, limit: LimitOf | None = None, *, is_secondary: bool = False) -> Figure:
     """A rate, of samples that `rate_sample` made."""
-    return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, limit=limit)
+    return Figure(name, unit, Better.HIGHER, WorkRate("amount"), work, limit=limit, is_secondary=is_secondary)
 
 
-def time(name: str, work: str) -> Figure:
+def time(name: str, work: str, customary: Callable[[Params, float], str] | None = None) -> Figure:
     """A time in seconds, of samples that `time_sample` made."""
-    return Figure(name, "s", Better.LOWER, elapsed, work)
+    return Figure(name, "s", Better.LOWER, elapsed, work, customary=customary)
 
 
 def flops_limit(precision: str = "fp64", ranks: str | None = None) -> LimitOf:
@@ -187,21 +192,15 @@ def _limit(
     return machine.named_limit(own) or Limit.unknown(unit, f"{own} is unknown")
 
 
-RUN_PARAMETERS = (
-    count("atoms", "atoms of the system"),
-    count("nodes", "hosts"),
-    count("ranks", "processes"),
-    count("threads", "threads of each process"),
+RUN_PARAMETERS = counts(
+    atoms="atoms of the system", nodes="hosts", ranks="processes", threads="threads of each process"
 )
 """What the logs of simulation codes state."""
 
 DYNAMICS_PARAMETERS = (
-    count("atoms", "atoms of the system"),
-    count("steps", "time steps of the run"),
+    *counts(atoms="atoms of the system", steps="time steps of the run"),
     text("timestep", "simulated time of a step (2 fs)"),
-    count("nodes", "hosts"),
-    count("ranks", "processes"),
-    count("threads", "threads of each process that compute"),
+    *counts(nodes="hosts", ranks="processes", threads="threads of each process that compute"),
 )
 """What the logs of molecular dynamics state."""
 
@@ -210,7 +209,7 @@ _A_DAY_S = 86400.0
 
 def time_per_ns(name: str, work: str) -> Figure:
     """Elapsed seconds per simulated nanosecond: lower is better. Users know it as ns/day."""
-    return Figure(name, "s", Better.LOWER, elapsed, work, customary=ns_per_day)
+    return time(name, work, ns_per_day)
 
 
 def ns_per_day(params: Params, ns_s: float) -> str:

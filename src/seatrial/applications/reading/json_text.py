@@ -65,8 +65,7 @@ class JsonObject(Frozen):
         value = self.values.get(key)
         if not isinstance(value, str):
             return None
-        plain = "".join(character if character.isprintable() else "?" for character in value.strip())
-        return plain[:1000] or None
+        return "".join(character if character.isprintable() else "?" for character in value.strip())[:1000] or None
 
     def whole(self, key: str) -> int | None:
         """The whole number, zero or more, under a key (fio writes options as text), or None."""

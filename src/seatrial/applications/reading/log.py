@@ -281,10 +281,16 @@ class Log:
                 if pattern.search(text):
                     raise line.error(f"{why}: such a run has no figure")
 
+    def verdict(self, failed: Pattern, valid: Pattern, missing: str) -> str:
+        """Why the program calls its own results wrong, "" if it calls them right; `missing` if it says neither. Raises
+        ParseError if it calls them right twice."""
+        if wrong := self.found(failed):
+            return wrong[0].match[0]
+        return missing if self.at_most_one(valid, "validation") is None else ""
+
     def not_ended(self, last_sign: str) -> ParseError:
         """The error of a run that has not ended; `last_sign` is how far it came, or what is missing."""
-        last = self.lines[-1]
-        return last.error(f"the run has not ended, or the file is cut off: {last_sign}")
+        return self.lines[-1].error(f"the run has not ended, or the file is cut off: {last_sign}")
 
 
 Words = tuple[str, str]

@@ -8,7 +8,7 @@ space was collapsed has no alignment, and is not checked for it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from itertools import pairwise
 
@@ -21,6 +21,8 @@ MOST_SECONDS = 1e7
 """No single operation of a benchmark takes longer: four months."""
 MOST_PER_SECOND = 1e19
 """No machine today moves that many bytes or does that many operations in a second."""
+_ROUNDING = Decimal("0.011")
+"""Of two times with two decimals."""
 
 _NUMBER = Pattern(r"[0-9]{1,19}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?")
 _WHOLE = Pattern(r"[0-9]{1,16}")
@@ -147,6 +149,19 @@ def too_small(values: Sequence[tuple[str, object]], what: str) -> tuple[str, ...
         where = f" at {', '.join(at[:6])}{f' and {len(at) - 6} more sizes' if len(at) > 6 else ''}" if at else ""
         remarks.append(f"{what}: {column} is 0{where}, below the printed digits: no figure")
     return tuple(remarks)
+
+
+def check_possible(line: Line, what: str, series: str, value: float, times: Collection[str]) -> None:
+    """Raise ParseError if a value (SI) of a series is more than any machine takes or reaches; `times` are seconds."""
+    most = MOST_SECONDS if series in times else 1.0 if series == "overlap" else MOST_PER_SECOND
+    if value > most:
+        raise line.error(f"{what} of {value:g} (SI) is impossible")
+
+
+def check_order(line: Line, times: Sequence[Decimal], what: str) -> None:
+    """Raise ParseError if minimum, mean and maximum, as far as they are printed, are not in this order."""
+    if any(low > high + _ROUNDING for low, high in pairwise(times)):
+        raise line.error(f"the minimum, mean and maximum {what} are not in this order")
 
 
 def check_distinct(keys: Iterable[tuple[object, Line]], what: str) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
 from functools import cached_property
 
 from seatrial.errors import ParseError
@@ -139,6 +141,14 @@ def number(token: str) -> float | None:
         return None
     value = float(token)
     return value if math.isfinite(value) else None
+
+
+def moment_of(text: str, *forms: str) -> datetime | None:
+    """The date and time that is written in one of these forms, or None."""
+    for form in forms:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    return None
 
 
 SIX_DIGITS = 1e-5

@@ -167,7 +167,7 @@ def application(
     name: str = "",
     version: Sequence[str] = (),
     arguments: Callable[[Params], Sequence[str]] = lambda params: (),
-    output: str,
+    output: str = "stdout",
     cases: tuple[InputCase, ...] = (),
     evidence: str = "",
     made: Made | None = None,
@@ -215,8 +215,7 @@ def application(
         cases=cases,
         stated={**stated, **{name: name for name in needed}},
     )
-    others = tuple(replace(program, name=other) for other in programs[1:])
-    program = replace(program, alternatives=others)
+    program = replace(program, alternatives=tuple(replace(program, name=other) for other in programs[1:]))
 
     def prepare(machine: Machine, params: Params) -> Params:
         params = _with_case(program, params if made is None else made.prepare(params))

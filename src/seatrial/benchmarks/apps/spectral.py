@@ -96,8 +96,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 def _estimate_s(params: Params) -> float:
     n = whole(params["n"])
-    flop = _TRANSFORMS * 2.5 * n**3 * 3 * log2(n)
-    step_s = flop / (_SLOW_RANK_FLOPS * cpus_of(params))
+    step_s = _TRANSFORMS * 2.5 * n**3 * 3 * log2(n) / (_SLOW_RANK_FLOPS * cpus_of(params))
     return 1.0 + _UNTIMED_STEPS * step_s + max(_SLICE_S, _LEAST_ROUNDS * whole(params["steps"]) * step_s)
 
 

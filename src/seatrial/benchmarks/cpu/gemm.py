@@ -22,7 +22,7 @@ from seatrial.benchmarks.figures import between, exactly, rate, zero
 from seatrial.benchmarks.native_program import native_program
 from seatrial.benchmarks.placement import THREADS, memory_size, spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check
-from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.role import Intensity, Role
 from seatrial.model.machine.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine.machine import Machine
@@ -133,8 +133,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
         cores[core] = max(cores.get(core, (0.0, unit)), (clock_Hz, unit), key=lambda known: known[0])
     limit = fma_rate(list(cores.values()), str(params["precision"]))
     if _has_matrix_unit(machine, cpus):
-        why = "; a matrix unit (SME) may do more"
-        return replace(limit, derivation=limit.derivation + why, confirmed=False)
+        return replace(limit, derivation=limit.derivation + "; a matrix unit (SME) may do more", confirmed=False)
     return limit
 
 
@@ -154,14 +153,13 @@ def _intensity(params: Params) -> Intensity | None:
     return Intensity({"fp64": "DGEMM", "fp32": "SGEMM"}[precision], _flop(params), moved, counting)
 
 
-def _ceiling(params: Params) -> Ceiling:
-    """If the FMA units are unknown: the FMA rate that `cpu.peak` reached here."""
-    threads = whole(params["threads"])
+def fma_ceiling(precision: Value, count: int, counted: str) -> Ceiling:
+    """If the FMA units are unknown: the FMA rate that `cpu.peak` reached here, of so many threads or CPUs."""
     return Ceiling(
         roles=(Role.FMA_RATE,),
-        parameters={"precision": params["precision"], "cores": "one"},
-        factor=threads,
-        derivation=f"best FMA rate of one core measured here ({{benchmark}}) x {threads} threads",
+        parameters={"precision": precision, "cores": "one"},
+        factor=count,
+        derivation=f"best FMA rate of one core measured here ({{benchmark}}) x {count} {counted}",
     )
 
 
@@ -208,7 +206,7 @@ BENCHMARK = Benchmark(
             "flop/s",
             "2 n^3 flop per product",
             limit=_limit,
-            ceiling=_ceiling,
+            ceiling=lambda params: fma_ceiling(params["precision"], whole(params["threads"]), "threads"),
             one_limit_over=("n", "blas", "binding", "kernels"),
             role=Role.MATRIX_PRODUCT,
             intensity=_intensity,

@@ -29,8 +29,7 @@ _REPEATABLE = 0.03
 
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    cores = len(machine.cpus_one_per_core)
-    return spread(machine, 1 if params["cores"] == "one" else cores)
+    return spread(machine, 1 if params["cores"] == "one" else len(machine.cpus_one_per_core))
 
 
 def _units(machine: Machine, params: Params) -> list[FmaUnit | None]:

@@ -78,8 +78,7 @@ def _three(name: str) -> tuple[Figure, ...]:
 
     def figure(suffix: str, condition: str) -> Figure:
         if name == "latency":
-            work = f"half the round trip of a ping-pong of message_B{condition}"
-            return duration(name + suffix, work, "ops")
+            return duration(name + suffix, f"half the round trip of a ping-pong of message_B{condition}", "ops")
         return rate(
             name + suffix,
             "B/s",

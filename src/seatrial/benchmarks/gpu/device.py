@@ -13,7 +13,7 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.figures import More, rate
+from seatrial.benchmarks.figures import More, rate, zero
 from seatrial.benchmarks.native_program import Words, native_program
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure, Skip
@@ -106,8 +106,10 @@ def benchmark(
     question: str,
     parameters: Sequence[Parameter],
     figures: Sequence[Figure],
-    checks: Sequence[Check],
     estimate_s: Callable[[Params], float],
+    error: str = "",
+    tolerances: Mapping[str, float] | None = None,
+    checks: Sequence[Check] = (),
     words: Sequence[Words] = (),
     prepare: Callable[[Machine, Params], Params] = one_or_more,
     placement: Callable[[Machine, Params], tuple[int, ...]] = placement,
@@ -116,8 +118,10 @@ def benchmark(
 ) -> Benchmark:
     """A benchmark whose program and kernels are beside the declaration `file`, with the same stem. The standard trial
     of machines with GPUs has the experiments of `trial`; `sizes` are the values of `auto` on GPUs and on CPUs,
-    `words` the arguments besides those that parameters declare. None of
-    these benchmarks is verified on a GPU yet."""
+    `words` the arguments besides those that parameters declare. `error` says what the check of that name measures: by
+    precision at most these `tolerances`, without them 0; `checks` are further ones. None of these benchmarks is
+    verified on a GPU yet."""
+    error_check = Check("error", error, zero if tolerances is None else up_to(tolerances))
     own = (*parameters, *COMMON)
     return Benchmark(
         name=name,
@@ -125,7 +129,7 @@ def benchmark(
         program=native_program(file, own, devices_argument, *words, library="gpu"),
         parameters=own,
         figures=tuple(figures),
-        checks=tuple(checks),
+        checks=(*((error_check,) if error else ()), *checks),
         placement=placement,
         prepare=prepare,
         on_devices=for_devices(sizes),

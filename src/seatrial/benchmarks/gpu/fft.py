@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
-from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 
 _MiB = 1 << 20
@@ -45,8 +44,7 @@ BENCHMARK = device.benchmark(
             limit=memory_limit(lambda params: 2.0 * _bytes(params)),
         ),
     ),
-    checks=(
-        Check("error", "error of a result, relative to the norm of the transform's input", device.up_to(_TOLERANCE)),
-    ),
+    error="error of a result, relative to the norm of the transform's input",
+    tolerances=_TOLERANCE,
     estimate_s=lambda params: 4.0 + _bytes(params) * 1e-7,
 )

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import matrix_limit
-from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
@@ -69,7 +69,8 @@ BENCHMARK = device.benchmark(
         device.size_class(_ORDERS, "order of the matrices; 1 to 4: 256, 1024, 2048, 4096; large: 8192", "--order"),
     ),
     figures=device.rates("gemm", "flop/s", "2 n^3 flop per product", "ops", series="product", limit=_limit),
-    checks=(Check("error", "error of the worst element, relative to the sum of magnitudes", device.up_to(_TOLERANCE)),),
+    error="error of the worst element, relative to the sum of magnitudes",
+    tolerances=_TOLERANCE,
     estimate_s=lambda params: 5.0 + _order(params) ** 2 * 3e-7 + 80 * _order(params) ** 3 * 1e-12,
     prepare=_prepare,
     trial=tuple({"library": "vendor", "precision": name} for name in ("fp64", "fp32", "tf32", "bf16")),

@@ -8,7 +8,6 @@ in a box that is not periodic. (SHOC places them anywhere; two very close atoms 
 from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
-from seatrial.model.benchmark.benchmark import Check
 
 _TOLERANCE = {"fp32": 2e-5, "fp64": 4e-14}
 """Of the worst atom's force, relative to the sum of magnitudes of its pairs' forces: above rounding, below what a near
@@ -29,9 +28,8 @@ BENCHMARK = device.benchmark(
         device.size_class(_ATOMS, "1 to 4: SHOC's 12288, 24576, 36864 and 73728 atoms; large: 1000000", "--atoms"),
     ),
     figures=device.rates("rate", "flop/s", _OPS, "ops", series="forces"),
-    checks=(
-        Check("error", "error of the worst atom's force, relative to its pairs' forces", device.up_to(_TOLERANCE)),
-    ),
+    error="error of the worst atom's force, relative to its pairs' forces",
+    tolerances=_TOLERANCE,
     words=(("--neighbours", str(_NEIGHBOURS)),),
     estimate_s=lambda params: 2.0 + device.chosen_size(_ATOMS, params) * 2e-5,
 )

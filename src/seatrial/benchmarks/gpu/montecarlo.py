@@ -71,10 +71,9 @@ BENCHMARK = device.benchmark(
         rate("options", "op/s", "options, with `paths` paths each", "options", series="pricing"),
         rate("paths", "op/s", "paths of all options", series="pricing"),
     ),
-    checks=(
-        Check("error", "error of the sum of an option's payoffs, relative to it", device.up_to(_TOLERANCE)),
-        Check("chi_square", "sum of the squared errors of all prices, in standard errors", _chi_square),
-    ),
+    error="error of the sum of an option's payoffs, relative to it",
+    tolerances=_TOLERANCE,
+    checks=(Check("chi_square", "sum of the squared errors of all prices, in standard errors", _chi_square),),
     prepare=_prepare,
     estimate_s=lambda params: 3.0 + 1e-9 * _paths(params) * whole(params["options"]),
     sizes={"paths": _PATHS},

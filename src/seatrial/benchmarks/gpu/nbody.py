@@ -9,7 +9,7 @@ from __future__ import annotations
 from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import flop_limit
-from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.machine.machine import Machine
 
@@ -50,13 +50,8 @@ BENCHMARK = device.benchmark(
         ),
         rate("interactions", "op/s", "forces of one body on another, each direction counted", series="forces"),
     ),
-    checks=(
-        Check(
-            "error",
-            "error of an acceleration, relative to the sum of the magnitudes of its terms",
-            device.up_to(_TOLERANCE),
-        ),
-    ),
+    error="error of an acceleration, relative to the sum of the magnitudes of its terms",
+    tolerances=_TOLERANCE,
     prepare=_prepare,
     sizes={"bodies": _BODIES},
     estimate_s=lambda params: 3.0 + 2e-12 * _bodies(params) ** 2,

@@ -14,11 +14,11 @@ or own.
 
 from __future__ import annotations
 
-from seatrial.benchmarks.figures import duration, rate, zero
+from seatrial.benchmarks.figures import duration, rate
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, peer_limit
 from seatrial.benchmarks.placement import spread
-from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Machine
@@ -86,7 +86,7 @@ BENCHMARK = device.benchmark(
         ),
         duration("latency", "one copy of latency_B bytes in a series of copies", "ops", role=Role.PEER_LATENCY),
     ),
-    checks=(Check("error", "bytes that arrived wrong", zero),),
+    error="bytes that arrived wrong",
     prepare=_prepare,
     placement=lambda machine, params: spread(machine, len(machine.allowed_cpus)),
     estimate_s=_estimate_s,

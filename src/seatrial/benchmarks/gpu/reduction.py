@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
-from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.role import Role
 
 _TOLERANCE = {"fp32": 1e-6, "fp64": 1e-12}
@@ -30,7 +29,8 @@ BENCHMARK = device.benchmark(
         limit=memory_limit(device.array_bytes),
         role=Role.DEVICE_MEMORY_BANDWIDTH,
     ),
-    checks=(Check("error", "error of the sum, relative to the sum of magnitudes", device.up_to(_TOLERANCE)),),
+    error="error of the sum, relative to the sum of magnitudes",
+    tolerances=_TOLERANCE,
     estimate_s=lambda params: 2.0 + device.array_bytes(params) * 2e-8,
 )
 """`size` is that of one device; for TP that of all together."""

@@ -17,7 +17,6 @@ per point. There is no limit, because these weights are not those of a device.
 from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
-from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 
 _TOLERANCE = {"fp32": 1e-4, "fp64": 1e-12}
@@ -50,12 +49,7 @@ BENCHMARK = device.benchmark(
         *device.rates("rate", "flop/s", "973 flop per point: a division counts 4, an exp or log 8", series="rates"),
         *device.rates("points", "op/s", "points whose rates are evaluated", series="rates"),
     ),
-    checks=(
-        Check(
-            "error",
-            "error of the worst rate of a species, relative to the sum of magnitudes of its reactions",
-            device.up_to(_TOLERANCE),
-        ),
-    ),
+    error="error of the worst rate of a species, relative to the sum of magnitudes of its reactions",
+    tolerances=_TOLERANCE,
     estimate_s=lambda params: 4.0 + _edge(params) ** 3 * 1e-6,
 )

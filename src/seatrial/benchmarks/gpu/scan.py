@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
-from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
@@ -53,13 +52,8 @@ BENCHMARK = device.benchmark(
         series="scan",
         limit=_limit,
     ),
-    checks=(
-        Check(
-            "error",
-            "error of the worst prefix sum, relative to the root of the sum of squares before it",
-            device.up_to(_TOLERANCE),
-        ),
-    ),
+    error="error of the worst prefix sum, relative to the root of the sum of squares before it",
+    tolerances=_TOLERANCE,
     estimate_s=lambda params: 2.0 + device.array_bytes(params) * 3e-8,
 )
 """`size` is that of one device; for TP that of all together, where a single pass follows a look at the sums: no device

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
-from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Params
 
 _TOLERANCE = {"fp32": 1e-5, "fp64": 1e-13}
@@ -42,13 +41,8 @@ BENCHMARK = device.benchmark(
             "bandwidth", "B/s", _BYTES, series="product", limit=memory_limit(_bytes), one_limit_over=("format",)
         ),
     ),
-    checks=(
-        Check(
-            "error",
-            "error of the worst element, relative to the sum of magnitudes of its row",
-            device.up_to(_TOLERANCE),
-        ),
-    ),
+    error="error of the worst element, relative to the sum of magnitudes of its row",
+    tolerances=_TOLERANCE,
     words=(("--fill", str(_FILL)),),
     estimate_s=lambda params: 4.0 + _bytes(params) * 2e-8,
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
-from seatrial.model.benchmark.benchmark import Check
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 
 _TOLERANCE = {"fp32": 1e-6, "fp64": 2e-15}
@@ -62,6 +61,7 @@ BENCHMARK = device.benchmark(
             limit=memory_limit(lambda params: 2 * device.element_bytes(params) * _side(params) ** 2),
         ),
     ),
-    checks=(Check("error", "error of the worst point, for values of magnitude 1", device.up_to(_TOLERANCE)),),
+    error="error of the worst point, for values of magnitude 1",
+    tolerances=_TOLERANCE,
     estimate_s=_estimate_s,
 )

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 
-from seatrial.benchmarks.figures import rate, zero
+from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.benchmarks.placement import pages_check, require_memory, spread
-from seatrial.model.benchmark.benchmark import Check, Figure, Skip
+from seatrial.model.benchmark.benchmark import Figure, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.role import Direction, HostCopies
 from seatrial.model.machine.machine import Machine
@@ -115,7 +115,8 @@ BENCHMARK = device.benchmark(
         ),
     ),
     figures=[figure for way, work in _WAYS.items() for figure in _figures(way, work)],
-    checks=(Check("error", "bytes that arrived wrong", zero), pages_check(_placement)),
+    error="bytes that arrived wrong",
+    checks=(pages_check(_placement),),
     prepare=_prepare,
     placement=_placement,
     estimate_s=_estimate_s,

@@ -68,8 +68,7 @@ def _whole_lines(size: int, line: int) -> int:
 def _prepare(machine: Machine, params: Params) -> Params:
     placement.require_memory(machine, placement.node_of_memory(params))
     (cpu,) = _placement(machine, params)
-    longest = _line_size(machine, cpu)
-    line = longest if params["line_B"] == "auto" else whole(params["line_B"])
+    line = _line_size(machine, cpu) if params["line_B"] == "auto" else whole(params["line_B"])
     if line & (line - 1) or not 16 <= line <= _SMALLEST_B // 4:
         raise Skip(f"line_B={line} is not a power of two from 16 B to {_SMALLEST_B // 4} B")
     largest = params["largest_B"]

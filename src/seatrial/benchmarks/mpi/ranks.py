@@ -51,8 +51,7 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
     nodes = node_count(machine, params["nodes"], None if ranks == "all" else whole(ranks))
     params = {**params, "nodes": nodes}
     if ranks == "all":
-        each = thread_count(machine, "all")
-        return {**params, "ranks": each * nodes, "oversubscribe": False}
+        return {**params, "ranks": thread_count(machine, "all") * nodes, "oversubscribe": False}
     cpus = cpus_of_nodes(machine, nodes)
     if params["oversubscribe"] or whole(ranks) <= cpus:
         return {**params, "ranks": whole(ranks), "oversubscribe": whole(ranks) > cpus}
