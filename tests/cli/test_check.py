@@ -12,7 +12,7 @@ from cli.in_process import seatrial_here
 from published_schemas import check
 from report.terminals import COLOURED
 
-from seatrial.analysis import profile_folder as folder
+from seatrial.analysis import folder
 from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.rank_layout import bindings, rank_layout
 from seatrial.analysis.rules import findings

@@ -11,7 +11,7 @@ from analysis.made_up_copies import p2p, transfer
 from published_schemas import check
 from report.drawing_machines import two_gpus
 
-from seatrial.analysis import profile_folder as folder
+from seatrial.analysis import folder
 from seatrial.cli.check import check_machine
 from seatrial.cli.discover import PictureFormat, _discover
 from seatrial.cli.options import Amount, Format, Output

@@ -128,7 +128,7 @@ def test_each_row_can_be_found_and_no_two_match_one_cpu() -> None:
     assert all(row.ids or row.models for row in processors())
     ids = [
         (of.vendor, of.family, model, stepping)
-        for row in processors
+        for row in processors()
         for of in row.ids
         if isinstance(of, Cpuid)
         for model in of.models

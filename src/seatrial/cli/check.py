@@ -13,7 +13,8 @@ from seatrial.analysis.folder import trial_of
 from seatrial.analysis.rank_layout import Binding, Layout, bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.command import command
-from seatrial.cli.options import FromOption, LiveOption, Output, parse_dumps, refuse_options
+from seatrial.cli.options import FromOption, LiveOption, Output
+from seatrial.cli.sources import parse_dumps, refuse_options
 from seatrial.interface.machines import discover_fabric, is_fabric, machine_of
 from seatrial.model.machine.finding import Finding, Severity
 from seatrial.model.machine.machine import Machine

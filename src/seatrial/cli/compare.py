@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seatrial.analysis.stretches import is_apart
 from seatrial.cli.command import command
 from seatrial.cli.options import EquivalenceOption, FailOn, MarginOption, Output, PageOption
 from seatrial.cli.output import message, write_file
@@ -82,6 +81,7 @@ def verdict_status(found: Sequence[Compared], fail_on: FailOn | None) -> int:
     these fail if their sessions differ by more than the margin in the wrong direction."""
     if fail_on is None:
         return 0
+    from seatrial.analysis.stretches import is_apart
     from seatrial.model.spelling import count
     from seatrial.model.study.comparison import Verdict
     from seatrial.report.studies.verdicts import session_verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +12,7 @@ import typer
 
 from seatrial.cli.command import Options
 from seatrial.cli.output import message, print_json, style_of
-from seatrial.errors import UnknownNameError, UsageError
-from seatrial.fabric.dumps import FABRIC_READERS
-from seatrial.machine.dumps import READERS
+from seatrial.errors import UsageError
 from seatrial.report.text.terminal import Detail, Style
 
 RESULTS = Path("seatrial-results")
@@ -134,30 +132,4 @@ class Output(Amount):
             print(text(style_of(sys.stdout)))
 
 
-KINDS = (*READERS, *FABRIC_READERS)
 """Every kind of `--from`: those of a machine, and those of a fabric."""
-
-
-def parse_dumps(options: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
-    """(kind, file) of each `--from`. Raises UsageError for any other form, and for a kind that does not exist."""
-    return tuple(map(_dump, options or ()))
-
-
-def refuse_options(given: Mapping[str, bool]) -> None:
-    """Raise UsageError for the first option that was given beside dumps of a fabric."""
-    for option, is_given in given.items():
-        if is_given:
-            raise UsageError(f"{option} is for a machine, and these dumps describe a fabric", "leave the option out")
-
-
-def _dump(source: str) -> tuple[str, str]:
-    kind, equals, name = source.partition("=")
-    if not equals or not name:
-        example = "seatrial discover --from nvidia-smi-topo=topo.txt"
-        raise UsageError(
-            f"--from {source!r} is not of the form KIND=FILE",
-            f"for example: {example}; the kinds are {', '.join(sorted(KINDS))}",
-        )
-    if kind not in KINDS:
-        raise UnknownNameError("kind of dump", kind, KINDS)
-    return kind, name

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from seatrial.analysis.answer import answer_of_study
 from seatrial.cli.command import Options
 from seatrial.cli.output import message, print_json, style_of
 from seatrial.errors import UsageError
@@ -145,6 +144,7 @@ def print_comparison(found: RunResult, *, as_json: bool) -> None:
     """The comparison on stdout; on stderr, the commands that failed, with the end of what they printed."""
     from msgspec.structs import replace
 
+    from seatrial.analysis.answer import answer_of_study
     from seatrial.model.spelling import written
     from seatrial.report.documents.compare import compare_document
     from seatrial.report.text.compare import compare_text

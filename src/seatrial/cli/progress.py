@@ -5,13 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from typing import TextIO
-
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.progress_bar import ProgressBar as Bar
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from seatrial.cli.output import message
 from seatrial.engine.lock_file import Holder, holders_text
@@ -22,42 +16,8 @@ from seatrial.model.spelling import count, settings
 from seatrial.model.units import budget_for, duration
 from seatrial.plan.points import Point
 
-_BAR_WIDTH = 24
-
-
-def can_redraw(stream: TextIO) -> bool:
-    """Whether a terminal can redraw a line; with TERM=dumb it cannot."""
-    return not Console(file=stream).is_dumb_terminal
-
-
-class ProgressBar:
-    """A bar of how much is done, with the current repeat below it.
-
-    It is redrawn only on events: a thread that refreshes it would disturb the measurement.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._console = Console(file=stream)
-        self._live: Live | None = None
-
-    def show(self, what: str, done: int = 0, of: int = 0, words: str = "") -> None:
-        """`done` of `of` experiments; no bar if `of` is 0."""
-        if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
-            self._live.start()
-        lines: list[RenderableType] = [Text(what, overflow="fold")]
-        if of:
-            head = Table.grid(padding=(0, 1))
-            head.add_row(Bar(of, done, width=_BAR_WIDTH), Text(words, overflow="fold"))
-            lines.insert(0, head)
-        self._live.update(Group(*lines), refresh=True)
-
-    def close(self) -> None:
-        """Remove the bar; the next `show` draws it again."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
+if TYPE_CHECKING:
+    from seatrial.cli.progress_bar import ProgressBar
 
 _MOST_NAMED = 8
 
@@ -196,7 +156,7 @@ def _bar() -> ProgressBar | None:
     """None unless stderr is a terminal that can redraw a line."""
     if sys.stderr is None or not sys.stderr.isatty():
         return None
-    from seatrial.cli.progress import ProgressBar, can_redraw
+    from seatrial.cli.progress_bar import ProgressBar, can_redraw
 
     return ProgressBar(sys.stderr) if can_redraw(sys.stderr) else None
 

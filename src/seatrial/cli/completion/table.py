@@ -10,7 +10,7 @@ import typer
 from seatrial.applications.readers import readers
 from seatrial.benchmarks import registry
 from seatrial.cli.command import app, commands_of
-from seatrial.cli.options import KINDS
+from seatrial.cli.sources import KINDS
 from seatrial.model.benchmark.parameter import Parameter, ParameterKind
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.plan.environment_axes import AXES, MPI, NAMED
