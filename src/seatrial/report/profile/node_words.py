@@ -192,7 +192,7 @@ def regions_table(profile: Profile, most: int) -> Table | None:
         shares = [_share(part_s, one.wall_s) for part_s in (one.mpi_s, one.waiting_s, one.cpu_s)]
         shares = [_share(one.wall_s, profile.wall_s), *shares]
         rows.append([region_name(one), str(one.count), *shares, longest_words(one)])
-    columns = ["Region", *right("Count", "Of wall", "MPI", "Waiting", "CPU", "Longest")]
+    columns = headings("Region", *right("Count", "Of wall", "MPI", "Waiting", "CPU", "Longest"))
     return Table.if_any("Regions by time", columns, rows)
 
 

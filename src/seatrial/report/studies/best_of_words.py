@@ -261,5 +261,5 @@ def confidence_words(sureness: float) -> str:
 def outlier_table(outliers: Sequence[Outlier]) -> Table | None:
     """A row per outlier; None without any."""
     caption = f"{count(len(outliers), 'value')} far from the median of their peers"
-    columns = ["Which", "Figure", *right("vs. peers", "Confidence", "Of")]
+    columns = headings("Which", "Figure", *right("vs. peers", "Confidence", "Of"))
     return Table.if_any(caption, columns, map(_outlier_row, outliers))

@@ -85,8 +85,9 @@ def rows_of(table: Table, called: Mapping[str, str | None] = {}, *, missing: str
     the column is left out); `missing` stands where there is no value."""
     titles = [column.title for column in table.columns]
     names = [called.get(title, title if title.isupper() else f"{title[:1].lower()}{title[1:]}") for title in titles]
-    texts = [names, *([missing if cell.text == NO_VALUE else plain(cell.text) for cell in row] for row in table.rows)]
-    return [[text for text, name in zip(row, names, strict=True) if name is not None] for row in texts]
+    kept = [(k, name) for k, name in enumerate(names) if name is not None]
+    rows = ([missing if row[k].text == NO_VALUE else plain(row[k].text) for k, _ in kept] for row in table.rows)
+    return [[name for _, name in kept], *rows]
 
 
 def sentences(texts: Iterable[str], style: Style, lead: str = "  ", then: str | None = None) -> list[str]:
