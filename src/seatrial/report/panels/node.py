@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import with_measured
-from seatrial.analysis.rank_layout import Binding, bindings
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rank_layout import bindings
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import NO_VALUE, cpu_list, few_names, show, show_transfers
@@ -24,10 +25,7 @@ _MOST_NAMED = 12
 
 def bindings_table(machine: Machine) -> Table | None:
     """The table; None if the CPUs next to the devices are unknown, or all CPUs are next to every device."""
-    alike: dict[Binding, list[str]] = {}
-    for binding in bindings(machine):
-        if binding.cpus:
-            alike.setdefault(replace(binding, device=""), []).append(binding.device)
+    alike = grouped((replace(binding, device=""), binding.device) for binding in bindings(machine) if binding.cpus)
     everywhere = set(machine.allowed_cpus or machine.pus)
     if all(set(binding.cpus or ()) == everywhere for binding in alike):
         return None

@@ -15,7 +15,7 @@ from seatrial.report.profile.charts.over_time import io_charts, io_table, lanes_
 from seatrial.report.profile.charts.ranks import matrix_chart, rank_charts
 from seatrial.report.profile.io_words import IO_RULE, io_lines
 from seatrial.report.profile.node_words import node_sections
-from seatrial.report.profile.place_words import path_words, share_words, site_module, site_words
+from seatrial.report.profile.place_words import path_words, site_module, site_words
 from seatrial.report.studies.article import Article, Head, Section, article, chart_section, tables_section, whole_page
 
 _TOP_CALLS = 5
@@ -109,12 +109,11 @@ def _sites(profile: Profile) -> Section:
     has_paths = any(one.path for one in sites)
     rows: list[Cells] = []
     for one in sites:
-        share = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
         rows.append(
             [
                 site_words(one),
                 one.call,
-                Cell(share_words(share), share),
+                words.share_cell(one.time_s, profile.wall_s),
                 Cell.amount(one.time_s, "s"),
                 Cell.number(one.count),
                 Cell.amount(one.bytes, "B"),

@@ -70,18 +70,10 @@ def _files(profile: Profile) -> list[list[str]]:
 
 
 def _waiting(profile: Profile) -> list[str]:
-    share = _of_wall(profile, profile.waiting_s)
+    share = words.share_cell(profile.waiting_s, profile.wall_s).text
     if not profile.measured_calls[0]:
         return ["  above the best", share, "waiting or contention (estimated)"]
     return ["  waiting", share, "measured in collectives, estimated elsewhere"]
-
-
-def _of_wall(profile: Profile, time_s: float) -> str:
-    return place_words.share_words(time_s / profile.wall_s if profile.wall_s > 0 else 0.0)
-
-
-def _of_mpi(profile: Profile, time_s: float) -> str:
-    return place_words.share_words(time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0)
 
 
 def _trust(profile: Profile, style: Style) -> str:
@@ -109,7 +101,7 @@ def _sites(profile: Profile, style: Style) -> str:
         cells = [
             clean(place_words.site_words(one)),
             one.call,
-            _of_wall(profile, one.time_s),
+            words.share_cell(one.time_s, profile.wall_s).text,
             str(one.count),
             str(one.ranks),
         ]

@@ -273,7 +273,7 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
         rows.append(
             [
                 one.call,
-                *(_share(one.time_s, of) for of in (profile.wall_s, profile.mpi_s)),
+                *(share_cell(one.time_s, of) for of in (profile.wall_s, profile.mpi_s)),
                 Cell.amount(one.time_s, "s"),
                 Cell.number(one.count),
                 Cell.amount(one.mean_s, "s"),
@@ -293,7 +293,7 @@ def sizes_table(profile: Profile, sizes: Sequence[SizeTotals], most: int) -> Tab
     """The first of these sizes with their share of MPI time, count, mean and best time."""
     rows: list[Cells] = []
     for one in sizes[:most]:
-        shown = [Cell(size_words(one), one.size_B), _share(one.time_s, profile.mpi_s)]
+        shown = [Cell(size_words(one), one.size_B), share_cell(one.time_s, profile.mpi_s)]
         mean_s = one.time_s / one.count if one.count else 0.0
         times = [Cell.amount(mean_s, "s"), Cell.amount(one.best_s, "s")]
         rows.append(
@@ -304,6 +304,7 @@ def sizes_table(profile: Profile, sizes: Sequence[SizeTotals], most: int) -> Tab
     return Table.of(f"Sizes by time{left}", columns, rows)
 
 
-def _share(time_s: float, of_s: float) -> Cell:
+def share_cell(time_s: float, of_s: float) -> Cell:
+    """A part of a time in percent."""
     share = time_s / of_s if of_s > 0 else 0.0
     return Cell(share_words(share), share)

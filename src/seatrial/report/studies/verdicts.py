@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
@@ -85,9 +86,7 @@ def in_order_of_sizes(compared: Sequence[Compared], *, with_sides: bool = True) 
     """All comparisons with their subjects, figure by figure, the points of a figure in ascending order."""
     names = subjects(compared, with_sides=with_sides)
     named = list(zip((c for one in compared for c in one.comparisons), names, strict=True))
-    curves: dict[Hashable, list[tuple[Comparison, str]]] = {}
-    for comparison, name in named:
-        curves.setdefault(curve_of(comparison), []).append((comparison, name))
+    curves = grouped((curve_of(comparison), (comparison, name)) for comparison, name in named)
     return [pair for curve in curves.values() for pair in _ascending(curve)]
 
 
@@ -192,9 +191,7 @@ def subjects(compared: Sequence[Compared], *, with_sides: bool = True) -> list[s
     """The subject of each comparison, by what distinguishes them: benchmark, figure, parameters, the two sides (not
     `with_sides`: for sentences, which name both)."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
-    of_benchmark: dict[str, list[Mapping[str, Value]]] = {}
-    for one in comparisons:
-        of_benchmark.setdefault(one.benchmark, []).append(one.parameters)
+    of_benchmark = grouped((one.benchmark, one.parameters) for one in comparisons)
     distinct = {benchmark: distinguishing(own) for benchmark, own in of_benchmark.items()}
     several = {
         "benchmark": len({one.benchmark for one in comparisons}) > 1,
