@@ -21,9 +21,7 @@ from seatrial.model.results.figure_result import Exported, ExportedVerdict
 from seatrial.model.spelling import count
 from seatrial.report.export.anonymous import Anonymizer
 from seatrial.report.export.junit import junit_text
-from seatrial.report.export.markdown import markdown_text
-from seatrial.report.export.openmetrics import openmetrics_text
-from seatrial.report.export.tables import csv_text, parquet_bytes
+from seatrial.report.export.tables import csv_text, markdown_text, openmetrics_text, parquet_bytes
 from seatrial.report.studies.verdicts import verdict_rows
 from seatrial.store.folder import ResultsFolder
 

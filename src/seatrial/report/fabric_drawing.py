@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import AdapterKind, Fabric, FabricLink
 from seatrial.model.machine.host_list import by_number, host_spans
@@ -139,9 +140,7 @@ class _Folder:
         """Equal blocks once, the most frequent first."""
         if self._is_small:
             return tuple(sorted(blocks, key=lambda block: block.switches))
-        groups: dict[tuple[object, ...], list[Block]] = {}
-        for block in sorted(blocks, key=lambda block: block.switches):
-            groups.setdefault(block.shape, []).append(block)
+        groups = grouped((block.shape, block) for block in sorted(blocks, key=lambda block: block.switches))
         found = [
             replace(
                 group[0],

@@ -6,12 +6,14 @@ The terminal and the page print the same folds, so that their counts agree.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.links import links_above
-from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit
 from seatrial.model.spelling import count, cpu_list, show
 
 CPU_SIDE = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA, DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU})
@@ -220,3 +222,17 @@ def _link(device: Device, link: Link | None) -> tuple[str | None, bool]:
 def _generation(device: Device) -> str:
     rate, lanes = device.facts.number("pcie_GTps"), device.facts.integer("pcie_lanes")
     return f", x{lanes} at {rate:g} GT/s" if rate is not None and lanes is not None else ""
+
+
+_LINKS = "pcie"
+
+
+def folded_limits(limits: Sequence[NamedLimit], to: str) -> Iterator[tuple[str, Limit]]:
+    """(name, limit): consecutive limits of links with one value, such as those of eight GPUs, share a line, named by
+    the first and the last with `to` between them."""
+    for (kind, limit), group in groupby(limits, key=lambda named: (named.name.partition(".")[0], named.limit)):
+        names = [named.name for named in group]
+        if kind == _LINKS and len(names) > 1:
+            yield f"{names[0]}{to}{names[-1].removeprefix(f'{_LINKS}.')}", limit
+        else:
+            yield from ((name, limit) for name in names)

@@ -11,6 +11,7 @@ from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.results.history import Change, FigureHistory
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
 from seatrial.report.charts.distributions import padded_domain
+from seatrial.report.charts.repeats import spaced
 from seatrial.report.charts.vega import Chart, chart, layer, quantity, text_layers
 from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
@@ -81,12 +82,7 @@ def history_chart(one: FigureHistory, ident: str) -> Chart:
 
 def drawn_sessions(one: FigureHistory) -> list[int]:
     """The sessions that are drawn: all, or evenly spaced ones with the extremes and those beside a change."""
-    n = len(one.sessions)
-    if n <= _MOST_SESSIONS:
-        return list(range(n))
-    medians = [session.median for session in one.sessions]
-    places = {place * (n - 1) // (_MOST_SESSIONS - 1) for place in range(_MOST_SESSIONS)}
-    places |= {min(range(n), key=medians.__getitem__), max(range(n), key=medians.__getitem__)}
+    places = spaced([session.median for session in one.sessions], _MOST_SESSIONS)
     return sorted(places | {place for change in one.changes for place in (change.index - 1, change.index)})
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from seatrial.model.benchmark.benchmark import Attainable
 from seatrial.model.machine.limit import Limit
+from seatrial.model.machine.machine import Path
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.stats.interval import MINIMUM_REPEATS
 
@@ -59,3 +62,14 @@ COUNTED = frozenset({"NV", "XGMI"})
 DIRECT = frozenset({"NV", "C2C", "XGMI"})
 NEAR = frozenset({"PIX", "PXB"})
 FAR = frozenset({"SYS"})
+
+
+def path_cells(names: Iterable[str], paths: Iterable[Path]) -> dict[tuple[str, str], tuple[str, str]]:
+    """Two devices -> (class with the number of links, class) for the cell of a matrix; "X" for one with itself."""
+    found = {(name, name): ("X", "X") for name in names}
+    for path in paths:
+        kind = path.path_class or UNKNOWN
+        number = path.links if kind in COUNTED and path.links is not None else ""
+        for pair in ((path.a, path.b), (path.b, path.a)):
+            found.setdefault(pair, (f"{kind}{number}", kind))
+    return found

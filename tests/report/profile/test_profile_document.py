@@ -9,8 +9,7 @@ import pytest
 from published_schemas import check
 from report.profile.profile_samples import SAMPLES, crash
 
-from seatrial.report.documents.number_rows import number_rows
-from seatrial.report.profile.document import profile_document, profile_json
+from seatrial.report.profile.document import number_rows, profile_document, profile_json
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from statistics import median
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import FigureResult
@@ -81,9 +82,7 @@ def core_pairs(machine: Machine, figures: Sequence[FigureResult]) -> CorePairs |
     cpus = tuple(sorted(_cpus(machine, {cpu for pair in found for cpu in pair}), key=places.order))
     distances = {pair: places.distance(*pair) for pair in found}
     possible = Counter(places.distance(a, b) for a, b in combinations(cpus, 2))
-    times: dict[Distance, list[float]] = {}
-    for pair, figure in found.items():
-        times.setdefault(distances[pair], []).append(figure.median)
+    times = grouped((distances[pair], figure.median) for pair, figure in found.items())
     by_distance = tuple(AtDistance(far, tuple(sorted(times[far])), possible[far]) for far in sorted(times))
     edges = {n: places.distance(a, b) for n, (a, b) in enumerate(pairwise(cpus), start=1)}
     boundaries = {n: far for n, far in edges.items() if far.rank > _CACHE_RANK + 9 and far != UNKNOWN}
@@ -168,9 +167,7 @@ class CoreToCore(Frozen):
 def core_to_core(view: TrialView, benchmark: BenchmarkView) -> Iterator[CoreToCore]:
     """One for each experiment that measured pairs of CPUs."""
     for result in benchmark.results:
-        by_unit: dict[tuple[str, Unit], list[FigureResult]] = {}
-        for figure in result.figures:
-            by_unit.setdefault((figure.name, figure.unit), []).append(figure)
+        by_unit = grouped(((figure.name, figure.unit), figure) for figure in result.figures)
         for (name, unit), figures in by_unit.items():
             pairs = core_pairs(view.trial.machine, figures)
             if pairs is None:

@@ -12,10 +12,9 @@ from typing import Any
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.spelling import NO_VALUE, arrow, count, show_alike
+from seatrial.model.spelling import arrow, count
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.report.charts.vega import Chart, chart, layer, named_ticks
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import (
     TIMES,
     Effect,
@@ -23,13 +22,11 @@ from seatrial.report.studies.effect import (
     asks_equivalence,
     effect_of,
     effect_words,
-    interval_words,
     margin_edges,
     margin_words,
-    ratio_words,
     verdict_word,
-    word_of,
 )
+from seatrial.report.studies.verdicts import comparison_table
 
 _ROWS_OF_A_CHART = 36
 """More do not fit on a sheet of paper."""
@@ -104,32 +101,6 @@ def forest(comparisons: Sequence[Comparison], subjects: Sequence[str], ident: st
             own_ident = f"{ident}-forest-{len(charts) + 1}"
             charts.append(chart(_spec(part, domain), own_ident, title, caption, numbers, words))
     return charts
-
-
-def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "All comparisons") -> Table:
-    """The numbers as the model has them: medians, ratio of the raw figure, both intervals, verdict, p, repeats."""
-    is_asked = asks_equivalence(one for _, one in named)
-    numbers = right("Baseline", "Candidate", "Ratio", "95 % interval", "95 % simultaneous")
-    numbers += right(*["90 % simultaneous"] * is_asked)
-    columns = headings("Figure", *numbers, "Verdict", "Effect", *right("p", "Repeats"))
-    return Table.of(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
-
-
-def _cells(subject: str, one: Comparison, is_asked: bool) -> Cells:
-    medians = (one.baseline.median, one.candidate.median)
-    p = one.p_family
-    return [
-        f"{subject}\N{NO-BREAK SPACE}{arrow(one.better)}",
-        *(Cell(text, median) for text, median in zip(show_alike(medians, one.unit, 4), medians, strict=True)),
-        Cell(ratio_words(one.ratio, one.ci95), one.ratio if math.isfinite(one.ratio) else None),
-        interval_words(one.ci95),
-        interval_words(one.ci95_family),
-        *([interval_words(one.ci90_family)] if is_asked else []),
-        Cell(word_of(one), tone=f"verdict-{one.verdict.value}"),
-        effect_words(one),
-        Cell(NO_VALUE if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}", p),
-        Cell.number(one.n_repeats),
-    ]
 
 
 def _largest_effects(rows: Sequence[_Row]) -> list[_Row]:

@@ -12,7 +12,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier
 from seatrial.model.spelling import arrow_meaning, show, show_range
 from seatrial.report.charts import heat
-from seatrial.report.charts.vega import Chart, rank_pair
+from seatrial.report.charts.vega import Chart
 from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cells, Svg, Table, headings, median_cells, right
 from seatrial.report.pages.view import BenchmarkView, TrialView
 from seatrial.report.studies.best_of_words import screening_lines
@@ -115,7 +115,7 @@ def rank_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[RankPairs]
     for result in benchmark.results:
         by_name: dict[str, dict[Pair, FigureResult]] = {}
         for figure in result.figures:
-            pair = rank_pair(figure)
+            pair = pair_of(figure.point)
             if pair is not None:
                 by_name.setdefault(figure.name, {})[pair] = figure
         hosts = _hosts(view, result)

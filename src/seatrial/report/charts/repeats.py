@@ -101,12 +101,16 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
 
 def drawn(figure: FigureResult) -> list[RepeatValue]:
     """The repeats that are drawn, in order of time: all, or evenly spaced ones with the smallest and the largest."""
-    n, values = figure.n_repeats, figure.values
-    if n <= _MOST_POINTS:
-        return list(figure.repeats)
-    places = {place * (n - 1) // (_MOST_POINTS - 1) for place in range(_MOST_POINTS)}
-    places |= {min(range(n), key=values.__getitem__), max(range(n), key=values.__getitem__)}
-    return [figure.repeats[place] for place in sorted(places)]
+    return [figure.repeats[place] for place in sorted(spaced(figure.values, _MOST_POINTS))]
+
+
+def spaced(values: Sequence[float], most: int) -> set[int]:
+    """The places of all values; of more than `most`, so many evenly spaced ones, the smallest and the largest."""
+    n = len(values)
+    if n <= most:
+        return set(range(n))
+    ends = {min(range(n), key=values.__getitem__), max(range(n), key=values.__getitem__)}
+    return ends | {place * (n - 1) // (most - 1) for place in range(most)}
 
 
 def _selection(chosen: Sequence[Series]) -> str:

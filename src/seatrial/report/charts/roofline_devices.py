@@ -93,7 +93,7 @@ def _memory_roofs(view: TrialView, bandwidths: Sequence[Source]) -> Iterator[Roo
     result, figure = best(bandwidths)
     limit = _physical(view.trial.machine.named_limit("dram.bandwidth"))
     share = f", {show_percent(figure.median / limit.value)} of the limit" if limit is not None and limit.value else ""
-    origin = f"best {figure.name} of {result.experiment.benchmark}: {settings_text(result)}{share}"
+    origin = f"best {figure.name} of {origin_of(result)}{share}"
     return _roofs((figure.name, "DRAM"), figure.median, limit, origin)
 
 
@@ -119,7 +119,7 @@ def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
     limit = _physical(figure.limit)
     is_known = limit is not None and limit.value and figure.fraction_of_limit
     share = f", {show_percent(figure.fraction_of_limit)} of the limit" if is_known else ""
-    origin = f"best of {result.experiment.benchmark}: {settings_text(result)}{share}"
+    origin = f"best of {origin_of(result)}{share}"
     yield from _roofs((f"{precision} FMA", f"{precision} FMA"), figure.median, limit, origin, precision)
 
 
@@ -146,12 +146,7 @@ def _points(measured: Sequence[Source]) -> list[Point]:
 
 def origin_of(result: ExperimentResult) -> str:
     """The experiment that an element comes from, as text."""
-    return f"{result.experiment.benchmark}: {settings_text(result)}"
-
-
-def settings_text(result: ExperimentResult) -> str:
-    """The settings of an experiment, as text."""
-    return settings(result.experiment.parameters)
+    return f"{result.experiment.benchmark}: {settings(result.experiment.parameters)}"
 
 
 _MOST = 4
@@ -203,7 +198,8 @@ def _of_largest(sources: Sequence[Source]) -> list[Source]:
 def _device_roofs(sources: Sequence[Source]) -> Iterator[Roof]:
     result, figure = best(sources)
     share = f", {show_percent(figure.fraction_of_limit)} of the limit" if figure.fraction_of_limit else ""
-    origin = f"best of {result.experiment.benchmark} {figure.name}: {settings_text(result)}{share}"
+    experiment = result.experiment
+    origin = f"best of {experiment.benchmark} {figure.name}: {settings(experiment.parameters)}{share}"
     limit = figure.limit if figure.limit is not None and figure.limit.is_physical else None
     return _roofs(("memory", "memory"), figure.median, limit, origin)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.scaling import DEVICES, summed_figures, whole_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import whole
@@ -45,10 +46,9 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Ch
 
     Two numbers that vary together inside the program (a matrix of CPU pairs) are not drawn here but as a heat map.
     """
-    units: dict[Unit, list[Measured]] = {}
-    for row, figure in benchmark.measured:
-        if not vega.has_its_own_panel(figure):
-            units.setdefault(figure.unit, []).append((row, figure))
+    units = grouped(
+        (figure.unit, (row, figure)) for row, figure in benchmark.measured if not vega.has_its_own_panel(figure)
+    )
     for number, (unit, measured) in enumerate(units.items(), start=1):
         axis = _axis(measured)
         if axis is None:
@@ -104,9 +104,7 @@ def _parts(measured: Sequence[Measured], axis: str) -> list[tuple[str, Sequence[
 
 def _by_family(measured: Sequence[Measured]) -> list[tuple[str, Sequence[Measured]]]:
     """One chart for each family of figures (h2d, h2d_together and h2d_all are one), if there are several."""
-    families: dict[str, list[Measured]] = {}
-    for row, figure in measured:
-        families.setdefault(figure.name.partition("_")[0], []).append((row, figure))
+    families = grouped((figure.name.partition("_")[0], (row, figure)) for row, figure in measured)
     if len(families) in (1, len({figure.name for _, figure in measured})):
         return [("", measured)]
     return list(families.items())

@@ -213,11 +213,6 @@ def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:
     return _two(figure, "cpu_a", "cpu_b")
 
 
-def rank_pair(figure: FigureResult) -> tuple[int, int] | None:
-    """The two ranks between which it was measured, or None."""
-    return pair_of(figure.point)
-
-
 def file_and_record(figure: FigureResult) -> tuple[int, int] | None:
     """(size of the file, size of each record) in bytes, or None."""
     return _two(figure, "file_B", "record_B")
@@ -231,8 +226,8 @@ def working_set(figure: FigureResult) -> int | None:
 
 def has_its_own_panel(figure: FigureResult) -> bool:
     """Whether another panel of the page shows figures of this shape, so that they need no line chart."""
-    is_of_devices = _two(figure, "source", "target") is not None
-    return is_of_devices or any(shape(figure) is not None for shape in (cpu_pair, rank_pair, working_set))
+    shapes = (cpu_pair(figure), pair_of(figure.point), _two(figure, "source", "target"), working_set(figure))
+    return any(shape is not None for shape in shapes)
 
 
 def _two(figure: FigureResult, one: str, other: str) -> tuple[int, int] | None:

@@ -7,11 +7,9 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.analysis.rank_layout import Binding, Layout
 from seatrial.model.json_object import filled
-from seatrial.model.json_shape import GIVEN, OPEN, Count, From, Json, Keywords, Text, shape, view
+from seatrial.model.json_shape import GIVEN, OPEN, From, Json, Keywords, Text, shape, view
 from seatrial.model.machine.fabric import Fabric, FabricAdapter, FabricLink, FabricSwitch, Oversubscription, PortDown
 from seatrial.model.machine.finding import Finding
-
-Cpus = Annotated[list[Count], Keywords(minItems=1, uniqueItems=True)]
 
 
 @shape(None, OPEN)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.links import links_above
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link, Machine
@@ -61,11 +62,9 @@ class MatrixGroups:
                 for name in group:
                     if keys[name] == (None, "") and known:
                         keys[name] = known[0]
-        grouped: dict[tuple[int | None, str], list[Device]] = {}
-        for device in devices:
-            grouped.setdefault(keys[device.id], []).append(device)
-        ordered = sorted(grouped, key=lambda key: (key == (None, ""), key[0] is None, key[0] or 0))
-        return {key: grouped[key] for key in ordered}
+        by_key = grouped((keys[device.id], device) for device in devices)
+        ordered = sorted(by_key, key=lambda key: (key == (None, ""), key[0] is None, key[0] or 0))
+        return {key: by_key[key] for key in ordered}
 
     def place(self, devices: Sequence[Device]) -> Place:
         """The devices of one domain; those behind one switch form a group."""
@@ -116,9 +115,7 @@ class MatrixGroups:
                 a, b = pair
                 if a in group_of and b in group_of:
                     group_of[top(a)] = top(b)
-        groups: dict[str, list[str]] = {}
-        for name in names:
-            groups.setdefault(top(name), []).append(name)
+        groups = grouped((top(name), name) for name in names)
         return list(groups.values())
 
     def _cards(self, known: Mapping[str, Device], names: Sequence[str]) -> tuple[Card, ...]:

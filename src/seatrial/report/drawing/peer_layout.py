@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from seatrial.analysis.grouped import grouped
 from seatrial.report.drawing.geometry import (
     LABEL_SIZE,
     PAD,
@@ -84,9 +85,7 @@ def _add_bank(
 
 def _join_bank(picture: Picture, bank: Box, ends: Sequence[tuple[int, str]], *, assumed: bool) -> None:
     """A line from each GPU: from the bottom of the lowest one of a column, beside it from those above."""
-    columns: dict[float, list[tuple[int, str]]] = {}
-    for number, text in dict(ends).items():
-        columns.setdefault(picture.boxes[number].x, []).append((number, text))
+    columns = grouped((picture.boxes[number].x, (number, text)) for number, text in dict(ends).items())
     labels = {text for _, text in ends}
     for column in columns.values():
         column.sort(key=lambda end: -picture.boxes[end[0]].y)

@@ -16,7 +16,7 @@ from seatrial.report.charts import heat
 from seatrial.report.drawing.attached import PEER_KINDS
 from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text, clean, several, text_width
 from seatrial.report.drawing.place_layout import MARGIN
-from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone, rate_of
+from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone, rate_of, speed_of
 
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
@@ -146,7 +146,7 @@ def _reported_bank(
     if None in numbers.values():
         return _of_switches(name, switches, [Line("number of links unknown", Tone.MUTED)], counts)
     even = _only(numbers.values())
-    rate = _only(_sum([_rate(link) for link in of_gpu]) for of_gpu in links.values())
+    rate = _only(_sum([speed_of(link) for link in of_gpu]) for of_gpu in links.values())
     text = f"{count(even, 'link')} from each GPU" if even is not None else "links differ between GPUs"
     each = f", {show(rate, 'B/s')} per direction in total" if rate and even is not None else ""
     return _of_switches(name, switches, [Line(text + each), *_measured_lines(links)], counts)
@@ -169,7 +169,7 @@ def _of_switches(
 def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
     """The measured rates of GPUs over their links to switches, lowest to highest; empty if not measured."""
     pairs = [
-        (measured, _sum([_rate(link) for link in of_gpu]))
+        (measured, _sum([speed_of(link) for link in of_gpu]))
         for of_gpu in links.values()
         if (measured := _sum([link.measured_Bps for link in of_gpu])) is not None
     ]
@@ -187,10 +187,6 @@ def _sum(numbers: Sequence[float | None]) -> float | None:
     """The sum; None if a number is unknown."""
     known = [number for number in numbers if number is not None]
     return sum(known) if len(known) == len(numbers) else None
-
-
-def _rate(link: Link) -> float | None:
-    return link.trained_Bps if link.trained_Bps is not None else link.capable_Bps
 
 
 def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> Bank:

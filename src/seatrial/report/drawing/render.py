@@ -6,91 +6,45 @@ and dark screens and print.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 
 from seatrial.model.spelling import count
 from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Picture, Stroke, Text, clean, text_width
 from seatrial.report.drawing.scene import Grade, Peers, Place, Scene, Tone
+from seatrial.report.pages.templating import style_sheet
 
-_LIGHT = {
-    "paper": "#ffffff", "raised": "#f6f7f8", "ink": "#1a1f24", "muted": "#59626b", "rule": "#e1e5e9", "axis": "#9aa4ae",
-    "band": "#dfeaf5", "track": "#e9edf1", "accent": "#1f63a8", "alarm": "#b3261e", "caution": "#7a5200",
-    "series-1": "#1f63a8", "series-2": "#b4530a", "series-3": "#1d7a55", "series-4": "#8a3fa0", "series-5": "#6b6b00",
-    "heat-1": "#f3e680", "heat-2": "#aed57b", "heat-3": "#62c085", "heat-4": "#04a692", "heat-5": "#117d88",
-    "heat-6": "#025f82", "heat-7": "#0c3b7f", "heat-8": "#261561",
-}  # fmt: skip
-_DARK = {
-    "paper": "#14171a", "raised": "#1d2125", "ink": "#e6e9ec", "muted": "#a0aab3", "rule": "#2d3339", "axis": "#69737d",
-    "band": "#1e3246", "track": "#272d33", "accent": "#74b0ec", "alarm": "#ff9184", "caution": "#e7b95c",
-    "series-1": "#74b0ec", "series-2": "#f0a062", "series-3": "#6fcba0", "series-4": "#d39be6", "series-5": "#d0cc62",
-    "heat-1": "#322571", "heat-2": "#144286", "heat-3": "#0a5d7e", "heat-4": "#0b737e", "heat-5": "#0e9a88",
-    "heat-6": "#57b57b", "heat-7": "#a3ca70", "heat-8": "#ebde77",
-}  # fmt: skip
-FONT = 'system-ui, -apple-system, "Segoe UI", "Helvetica Neue", "Liberation Sans", "DejaVu Sans", sans-serif'
-
-_RULES = """
-{s} text { font-family: var(--sans, {font}); fill: var(--ink); }
-{s} .muted { fill: var(--muted); } {s} .warning { fill: var(--caution); font-weight: 600; }
-{s} .alarm { fill: var(--alarm); font-weight: 600; }
-{s} .bold { font-weight: 600; }
-{s} rect { stroke: var(--axis); stroke-width: 1; fill: var(--paper); }
-{s} .socket > rect { fill: var(--raised); stroke: var(--ink); stroke-width: 1.25; }
-{s} .domain > rect { fill: var(--paper); }
-{s} .cores > rect { fill: var(--band); stroke: none; }
-{s} .cache > rect, {s} .rest > rect, {s} .bar > rect { fill: var(--track); stroke: none; }
-{s} .memory > rect { fill: none; stroke: var(--series-4); stroke-opacity: 0.55; }
-{s} .slot > rect { fill: var(--series-4); stroke: var(--series-4); }
-{s} .slot-empty > rect { fill: none; stroke: var(--series-4); stroke-dasharray: 2 2; }
-{s} .hub > rect { fill: var(--track); stroke: var(--axis); }
-{s} .gpu > rect { stroke: var(--series-3); stroke-width: 1.75; }
-{s} .nic > rect { stroke: var(--series-1); stroke-width: 1.25; }
-{s} .nvme > rect, {s} .block > rect { stroke: var(--series-5); }
-{s} .switch > rect, {s} .bank > rect, {s} .chip > rect { stroke: var(--series-3); }
-{s} .bank > rect { fill: var(--raised); stroke-width: 1.5; }
-{s} .assumed > rect { stroke-dasharray: 5 3; }
-{s} .low > rect { stroke: var(--caution); stroke-width: 2; }
-{s} .lines path { fill: none; stroke: var(--axis); stroke-linejoin: round; }
-{s} .lines .pcie { stroke: var(--muted); }
-{s} .lines .peer { stroke: var(--series-3); }
-{s} .lines .socket { stroke: var(--ink); }
-{s} .lines .over { stroke: var(--paper); }
-{s} .lines .low { stroke: var(--caution); stroke-dasharray: 5 3; stroke-width: 2.5; }
-{s} .lines .good { stroke: var(--series-3); stroke-width: 3; }
-{s} .lines .fair { stroke: var(--caution); stroke-width: 3; stroke-dasharray: 10 3; }
-{s} .lines .poor { stroke: var(--alarm); stroke-width: 3; stroke-dasharray: 8 3 2 3; }
-{s} .lines .unmeasured { stroke-dasharray: 1.5 3; }
-{s} .lines .assumed { stroke-dasharray: 5 3; }
-{s} .ground { stroke: none; }
-"""
-
-_HEAT_RULES = """
-.heat text { font-size: 12px; } .heat .tick { fill: var(--muted); font-size: 11.5px; }
-.heat .on-low { fill: var(--ink); } .heat .on-high { fill: var(--paper); }
-.heat .ground, .heat .blank { fill: var(--paper); } .heat .self { fill: var(--track); } .heat .frame { fill: none; }
-"""
+_ONLY_ON_PAGES = frozenset({"faint", "series-6", "near", "mid", "far"})
+"""Colours of the page that no drawing has."""
+_COLOUR = re.compile(r"--([\w-]+): (#\w+);")
+_FONT = re.compile(r"--sans: (.*);")
 
 
-def heat_rules() -> str:
-    """The style of a heat map in a separate drawing; a page has its own (templates/style.css)."""
-    classes = " ".join(f".heat .h{k} {{ fill: var(--heat-{k}); stroke: none; }}" for k in range(1, 9))
-    return f"{_HEAT_RULES.strip()}\n{classes}"
+def _rules(name: str) -> str:
+    """A style sheet of this folder, without the comment at its beginning."""
+    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    return text.partition("*/")[2].strip()
 
 
 def rules(selector: str) -> str:
     """The style of one drawing; all rules are below `selector`, so they affect nothing else on a page."""
-    return _RULES.strip().replace("{s}", selector).replace("{font}", FONT)
+    (font,) = _FONT.findall(style_sheet().__html__())
+    own = _rules("drawing.css").replace("svg ", f"{selector} ")
+    return own.replace("var(--sans, sans-serif)", f"var(--sans, {font})")
 
 
 def palette() -> str:
-    """The variables of a separate document: light, dark on dark screens, light on paper."""
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {_variables(_DARK)} }} }}"
-    paper = f"@media print {{ :root {{ {_variables(_LIGHT)} }} }}"
-    return f":root {{ color-scheme: light dark; {_variables(_LIGHT)} }}\n{dark}\n{paper}"
-
-
-def _variables(values: dict[str, str]) -> str:
-    return " ".join(f"--{name}: {value};" for name, value in values.items())
+    """The variables of a separate document, which are those of the page: light, dark on dark screens, light on
+    paper."""
+    blocks = style_sheet().__html__().split(":root {")[1:3]
+    colours = [_COLOUR.findall(block.partition("}")[0]) for block in blocks]
+    light, dark = (
+        " ".join(f"--{name}: {value};" for name, value in one if name not in _ONLY_ON_PAGES) for one in colours
+    )
+    on_dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}"
+    return f":root {{ color-scheme: light dark; {light} }}\n{on_dark}\n@media print {{ :root {{ {light} }} }}"
 
 
 _SAMPLE = 30.0
@@ -148,7 +102,7 @@ _LONGEST_HINT = 1200
 def document(picture: Picture, title: str, description: str, beside: str = "") -> str:
     """A complete SVG file with its own colours, light and dark, and a background. `beside` are further elements, for
     which the picture has room."""
-    own = [palette(), rules("svg"), *([heat_rules()] if beside else [])]
+    own = [palette(), rules("svg"), *([_rules("heat.css")] if beside else [])]
     head = f"<style>{escape(chr(10).join(own), quote=False)}</style>"
     ground = f'<rect class="ground" width="{_n(picture.width)}" height="{_n(picture.height)}"/>'
     size = f'width="{_n(picture.width)}" height="{_n(picture.height)}" '

@@ -227,11 +227,11 @@ def rate_of(chain: Sequence[Link], *, has_measured: bool) -> Rate:
     It is that of the narrowest link; other links trained below their capability are listed as well. `has_measured`:
     some link of the machine is measured, so unmeasured ones are drawn differently.
     """
-    known = [link for link in chain if _speed(link) is not None or link.measured_Bps is not None]
+    known = [link for link in chain if speed_of(link) is not None or link.measured_Bps is not None]
     if not known:
         return Rate(grade=Grade.UNMEASURED if has_measured else Grade.PLAIN)
     measured = [link.measured_Bps for link in known if link.measured_Bps is not None]
-    with_speed = [(speed, not is_low(link), link) for link in known if (speed := _speed(link)) is not None]
+    with_speed = [(speed, not is_low(link), link) for link in known if (speed := speed_of(link)) is not None]
     narrowest = min(with_speed, key=itemgetter(0, 1), default=(None, None, None))[2]
     also = dict.fromkeys(
         f"on the path: {speed_text(link)}" for _, is_full, link in with_speed if link is not narrowest and not is_full
@@ -253,7 +253,7 @@ def is_low(link: Link) -> bool:
 
 def speed_text(link: Link | None, measured_Bps: float | None = None) -> str:
     """Text such as "31.5 GB/s", "trained 3.94 of 31.5 GB/s", "measured 24.1, trained 31.5 GB/s"."""
-    if link is None or _speed(link) is None:
+    if link is None or speed_of(link) is None:
         return "" if measured_Bps is None else f"measured {show(measured_Bps, 'B/s')}"
     if is_low(link):
         text = f"trained {_pair(link.trained_Bps, link.capable_Bps, 'of')}"
@@ -265,7 +265,7 @@ def speed_text(link: Link | None, measured_Bps: float | None = None) -> str:
         text = show(link.trained_Bps, "B/s")
     if measured_Bps is None:
         return text
-    unit = display_scale([_speed(link) or 0.0], "B/s")[1]
+    unit = display_scale([speed_of(link) or 0.0], "B/s")[1]
     spelled = show(measured_Bps, "B/s")
     return f"measured {spelled.removesuffix(f' {unit}')}, {text}"
 
@@ -278,18 +278,19 @@ def _pair(low: float | None, high: float | None, word: str) -> str:
 
 
 def _share(link: Link | None, measured_Bps: float | None) -> str:
-    speed = None if link is None else _speed(link)
+    speed = None if link is None else speed_of(link)
     if measured_Bps is None or link is None or not speed:
         return ""
     return f"{show_percent(measured_Bps / speed)} of {'trained' if link.trained_Bps is not None else 'capable'}"
 
 
-def _speed(link: Link) -> float | None:
+def speed_of(link: Link) -> float | None:
+    """The trained rate of a link, or else what it is capable of; None if neither is known."""
     return link.trained_Bps if link.trained_Bps is not None else link.capable_Bps
 
 
 def _grade(link: Link | None, measured_Bps: float | None, *, has_measured: bool) -> Grade:
-    speed = None if link is None else _speed(link)
+    speed = None if link is None else speed_of(link)
     if measured_Bps is not None and speed:
         share = measured_Bps / speed
         if share < _FAIR:

@@ -1,1 +1,1 @@
-"""Exports of results: one module for each format."""
+"""Exports of results: `tables.py` has the formats with an entry for each figure."""

@@ -1,14 +1,25 @@
-"""Tables with one row for each figure, as CONTRACT names the columns: CSV, which `seatrial import csv=FILE` reads back,
-and Parquet with types; parameters stay JSON text."""
+"""Exports with one entry for each figure.
+
+Tables, as CONTRACT names the columns: CSV, which `seatrial import csv=FILE` reads back, and Parquet with types;
+parameters stay JSON text. A Markdown table, for a paper or a merge request; numbers in units that people read.
+OpenMetrics 1.0 text, for Prometheus and others: https://github.com/prometheus/OpenMetrics (IETF draft).
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from html import escape
 from pathlib import Path
+from typing import cast
 
-from seatrial.model.results.figure_result import COLUMNS, Exported
+from seatrial.model.results.figure_result import COLUMNS, Exported, ExportedRow
+from seatrial.model.spelling import show
+from seatrial.model.units import Unit
 
 
 def csv_text(exported: Exported) -> str:
@@ -69,3 +80,92 @@ def parquet_bytes(exported: Exported) -> bytes:
 
 
 _OF_FIGURES = frozenset(COLUMNS[3:11])
+
+
+_HEAD = ("Benchmark", "Parameters", "Figure", "Median", "95 % interval", "Repeats", "Outcome")
+
+
+def markdown_text(exported: Exported) -> str:
+    """The table, in the form that GitHub and pandoc read."""
+    lines = [_line(_HEAD), _line("---" for _ in _HEAD)]
+    lines += [_line(_cells(row)) for row in exported.rows]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: ExportedRow) -> tuple[str, ...]:
+    parameters = json.loads(row.figure_parameters if row.figure else row.parameters)
+    shown = " ".join(f"{name}={_value(value)}" for name, value in parameters.items())
+    if not row.figure or row.median is None:
+        return row.benchmark, shown, "", "", "", "", f"{row.outcome}: {row.reason}" if row.reason else row.outcome
+    unit = cast(Unit, row.unit)
+    interval = ""
+    if row.ci95_low is not None and row.ci95_high is not None:
+        interval = f"{show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}"
+    median = f"{show(row.median, unit)} {'↑' if row.better == 'higher' else '↓'}"
+    return row.benchmark, shown, row.figure, median, interval, str(row.n_repeats), row.outcome
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(_escaped(cell) for cell in cells) + " |"
+
+
+def _escaped(text: str) -> str:
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return escape(re.sub(r"([\\|`\[\]*])", r"\\\1", plain), quote=False)
+
+
+_FIGURES: Mapping[str, tuple[str, Callable[[ExportedRow], float | None]]] = {
+    "seatrial_figure": ("Median of a figure over repeats, in the unit of its label.", lambda row: row.median),
+    "seatrial_figure_ci95_low": ("Lower end of the 95 % interval of the median.", lambda row: row.ci95_low),
+    "seatrial_figure_ci95_high": ("Upper end of the 95 % interval of the median.", lambda row: row.ci95_high),
+    "seatrial_figure_repeats": ("Repeats behind the median.", lambda row: float(row.n_repeats)),
+    "seatrial_figure_fraction_of_limit": ("Share of the limit that is reached.", lambda row: row.fraction_of_limit),
+}
+
+
+def openmetrics_text(exported: Exported) -> str:
+    """Gauges: one sample for each figure, with its parameters as a label in JSON, and the outcome of experiments."""
+    lines: list[str] = []
+    for name, (meaning, value_of) in _FIGURES.items():
+        rows = [(row, value) for row in exported.rows if row.figure and (value := value_of(row)) is not None]
+        if rows:
+            lines += [f"# TYPE {name} gauge", f"# HELP {name} {meaning}"]
+            lines += [f"{name}{_labels(_of_figure(row))} {value!r}" for row, value in rows]
+    experiments = {row.experiment: row for row in exported.rows}.values()
+    if experiments:
+        name = "seatrial_experiment_outcome"
+        lines += [f"# TYPE {name} gauge", f"# HELP {name} 1 for the outcome of an experiment."]
+        lines += [f"{name}{_labels({**_of_experiment(row), 'outcome': row.outcome})} 1" for row in experiments]
+        name = "seatrial_experiment_last_repeat_timestamp_seconds"
+        lines += [f"# TYPE {name} gauge", f"# UNIT {name} seconds", f"# HELP {name} Start of its last repeat."]
+        lines += [f"{name}{_labels(_of_experiment(row))} {row.last_t0!r}" for row in experiments]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _of_experiment(row: ExportedRow) -> dict[str, str]:
+    return {
+        "experiment": row.experiment,
+        "benchmark": row.benchmark,
+        "parameters": row.parameters,
+        "environment": row.environment,
+        "machine": row.machine,
+    }
+
+
+def _of_figure(row: ExportedRow) -> dict[str, str]:
+    own = {"parameters": row.figure_parameters, "figure": row.figure, "unit": row.unit, "better": row.better}
+    return {**_of_experiment(row), **own}
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'{name}="{_label_text(value)}"' for name, value in labels.items()) + "}"
+
+
+def _label_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"').replace("\r", " ").replace("\0", " ")

@@ -167,7 +167,7 @@ def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = Non
     sections = comparison_sections(compared, "s1", no_record)
     if screen is not None:
         lines.append(outlier_headline(screen))
-        context = {"lines": outlier_lines(screen), "table": outlier_table(screen.outliers) if screen.outliers else None}
+        context = {"lines": outlier_lines(screen), "table": outlier_table(screen.outliers)}
         sections.append(Section("outliers", "Outliers", "outliers", context))
     name = _name(compared)
     head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))

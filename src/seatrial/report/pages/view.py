@@ -7,11 +7,12 @@ benchmark, so a new benchmark needs no change to the page. Panels and charts onl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any
 from urllib.parse import quote
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
@@ -97,14 +98,12 @@ class TrialView(Frozen):
 def trial_view(trial: Trial, number: int, results_link: str | None) -> TrialView:
     """The view of one trial."""
     judge = Judge(trial.results)
-    grouped: dict[str, list[ExperimentResult]] = {}
-    for result in trial.results:
-        grouped.setdefault(result.experiment.benchmark, []).append(result)
-    places = _by_experiment(trial.places)  # in order of time
+    by_name = grouped((result.experiment.benchmark, result) for result in trial.results)
+    places = grouped(trial.places)  # in order of time
     benchmarks = tuple(
-        _benchmark(trial, judge, results_link, name, results, places) for name, results in grouped.items()
+        _benchmark(trial, judge, results_link, name, results, places) for name, results in by_name.items()
     )
-    return TrialView(trial, number, results_link, judge, benchmarks, _order(trial), _by_experiment(trial.seen))
+    return TrialView(trial, number, results_link, judge, benchmarks, _order(trial), grouped(trial.seen))
 
 
 def _benchmark(
@@ -161,13 +160,6 @@ def _order(trial: Trial) -> Mapping[tuple[str, int], int]:
     for number, (experiment, repeat) in enumerate(sorted(starts, key=lambda place: starts[place]), start=1):
         positions.setdefault(experiment, {})[repeat] = number
     return PerRepeat(positions)
-
-
-def _by_experiment(places: Iterable[tuple[str, int]]) -> Mapping[str, Sequence[int]]:
-    found: dict[str, list[int]] = {}
-    for experiment, repeat in places:
-        found.setdefault(experiment, []).append(repeat)
-    return found
 
 
 def nearest(figure: FigureResult, most: int) -> Iterator[int]:

@@ -43,28 +43,28 @@ class Panel(Frozen):
         return f"panels/{self.template or self.name}.html.j2"
 
 
-def _of_each(
-    maker: Callable[[TrialView, BenchmarkView], Iterable[object]], about: str
-) -> Callable[[TrialView], Context | None]:
-    """The context of a panel with what `maker` draws for each benchmark."""
+def _of_trial(maker: Callable[[TrialView], Iterable[object]], about: str) -> Callable[[TrialView], Context | None]:
+    """The context of a panel with what `maker` draws; None without anything."""
 
     def context(view: TrialView) -> Context | None:
-        charts = [chart for benchmark in view.benchmarks for chart in maker(view, benchmark)]
+        charts = list(maker(view))
         return {"about": about, "charts": charts} if charts else None
 
     return context
 
 
-def _roofline(view: TrialView) -> Context | None:
-    charts = list(roofline_charts(view))
-    about = (
-        "A program of a given intensity (flop per byte moved) stays below the lower of the two roofs: memory bandwidth "
-        "and arithmetic. The nearer roof is what bounds it, and tuning can gain at most the distance to it. Solid "
-        "lines were measured here, dashed ones are hardware limits."
-    )
-    return {"about": about, "charts": charts} if charts else None
+def _of_each(
+    maker: Callable[[TrialView, BenchmarkView], Iterable[object]], about: str
+) -> Callable[[TrialView], Context | None]:
+    """The same with what `maker` draws for each benchmark."""
+    return _of_trial(lambda view: (chart for benchmark in view.benchmarks for chart in maker(view, benchmark)), about)
 
 
+_ROOFLINE = (
+    "A program of a given intensity (flop per byte moved) stays below the lower of the two roofs: memory bandwidth and "
+    "arithmetic. The nearer roof is what bounds it, and tuning can gain at most the distance to it. Solid lines were "
+    "measured here, dashed ones are hardware limits."
+)
 _LADDER = (
     "The time of one dependent load over the size of the working set. Flat parts are a cache level or memory; a step "
     "is where a level is full. A step below the size of a cache means that the cache is shared, or that pages conflict "
@@ -99,7 +99,7 @@ _REPEATS = (
     "over them represents neither."
 )
 CHART_PANELS = (
-    Panel("roofline", "Roofline", _roofline, "charts"),
+    Panel("roofline", "Roofline", _of_trial(roofline_charts, _ROOFLINE), "charts"),
     Panel("latency", "Latency of caches and memory", _of_each(ladders, _LADDER), "charts"),
     Panel("cores", "Core to core", _of_each(core_to_core, _CORES)),
     Panel("ranks", "Rank to rank", _of_each(rank_pairs, _RANKS)),

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import with_measured
-from seatrial.analysis.rank_layout import Binding, bindings
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rank_layout import bindings
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.limit import Limit
-from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit
+from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import NO_VALUE, cpu_list, few_names, show, show_transfers
 from seatrial.report.drawing import machine_svg_fragment
-from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, walk
+from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, folded_limits, walk
 from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
@@ -26,10 +25,7 @@ _MOST_NAMED = 12
 
 def bindings_table(machine: Machine) -> Table | None:
     """The table; None if the CPUs next to the devices are unknown, or all CPUs are next to every device."""
-    alike: dict[Binding, list[str]] = {}
-    for binding in bindings(machine):
-        if binding.cpus:
-            alike.setdefault(replace(binding, device=""), []).append(binding.device)
+    alike = grouped((replace(binding, device=""), binding.device) for binding in bindings(machine) if binding.cpus)
     everywhere = set(machine.allowed_cpus or machine.pus)
     if all(set(binding.cpus or ()) == everywhere for binding in alike):
         return None
@@ -43,7 +39,6 @@ def bindings_table(machine: Machine) -> Table | None:
     return Table.of("Bindings for each device", columns, rows)
 
 
-_LINKS = "pcie"
 _INDENT = "\N{NO-BREAK SPACE}" * 3
 
 
@@ -139,19 +134,9 @@ def _memory(machine: Machine) -> Table | None:
 def _limits(machine: Machine) -> Table | None:
     rows = [
         (name, Cell(show(limit.value, limit.unit), limit.value), limit.basis.value, limit.derivation)
-        for name, limit in _folded_limits(machine.limits)
+        for name, limit in folded_limits(machine.limits, " to ")
     ]
     return Table.if_any("Limits of this machine", ["Limit", *right("Value"), "Basis", "Derivation"], rows)
-
-
-def _folded_limits(limits: Sequence[NamedLimit]) -> Iterator[tuple[str, Limit]]:
-    """(name, limit): consecutive limits of one kind and value, such as the links of eight GPUs, share a line."""
-    for (kind, limit), group in groupby(limits, key=lambda named: (named.name.partition(".")[0], named.limit)):
-        names = [named.name for named in group]
-        if kind == _LINKS and len(names) > 1:
-            yield f"{names[0]} to {names[-1].removeprefix(f'{_LINKS}.')}", limit
-        else:
-            yield from ((name, limit) for name in names)
 
 
 NODE_PANEL = Panel("node", "The node", _context)

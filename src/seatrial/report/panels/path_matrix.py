@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.machine import DeviceKind, Machine, Path
+from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list, few_names
-from seatrial.report.intervals import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN
+from seatrial.report.intervals import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN, path_cells
 from seatrial.report.pages.templating import Cell, Cells, Column, Table, headings
 
 _MOST = 48
@@ -17,6 +17,10 @@ _MOST = 48
 _ABOUT = (Column("CPUs"), Column("NUMA", numeric=True))
 _CROWD, _LARGE_CROWD = 10, 20
 """Above this number of devices headings are rotated; above the second, print is smaller."""
+
+
+Classes = Mapping[tuple[str, str], tuple[str, str]]
+"""What `path_cells` returns."""
 
 
 class Matrix(Frozen):
@@ -40,7 +44,7 @@ def matrix(machine: Machine) -> Matrix | str | None:
     if len(names) > _MOST:
         pairs = count(len(machine.paths), "pair")
         return f"{len(names)} GPUs and adapters: `seatrial discover --format json` lists the classes of their {pairs}."
-    classes = _classes(names, machine.paths)
+    classes = path_cells(names, machine.paths)
     return Matrix(_table(machine, names, classes), _legend(classes, names), _peer_access(machine))
 
 
@@ -52,21 +56,9 @@ def _ends(machine: Machine) -> list[str]:
     return [*(device.id for device in known), *(end for end in ends if machine.device(end) is None)]
 
 
-def _classes(names: Sequence[str], paths: Sequence[Path]) -> Mapping[tuple[str, str], Cell]:
-    found = {(name, name): Cell("X", tone="self") for name in names}
-    for path in paths:
-        for pair in ((path.a, path.b), (path.b, path.a)):
-            found.setdefault(pair, _cell(path))
-    return found
-
-
-def _cell(path: Path) -> Cell:
-    kind = path.path_class or UNKNOWN
-    links = str(path.links) if kind in COUNTED and path.links is not None else ""
-    return Cell(f"{kind}{links}", tone=_tone(kind))
-
-
 def _tone(kind: str) -> str:
+    if kind == "X":
+        return "self"
     if kind == UNKNOWN:
         return "path-unknown"
     if kind in DIRECT:
@@ -74,7 +66,7 @@ def _tone(kind: str) -> str:
     return "path-near" if kind in NEAR else "path-far" if kind in FAR else "path-host"
 
 
-def _table(machine: Machine, names: Sequence[str], classes: Mapping[tuple[str, str], Cell]) -> Table:
+def _table(machine: Machine, names: Sequence[str], classes: Classes) -> Table:
     about = {name: _about(machine, name) for name in names}
     # Columns without any value are left out.
     filled = [column for column in range(len(_ABOUT)) if any(about[name][column] for name in names)]
@@ -84,7 +76,8 @@ def _table(machine: Machine, names: Sequence[str], classes: Mapping[tuple[str, s
     for name in names:
         device = machine.device(name)
         aliases = f" ({', '.join(device.aliases)})" if device is not None and device.aliases else ""
-        cells = [classes.get((name, other), Cell(UNKNOWN, tone="path-unknown")) for other in names]
+        pairs = [classes.get((name, other), (UNKNOWN, UNKNOWN)) for other in names]
+        cells = [Cell(text, tone=_tone(kind)) for text, kind in pairs]
         details = [Cell(about[name][column] or UNKNOWN, tone="detail") for column in filled]
         rows.append([name + aliases, *cells, *details])
     return Table.of("Paths between GPUs and adapters", columns, rows)
@@ -99,10 +92,9 @@ def _about(machine: Machine, name: str) -> tuple[str, str]:
     return cpus, "" if node is None else str(node)
 
 
-def _legend(classes: Mapping[tuple[str, str], Cell], names: Sequence[str]) -> list[tuple[Cell, str]]:
+def _legend(classes: Classes, names: Sequence[str]) -> list[tuple[Cell, str]]:
     """The classes in the matrix, from near to far."""
-    bare = {cell.text: cell.text.rstrip("0123456789") for cell in classes.values()}
-    used = {kind if kind in COUNTED else text for text, kind in bare.items()} - {"X"}
+    used = {kind for _, kind in classes.values()} - {"X"}
     if any((a, b) not in classes for a in names for b in names):
         used.add(UNKNOWN)
     known = [kind for kind in MEANINGS if kind in used]

@@ -10,16 +10,8 @@ from seatrial.model.spelling import NO_VALUE, count, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.cpu import RankCounters
 from seatrial.profiler.profile import Profile, RankCpu, RankTotals
-from seatrial.profiler.regions import ParallelPlace
 from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
-from seatrial.report.profile.place_words import (
-    REGION_COLUMNS,
-    REGION_RULE,
-    region_cells,
-    region_lines,
-    region_name,
-    site_words,
-)
+from seatrial.report.profile.place_words import REGION_RULE, longest_words, region_lines, region_name, site_words
 from seatrial.report.studies.article import Section, tables_section
 
 UNVERIFIED = (
@@ -155,7 +147,6 @@ OPENMP_RULE = (
     "waiting within is at barriers, those at the end of work-sharing loops included. Lost: what equal shares of the "
     "work would save."
 )
-PLACE_COLUMNS = ("Count", "Threads", "Time", "Wait at end", "Wait within", "Lost")
 
 
 def openmp_lines(profile: Profile) -> list[str]:
@@ -173,9 +164,9 @@ def openmp_lines(profile: Profile) -> list[str]:
     waits_s = sum(one.end_wait_s + one.barrier_s for one in seen)
     wall_s = sum(one.wall_s for one in profile.per_rank if one.openmp is not None and one.openmp.is_seen)
     said = [
-        f"{show_percent(parallel_s / wall_s) if wall_s > 0 else NO_VALUE} of the time of {count(len(seen), 'rank')} in "
+        f"{_share(parallel_s, wall_s)} of the time of {count(len(seen), 'rank')} in "
         f"parallel regions with up to {count(max(one.threads for one in seen), 'thread')}, which wait "
-        f"{show_percent(waits_s / thread_s) if thread_s > 0 else NO_VALUE} of it at barriers"
+        f"{_share(waits_s, thread_s)} of it at barriers"
     ]
     lost = sum(one.lost for one in seen)
     if lost:
@@ -183,13 +174,30 @@ def openmp_lines(profile: Profile) -> list[str]:
     return said
 
 
-def place_cells(place: ParallelPlace) -> list[str]:
-    """The cells of PLACE_COLUMNS; waiting is a share of the time of all its threads."""
-    shares = [
-        show_percent(value / place.thread_s) if place.thread_s > 0 else NO_VALUE
-        for value in (place.end_wait_s, place.barrier_s)
-    ]
-    return [str(place.count), str(place.threads), show(place.time_s, "s"), *shares, show(place.lost_s, "s")]
+def places_table(profile: Profile, most: int) -> Table | None:
+    """The first parallel regions; waiting is a share of the time of all their threads."""
+    rows = []
+    for one in profile.parallel[:most]:
+        waits = [_share(wait_s, one.thread_s) for wait_s in (one.end_wait_s, one.barrier_s)]
+        times = [show(one.time_s, "s"), *waits, show(one.lost_s, "s")]
+        rows.append([site_words(one.site), str(one.count), str(one.threads), *times])
+    numbers = right("Count", "Threads", "Time", "Wait at end", "Wait within", "Lost")
+    return Table.if_any("Parallel regions", ["Begins at", *numbers], rows)
+
+
+def regions_table(profile: Profile, most: int) -> Table | None:
+    """The first regions of the program; MPI, waiting and CPU are shares of their time."""
+    rows = []
+    for one in profile.regions[:most]:
+        shares = [_share(part_s, one.wall_s) for part_s in (one.mpi_s, one.waiting_s, one.cpu_s)]
+        shares = [_share(one.wall_s, profile.wall_s), *shares]
+        rows.append([region_name(one), str(one.count), *shares, longest_words(one)])
+    columns = headings("Region", *right("Count", "Of wall", "MPI", "Waiting", "CPU", "Longest"))
+    return Table.if_any("Regions by time", columns, rows)
+
+
+def _share(part_s: float, of_s: float) -> str:
+    return show_percent(part_s / of_s) if of_s > 0 else NO_VALUE
 
 
 _MOST_ROWS = 40
@@ -202,22 +210,16 @@ def node_sections(profile: Profile) -> list[Section]:
 
 
 def _regions(profile: Profile) -> list[Section]:
-    if not profile.regions:
-        return []
-    rows = [(region_name(one), *region_cells(profile, one)) for one in profile.regions[:_MOST_ROWS]]
-    made = Table.of("Regions by time", ["Region", *right(*REGION_COLUMNS)], rows)
-    lines = _sentences(region_lines(profile))
-    left_out = len(profile.regions) - len(rows)
-    return [tables_section("regions", "Regions of the program", REGION_RULE, [made], lines, left_out)]
+    made = regions_table(profile, _MOST_ROWS)
+    lines, left_out = _sentences(region_lines(profile)), len(profile.regions) - _MOST_ROWS
+    return [tables_section("regions", "Regions of the program", REGION_RULE, [made], lines, left_out)] if made else []
 
 
 def _openmp(profile: Profile) -> list[Section]:
     lines = openmp_lines(profile)
     if not lines:
         return []
-    rows = [(site_words(one.site), *place_cells(one)) for one in profile.parallel[:_MOST_ROWS]]
-    made = Table.if_any("Parallel regions", ["Begins at", *right(*PLACE_COLUMNS)], rows)
-    left_out = len(profile.parallel) - len(rows)
+    made, left_out = places_table(profile, _MOST_ROWS), len(profile.parallel) - _MOST_ROWS
     return [tables_section("openmp", "OpenMP", OPENMP_RULE, [made], _sentences(lines), left_out)]
 
 

@@ -10,12 +10,12 @@ from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.profile import words
-from seatrial.report.profile.charts.calls import calls_chart, calls_table, sizes_charts, wall_time_chart
+from seatrial.report.profile.charts.calls import calls_chart, sizes_charts, wall_time_chart
 from seatrial.report.profile.charts.over_time import io_charts, io_table, lanes_over_time, share_over_time
 from seatrial.report.profile.charts.ranks import matrix_chart, rank_charts
 from seatrial.report.profile.io_words import IO_RULE, io_lines
 from seatrial.report.profile.node_words import node_sections
-from seatrial.report.profile.place_words import path_words, share_words, site_module, site_words
+from seatrial.report.profile.place_words import path_words, site_module, site_words
 from seatrial.report.studies.article import Article, Head, Section, article, chart_section, tables_section, whole_page
 
 _TOP_CALLS = 5
@@ -88,7 +88,7 @@ def _wall(profile: Profile, ident: str) -> list[Section]:
     about = "How the ranks spent their time. Better balance could save the MPI time above the best."
     charts = [wall_time_chart(profile, ident), calls_chart(profile, ident)]
     rule = f"{words.BOUND_RULE} {words.WAITING_RULE}" if profile.measured_calls[0] else words.BOUND_RULE
-    calls, left_out = calls_table(profile, _TOP_CALLS), len(profile.calls) - _TOP_CALLS
+    calls, left_out = words.calls_table(profile, _TOP_CALLS), len(profile.calls) - _TOP_CALLS
     return [
         *chart_section("wall", "Where the wall time goes", about, charts),
         tables_section("calls", "Calls with the most time", rule, [calls], left_out=left_out),
@@ -109,12 +109,11 @@ def _sites(profile: Profile) -> Section:
     has_paths = any(one.path for one in sites)
     rows: list[Cells] = []
     for one in sites:
-        share = one.time_s / profile.wall_s if profile.wall_s > 0 else 0.0
         rows.append(
             [
                 site_words(one),
                 one.call,
-                Cell(share_words(share), share),
+                words.share_cell(one.time_s, profile.wall_s),
                 Cell.amount(one.time_s, "s"),
                 Cell.number(one.count),
                 Cell.amount(one.bytes, "B"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from seatrial.model.spelling import NO_VALUE, count, show, show_percent
+from seatrial.model.spelling import count, show, show_percent
 from seatrial.profiler.call_site import Caller, CallSite, shown_of
 from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.profiler.profile import Profile
@@ -75,26 +75,12 @@ REGION_RULE = (
     "Times are sums over ranks, from begin to end, regions in it included. CPU is that of the threads that begin and "
     "end the region. Waiting is MPI time beyond what calls take if no rank is late (estimated)."
 )
-REGION_COLUMNS = ("Count", "Of wall", "MPI", "Waiting", "CPU", "Longest")
 _LEAST_IMBALANCE = 0.05
 
 
 def region_name(region: Region) -> str:
     """Its name after those of the regions around it."""
     return " / ".join(region.path)
-
-
-def region_cells(profile: Profile, region: Region) -> list[str]:
-    """The cells of REGION_COLUMNS; MPI, waiting and CPU are shares of its time."""
-    return [
-        str(region.count),
-        show_percent(region.wall_s / profile.wall_s) if profile.wall_s > 0 else NO_VALUE,
-        *(
-            show_percent(value_s / region.wall_s) if region.wall_s > 0 else NO_VALUE
-            for value_s in (region.mpi_s, region.waiting_s, region.cpu_s)
-        ),
-        longest_words(region),
-    ]
 
 
 def longest_words(region: Region) -> str:

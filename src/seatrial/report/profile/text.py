@@ -6,12 +6,20 @@ from collections.abc import Sequence
 
 from seatrial.diagnosis.diagnose import is_note
 from seatrial.model.spelling import count, show, show_percent
-from seatrial.profiler.profile import Profile, SizeTotals
+from seatrial.profiler.profile import Profile
 from seatrial.report.profile import place_words, words
 from seatrial.report.profile.io_words import io_lines
-from seatrial.report.profile.node_words import PLACE_COLUMNS, counter_lines, memory_lines, openmp_lines, place_cells
-from seatrial.report.text.terminal import PLAIN, Style, clean, joined
+from seatrial.report.profile.node_words import counter_lines, memory_lines, openmp_lines, places_table, regions_table
+from seatrial.report.text.terminal import PLAIN, Style, clean, joined, rows_of
 
+_CALLS = {
+    "Calls": "count",
+    "Range over ranks": "per rank",
+    "Waiting, measured": "waiting",
+    "Bound by": "",
+    "Size": None,
+}
+_SIZES = {"Calls": "count", "Bytes": None, "Bound by": ""}
 _MOST_CALLS = 12
 _MOST_SIZES = 10
 _MOST_SITES = 10
@@ -62,18 +70,10 @@ def _files(profile: Profile) -> list[list[str]]:
 
 
 def _waiting(profile: Profile) -> list[str]:
-    share = _of_wall(profile, profile.waiting_s)
+    share = words.share_cell(profile.waiting_s, profile.wall_s).text
     if not profile.measured_calls[0]:
         return ["  above the best", share, "waiting or contention (estimated)"]
     return ["  waiting", share, "measured in collectives, estimated elsewhere"]
-
-
-def _of_wall(profile: Profile, time_s: float) -> str:
-    return place_words.share_words(time_s / profile.wall_s if profile.wall_s > 0 else 0.0)
-
-
-def _of_mpi(profile: Profile, time_s: float) -> str:
-    return place_words.share_words(time_s / profile.mpi_s if profile.mpi_s > 0 else 0.0)
 
 
 def _trust(profile: Profile, style: Style) -> str:
@@ -85,36 +85,14 @@ def _trust(profile: Profile, style: Style) -> str:
 
 
 def _calls(profile: Profile, style: Style) -> str:
-    measured = bool(profile.measured_calls[0])
-    rows = [["call", "of wall", "of MPI", "time", "count", "mean", "bytes", "per rank", *["waiting"] * measured, ""]]
-    for one in profile.calls[:_MOST_CALLS]:
-        rows.append(
-            [
-                one.call,
-                _of_wall(profile, one.time_s),
-                _of_mpi(profile, one.time_s),
-                show(one.time_s, "s"),
-                str(one.count),
-                show(one.mean_s, "s"),
-                show(one.bytes, "B"),
-                words.spread_words([one.least_rank_s, one.most_rank_s]),
-                *[words.waiting_words(one)] * measured,
-                words.BOUND_WORDS[one.bound],
-            ]
-        )
+    rows = rows_of(words.calls_table(profile, _MOST_CALLS), _CALLS, missing="")
     return _block("time by call", rows, len(profile.calls) - _MOST_CALLS, style)
 
 
 def _sizes(profile: Profile, style: Style) -> str:
-    sizes: Sequence[SizeTotals] = [one for one in profile.sizes if one.largest_B]
-    if not sizes:
-        return ""
-    rows = [["call", "size", "of MPI", "count", "mean", "best", ""]]
-    for one in sizes[:_MOST_SIZES]:
-        mean = one.time_s / one.count if one.count else 0.0
-        cells = [one.call, words.size_words(one), _of_mpi(profile, one.time_s), str(one.count), show(mean, "s")]
-        rows.append([*cells, show(one.best_s, "s"), words.BOUND_WORDS[one.bound]])
-    return _block("sizes by time", rows, len(sizes) - _MOST_SIZES, style)
+    sizes = [one for one in profile.sizes if one.largest_B]
+    rows = rows_of(words.sizes_table(profile, sizes, _MOST_SIZES), _SIZES)
+    return _block("sizes by time", rows, len(sizes) - _MOST_SIZES, style) if sizes else ""
 
 
 def _sites(profile: Profile, style: Style) -> str:
@@ -123,7 +101,7 @@ def _sites(profile: Profile, style: Style) -> str:
         cells = [
             clean(place_words.site_words(one)),
             one.call,
-            _of_wall(profile, one.time_s),
+            words.share_cell(one.time_s, profile.wall_s).text,
             str(one.count),
             str(one.ranks),
         ]
@@ -152,14 +130,10 @@ def _ranks(profile: Profile, style: Style) -> str:
 
 
 def _regions(profile: Profile, style: Style) -> str:
-    if not profile.regions:
+    made = regions_table(profile, _MOST_REGIONS)
+    if made is None:
         return ""
-    rows = [["region", *map(_lower, place_words.REGION_COLUMNS)]]
-    rows += [
-        [clean(place_words.region_name(one)), *place_words.region_cells(profile, one)]
-        for one in profile.regions[:_MOST_REGIONS]
-    ]
-    block = _block("regions by time", rows, len(profile.regions) - _MOST_REGIONS, style)
+    block = _block("regions by time", rows_of(made), len(profile.regions) - _MOST_REGIONS, style)
     return "\n".join([block, *(_wrapped(style, f"  {clean(line)}.") for line in place_words.region_lines(profile))])
 
 
@@ -172,15 +146,11 @@ def _inside(profile: Profile, style: Style) -> str:
 
 def _openmp(profile: Profile, style: Style) -> str:
     lines = "\n".join(_wrapped(style, f"openmp: {line}") for line in openmp_lines(profile))
-    if not profile.parallel:
+    made = places_table(profile, _MOST_PLACES)
+    if made is None:
         return lines
-    rows = [["parallel region at", *map(_lower, PLACE_COLUMNS)]]
-    rows += [[clean(place_words.site_words(one.site)), *place_cells(one)] for one in profile.parallel[:_MOST_PLACES]]
+    rows = rows_of(made, {"Begins at": "parallel region at"})
     return f"{lines}\n{_block('parallel regions by lost time', rows, len(profile.parallel) - _MOST_PLACES, style)}"
-
-
-def _lower(heading: str) -> str:
-    return heading if heading.isupper() else heading.lower()
 
 
 def _traffic(profile: Profile) -> str:

@@ -253,7 +253,6 @@ def platform_xml(
     one_way_s: Mapping[int, float],
     bandwidth_Bps: Mapping[int, float],
     hosts: int,
-    ranks_per_host: int = 1,
     eager_B: int = EAGER_B,
 ) -> str:
     """The platform file. Tables map message sizes in bytes to one-way seconds of `mpi.latency` and to bytes per second
@@ -273,7 +272,6 @@ def platform_xml(
         "smpi/async-small-thresh": str(fit.eager_B),
         "smpi/send-is-detached-thresh": str(fit.eager_B),
     }
-    last = hosts * ranks_per_host - 1
     link = f'bw="{fit.bandwidth_Bps:.9g}Bps" lat="{fit.latency_s / 2:.9g}s"'
     loop = f'loopback_bw="{fit.bandwidth_Bps:.9g}Bps" loopback_lat="{fit.latency_s:.9g}s"'
     lines = [
@@ -283,7 +281,7 @@ def platform_xml(
         "  <config>",
         *(f"    <prop id={quoteattr(name)} value={quoteattr(value)}/>" for name, value in settings.items()),
         "  </config>",
-        f'  <cluster id="measured" prefix="{HOST_PREFIX}" suffix="" radical="0-{last}"',
+        f'  <cluster id="measured" prefix="{HOST_PREFIX}" suffix="" radical="0-{hosts - 1}"',
         f'           speed="{FLOPS_PER_S / 1e9:g}Gf" {link}',
         f"           {loop}/>",
         "</platform>",
@@ -351,9 +349,9 @@ def write_trace(
     return TraceExport(tuple(summary), tuple(written), command, ti, load or TraceLoad())
 
 
-def replay_command(ranks: int, smpirun: str = "smpirun") -> tuple[str, ...]:
+def replay_command(ranks: int) -> tuple[str, ...]:
     """The command that replays an export in its folder. It prints the simulated seconds at the end."""
-    return (smpirun, "-np", str(ranks), "-platform", PLATFORM_FILE, "-hostfile", HOST_FILE, "-replay", FILE_LIST)
+    return ("smpirun", "-np", str(ranks), "-platform", PLATFORM_FILE, "-hostfile", HOST_FILE, "-replay", FILE_LIST)
 
 
 def _summary(ti: TiExport, figures: NetworkTables | None, command: Sequence[str] | None) -> list[str]:

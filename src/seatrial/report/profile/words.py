@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from seatrial.model.spelling import count, few_names, show, show_percent, show_range
+from seatrial.model.spelling import NO_VALUE, count, few_names, show, show_percent, show_range
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
 from seatrial.report.profile.place_words import region_faults, share_words
 from seatrial.report.profile.remedy_words import remedy
@@ -262,3 +263,48 @@ def spread_words(values: Sequence[float]) -> str:
 def waiting_words(call: CallTotals) -> str:
     """The share of waiting in a call's time if it was measured, else ""."""
     return "" if call.measured is None or call.time_s <= 0 else share_words(call.waiting_s / call.time_s)
+
+
+def calls_table(profile: Profile, most: int | None = None) -> Table:
+    """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
+    measured = bool(profile.measured_calls[0])
+    rows: list[Cells] = []
+    for one in profile.calls[:most]:
+        rows.append(
+            [
+                one.call,
+                *(share_cell(one.time_s, of) for of in (profile.wall_s, profile.mpi_s)),
+                Cell.amount(one.time_s, "s"),
+                Cell.number(one.count),
+                Cell.amount(one.mean_s, "s"),
+                Cell.amount(one.bytes, "B"),
+                spread_words([one.least_rank_s, one.most_rank_s]),
+                *[waiting_words(one) or NO_VALUE] * measured,
+                typical_size(profile.sizes, one) or NO_VALUE,
+                BOUND_WORDS[one.bound],
+            ]
+        )
+    numbers = ["Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks"]
+    columns = headings("Call", *right(*numbers, *["Waiting, measured"] * measured), "Size", "Bound by")
+    return Table.of("Calls by time", columns, rows)
+
+
+def sizes_table(profile: Profile, sizes: Sequence[SizeTotals], most: int) -> Table:
+    """The first of these sizes with their share of MPI time, count, mean and best time."""
+    rows: list[Cells] = []
+    for one in sizes[:most]:
+        shown = [Cell(size_words(one), one.size_B), share_cell(one.time_s, profile.mpi_s)]
+        mean_s = one.time_s / one.count if one.count else 0.0
+        times = [Cell.amount(mean_s, "s"), Cell.amount(one.best_s, "s")]
+        rows.append(
+            [one.call, *shown, Cell.number(one.count), Cell.amount(one.bytes, "B"), *times, BOUND_WORDS[one.bound]]
+        )
+    left = f", the first {len(rows)} of {len(sizes)}" if len(sizes) > len(rows) else ""
+    columns = headings("Call", *right("Size", "Of MPI", "Calls", "Bytes", "Mean", "Best"), "Bound by")
+    return Table.of(f"Sizes by time{left}", columns, rows)
+
+
+def share_cell(time_s: float, of_s: float) -> Cell:
+    """A part of a time in percent."""
+    share = time_s / of_s if of_s > 0 else 0.0
+    return Cell(share_words(share), share)

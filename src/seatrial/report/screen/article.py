@@ -7,7 +7,7 @@ from typing import Any
 
 from seatrial.jobs.screen import JobRow
 from seatrial.model.machine.links import LINK_COUNTERS
-from seatrial.model.spelling import NO_VALUE, count, few_names, show
+from seatrial.model.spelling import NO_VALUE, count, few_names, settings, show
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.model.units import duration
 from seatrial.report.charts.repeats import moment
@@ -133,7 +133,7 @@ def _finding(group: Sequence[Odd]) -> dict[str, Any]:
         "by": words.off_by(one),
         "of": "errors" if words.is_count(one) else "from the others",
         "title": f"{one.what}: {words.figure_name(one.benchmark, one.figure)}",
-        "settings": words.parameters_of(one),
+        "settings": settings(one.parameters),
         "said": f"{words.by_how_much(one)}.",
         "also": [f"{text}." for text in words.also(group)],
         "remedy": one.remedy,

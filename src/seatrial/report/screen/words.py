@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from seatrial.analysis.screening.screen import COUNTED, unit_of_fact
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS
-from seatrial.model.spelling import NO_VALUE, count, few_names, plain, settings, show
+from seatrial.model.spelling import NO_VALUE, count, few_names, plain, show
 from seatrial.model.study.screen import FactThatDiffers, LinkCount, NodeClasses, NotSeenAgain, Odd, Screen
 from seatrial.report.studies.best_of_words import confidence_words
 from seatrial.report.studies.effect import signed
@@ -136,8 +136,3 @@ def about(found: Screen) -> str:
         f"A screen in which nothing is odd names something in at most {rate} of cases. Nodes that differ by less than "
         f"{found.margin * 100:.3g} % are not named. Nothing was changed: the commands are proposals."
     )
-
-
-def parameters_of(one: Odd) -> str:
-    """The settings of its figure."""
-    return settings(one.parameters)

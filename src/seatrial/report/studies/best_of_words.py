@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.results.figure_result import FleetSpread, Outlier, PairSampling, Screening, ScreenResult
-from seatrial.model.spelling import NO_VALUE, arrow_meaning, count, few_names, label, settings, show, show_range
+from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, few_names, label, settings, show, show_range
 from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.units import budget_for, duration
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.templating import Table, headings, right
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import UNDECIDED, change_words, effect_of, signed, signed_words
 
 _MOST_NAMED = 4
@@ -113,6 +113,26 @@ def contender_interval(result: BestOfResult, contender: Contender) -> str:
     if contender.ci95 is None:
         return no_interval_words(contender.n_repeats)
     return show_range(*contender.ci95, result.unit, beside=contender.median)
+
+
+def contenders_table(result: BestOfResult) -> Table:
+    """All contenders; a failed one has a reason as its remark, and no place."""
+    best = next((one.median for one in result.contenders if one.median is not None), None)
+    rows: list[Cells] = []
+    for place, one in enumerate(result.contenders):
+        name, repeats = contender_name(one, result.over), Cell.number(one.n_repeats)
+        if one.median is None:
+            reason = Cell(one.reason or "no reason given", tone="remark-cell")
+            rows.append([NO_VALUE, name, *[NO_VALUE] * 3, repeats, reason])
+            continue
+        share = one.median / best if best else None
+        median = Cell(f"{show(one.median, result.unit, 4)} {arrow(result.better)}", one.median)
+        lead = Cell(NO_VALUE if share is None else f"{share:.3f}", share)
+        interval = contender_interval(result, one)
+        rows.append([Cell.number(place + 1), name, median, interval, lead, repeats, place_words(result, place)])
+    numbers = right("Median", "95 % interval", "vs. leader", "Repeats")
+    columns = headings(*right("Place"), "Contender", *numbers, "Remark")
+    return Table.of("All contenders, best first", columns, rows)
 
 
 def needed_words(answer: Answer) -> str:
@@ -227,8 +247,7 @@ def sampling_words(sampling: PairSampling) -> str:
     )
 
 
-def outlier_row(one: Outlier) -> list[str]:
-    """The cells for OUTLIER_COLUMNS."""
+def _outlier_row(one: Outlier) -> list[str]:
     figure = f"{one.benchmark} {one.figure} {settings(one.parameters)}".rstrip()
     return [one.what, figure, f"{signed((one.ratio - 1) * 100, 1)} %", confidence_words(one.sureness), str(one.n)]
 
@@ -238,11 +257,8 @@ def confidence_words(sureness: float) -> str:
     return "> 99.99 %" if sureness > 0.9999 else f"{sureness * 100:.2f} %"
 
 
-OUTLIER_COLUMNS = ("Which", "Figure", "vs. peers", "Confidence", "Of")
-
-
-def outlier_table(outliers: Sequence[Outlier]) -> Table:
-    """A row per outlier."""
-    rows = [[text or NO_VALUE for text in outlier_row(one)] for one in outliers]
-    columns = headings(*OUTLIER_COLUMNS[:2], *right(*OUTLIER_COLUMNS[2:]))
-    return Table.of(f"{count(len(outliers), 'value')} far from the median of their peers", columns, rows)
+def outlier_table(outliers: Sequence[Outlier]) -> Table | None:
+    """A row per outlier; None without any."""
+    caption = f"{count(len(outliers), 'value')} far from the median of their peers"
+    columns = headings("Which", "Figure", *right("vs. peers", "Confidence", "Of"))
+    return Table.if_any(caption, columns, map(_outlier_row, outliers))

@@ -10,6 +10,7 @@ from seatrial.model.spelling import count, label, show, show_percent
 from seatrial.model.study.comparison import Breakdown, Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal, Part
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import is_of_environment
+from seatrial.report.pages.templating import Table, right
 from seatrial.report.studies.verdicts import short
 from seatrial.stats.interval import MINIMUM_REPEATS
 
@@ -142,7 +143,6 @@ _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
 }
 
 
-BREAKDOWN_COLUMNS = ("part", "baseline", "candidate", "difference", "calls per rank", "time per call", "")
 BREAKDOWN_RULE = (
     "Seconds per rank for the whole run, including its start and end: the mean over ranks and repeats, so the parts "
     "add up. A figure may measure only a part of the run. Beyond noise: if the sides were equal, any part would differ "
@@ -201,8 +201,15 @@ def part_words(part: Part) -> str:
     return f"{part.what} of {show(part.size_B, 'B', binary=part.size_B % 1024 == 0)}"
 
 
-def part_row(part: Part) -> list[str]:
-    """The cells for BREAKDOWN_COLUMNS. The time per call compares sides with different numbers of calls."""
+def breakdown_table(breakdown: Breakdown) -> Table | None:
+    """The whole and its parts; None if no times were recorded. The time per call compares sides with different numbers
+    of calls."""
+    numbers = right("Baseline", "Candidate", "Difference", "Calls per rank", "Time per call")
+    whole = [] if breakdown.whole is None else [breakdown.whole, *breakdown.parts]
+    return Table.if_any(breakdown_title(breakdown), ["Part", *numbers, ""], map(_row, whole))
+
+
+def _row(part: Part) -> list[str]:
     sides = ((part.baseline_s, part.baseline_count), (part.candidate_s, part.candidate_count))
     calls = per_call = ""
     if any(number > 0 for _, number in sides):

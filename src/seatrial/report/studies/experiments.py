@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from seatrial.model.benchmark.parameter import Params
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.history import Reference
@@ -50,9 +50,7 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
 
 def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
     """Experiment id -> the benchmark with the settings that distinguish its experiments."""
-    settings: dict[str, list[Params]] = {}
-    for result in results:
-        settings.setdefault(result.experiment.benchmark, []).append(result.experiment.parameters)
+    settings = grouped((result.experiment.benchmark, result.experiment.parameters) for result in results)
     distinct = {benchmark: varying(own) for benchmark, own in settings.items()}
     several = len({result.experiment.environment for result in results}) > 1
     has_containers = any(result.container for result in results)

@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from seatrial.analysis.answer import reaches_of
-from seatrial.model.spelling import NO_VALUE, arrow, label, show
+from seatrial.model.spelling import label
 from seatrial.model.study.comparison import Difference
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
-from seatrial.report.charts.forest import comparison_table, forest
+from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
 from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.pages.templating import Cell, Cells, Table
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.article import Section, chart_section
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
-from seatrial.report.studies.verdicts import headline, in_order_of_sizes, shared
+from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, shared
 
 _MOST_UNFOLDED = 12
 _FEWEST_TO_FOLD = 16
@@ -80,19 +80,13 @@ def _where(compared: Sequence[Compared]) -> list[Section]:
     """The breakdowns of a difference; empty if no probe recorded them."""
     found = change_words.breakdowns_of(compared)
     lines: list[str] = []
-    tables = []
     for one in found:
-        title = change_words.breakdown_title(one)
         lines += [
-            f"{title}: {change_words.breakdown_sentence(one)}.",
+            f"{change_words.breakdown_title(one)}: {change_words.breakdown_sentence(one)}.",
             *change_words.change_lines(one),
             *change_words.breakdown_lines(one),
         ]
-        if one.whole is not None:
-            first, *numbers, last = map(str.capitalize, change_words.BREAKDOWN_COLUMNS)
-            tables.append(
-                Table.of(title, [first, *right(*numbers), last], map(change_words.part_row, (one.whole, *one.parts)))
-            )
+    tables = [made for one in found if (made := change_words.breakdown_table(one)) is not None]
     context = {"about": change_words.BREAKDOWN_RULE, "tables": tables, "lines": lines}
     return [Section("where", "Where the difference comes from", "breakdown", context)] if found else []
 
@@ -178,29 +172,8 @@ def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
             "subject": best_of_words.best_of_figure(result),
             "headline": best_of_words.best_of_headline(result) if len(results) > 1 else "",
             "lines": said_once(best_of_words.best_of_lines(result), said),
-            "table": _contenders(result),
+            "table": best_of_words.contenders_table(result),
         }
         for result in results
     ]
     return [Section("best-of", "Best of the sweep", "best_of", {"parts": parts})] if parts else []
-
-
-def _contenders(result: BestOfResult) -> Table:
-    best = next((one.median for one in result.contenders if one.median is not None), None)
-    rows: list[Cells] = []
-    for place, one in enumerate(result.contenders):
-        name, repeats = best_of_words.contender_name(one, result.over), Cell.number(one.n_repeats)
-        if one.median is None:
-            reason = Cell(one.reason or "no reason given", tone="remark-cell")
-            rows.append([NO_VALUE, name, *[NO_VALUE] * 3, repeats, reason])
-            continue
-        share = one.median / best if best else None
-        median = Cell(f"{show(one.median, result.unit, 4)} {arrow(result.better)}", one.median)
-        lead = Cell(NO_VALUE if share is None else f"{share:.3f}", share)
-        interval = best_of_words.contender_interval(result, one)
-        rows.append(
-            [Cell.number(place + 1), name, median, interval, lead, repeats, best_of_words.place_words(result, place)]
-        )
-    numbers = right("Median", "95 % interval", "vs. leader", "Repeats")
-    columns = headings(*right("Place"), "Contender", *numbers, "Remark")
-    return Table.of("All contenders, best first", columns, rows)

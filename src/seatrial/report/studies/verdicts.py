@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.spelling import count, label
+from seatrial.model.spelling import NO_VALUE, arrow, count, label, show_alike
 from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing, varying
+from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import (
     alike_words,
+    asks_equivalence,
     effect_of,
     effect_words,
+    interval_words,
     is_speed,
     margin_edges,
     margin_words,
+    ratio_words,
     signed_words,
     size_of,
     verdict_word,
@@ -80,9 +86,7 @@ def in_order_of_sizes(compared: Sequence[Compared], *, with_sides: bool = True) 
     """All comparisons with their subjects, figure by figure, the points of a figure in ascending order."""
     names = subjects(compared, with_sides=with_sides)
     named = list(zip((c for one in compared for c in one.comparisons), names, strict=True))
-    curves: dict[Hashable, list[tuple[Comparison, str]]] = {}
-    for comparison, name in named:
-        curves.setdefault(curve_of(comparison), []).append((comparison, name))
+    curves = grouped((curve_of(comparison), (comparison, name)) for comparison, name in named)
     return [pair for curve in curves.values() for pair in _ascending(curve)]
 
 
@@ -187,9 +191,7 @@ def subjects(compared: Sequence[Compared], *, with_sides: bool = True) -> list[s
     """The subject of each comparison, by what distinguishes them: benchmark, figure, parameters, the two sides (not
     `with_sides`: for sentences, which name both)."""
     comparisons = [comparison for one in compared for comparison in one.comparisons]
-    of_benchmark: dict[str, list[Mapping[str, Value]]] = {}
-    for one in comparisons:
-        of_benchmark.setdefault(one.benchmark, []).append(one.parameters)
+    of_benchmark = grouped((one.benchmark, one.parameters) for one in comparisons)
     distinct = {benchmark: distinguishing(own) for benchmark, own in of_benchmark.items()}
     several = {
         "benchmark": len({one.benchmark for one in comparisons}) > 1,
@@ -307,3 +309,29 @@ def verdict_rows(compared: Compared) -> list[tuple[str, str, str]]:
         rows.append((what, one.verdict.value, f"ratio {one.ratio:.4g}, {interval}, {count(one.n_repeats, 'repeat')}"))
     lost = (f"{compared.candidate} against {compared.baseline}", NOT_COMPARED)
     return [*rows, *((*lost, why) for why in compared.lost)]
+
+
+def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "All comparisons") -> Table:
+    """The numbers as the model has them: medians, ratio of the raw figure, both intervals, verdict, p, repeats."""
+    is_asked = asks_equivalence(one for _, one in named)
+    numbers = right("Baseline", "Candidate", "Ratio", "95 % interval", "95 % simultaneous")
+    numbers += right(*["90 % simultaneous"] * is_asked)
+    columns = headings("Figure", *numbers, "Verdict", "Effect", *right("p", "Repeats"))
+    return Table.of(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
+
+
+def _cells(subject: str, one: Comparison, is_asked: bool) -> Cells:
+    medians = (one.baseline.median, one.candidate.median)
+    p = one.p_family
+    return [
+        f"{subject}\N{NO-BREAK SPACE}{arrow(one.better)}",
+        *(Cell(text, median) for text, median in zip(show_alike(medians, one.unit, 4), medians, strict=True)),
+        Cell(ratio_words(one.ratio, one.ci95), one.ratio if math.isfinite(one.ratio) else None),
+        interval_words(one.ci95),
+        interval_words(one.ci95_family),
+        *([interval_words(one.ci90_family)] if is_asked else []),
+        Cell(word_of(one), tone=f"verdict-{one.verdict.value}"),
+        effect_words(one),
+        Cell(NO_VALUE if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}", p),
+        Cell.number(one.n_repeats),
+    ]

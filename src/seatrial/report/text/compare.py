@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.results.figure_result import ScreenResult
-from seatrial.model.spelling import arrow, settings, show, show_alike, show_range
+from seatrial.model.spelling import NO_VALUE, arrow, settings, show, show_range
 from seatrial.model.study.answer import Answer
-from seatrial.model.study.comparison import Breakdown, Comparison, Difference, Verdict
+from seatrial.model.study.comparison import Breakdown, Difference, Verdict
 from seatrial.model.study.result import BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import answer_line
@@ -16,11 +16,11 @@ from seatrial.report.studies.article import outcome_counts
 from seatrial.report.studies.container_section import alike_line, cost_lines, fact_rows, is_stated_by_facts
 from seatrial.report.studies.curves import said_once, spoken
 from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
-from seatrial.report.studies.effect import asks_equivalence, interval_words, ratio_words, word_of
+from seatrial.report.studies.effect import ratio_words
 from seatrial.report.studies.experiments import published_lines
-from seatrial.report.studies.verdicts import Statement, headline, in_order_of_sizes
+from seatrial.report.studies.verdicts import Statement, comparison_table, headline, in_order_of_sizes
 from seatrial.report.text.results import few, not_run, results_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, joined, plain, sentences, side_text
+from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, joined, plain, rows_of, sentences, side_text
 
 _MOST_INTENDED = 12
 _TONES: dict[Verdict, Tone] = {Verdict.SLOWER: "error", Verdict.FASTER: "direct", Verdict.AMBIGUOUS: "warning"}
@@ -134,10 +134,10 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
     if not pairs:
         return ""
     blocks = ["\n".join(_statement(statement, style)) for statement in spoken(compared)]
-    is_asked = asks_equivalence(comparison for comparison, _ in pairs)
-    intervals = ["95 % interval", "95 % simultaneous", *(["90 % simultaneous"] if is_asked else [])]
-    rows = [["figure", "baseline", "candidate", "ratio", *intervals, "verdict", "repeats"]]
-    rows += [_row(comparison, subject, style, is_asked) for comparison, subject in pairs]
+    table = comparison_table([(subject, comparison) for comparison, subject in pairs])
+    rows = rows_of(table, {"Effect": None, "p": None})
+    for row, (comparison, _) in zip(rows[1:], pairs, strict=True):
+        row[-2] = style.paint(row[-2], _TONES.get(comparison.verdict, "near"))
     return "\n".join([*blocks, "", style.table(rows, has_head=True)])
 
 
@@ -146,21 +146,6 @@ def _statement(one: Statement, style: Style) -> list[str]:
     word = style.paint(one.word, _TONES.get(one.comparison.verdict, "near"))
     lines[0] = word + lines[0][len(one.word) :]
     return lines + sentences((one.hint, one.note), style)
-
-
-def _row(one: Comparison, subject: str, style: Style, is_asked: bool) -> list[str]:
-    baseline, candidate = show_alike((one.baseline.median, one.candidate.median), one.unit, 4)
-    return [
-        f"{plain(subject)} {arrow(one.better)}",
-        baseline,
-        candidate,
-        ratio_words(one.ratio, one.ci95),
-        interval_words(one.ci95),
-        interval_words(one.ci95_family),
-        *([interval_words(one.ci90_family)] if is_asked else []),
-        style.paint(word_of(one), _TONES.get(one.verdict, "near")),
-        str(one.n_repeats),
-    ]
 
 
 def _containers(one: Compared, style: Style) -> str:
@@ -178,12 +163,8 @@ def _breakdown(one: Breakdown, style: Style) -> str:
     """Where the difference comes from: the sentence, then the parts."""
     lines = [_title(f"Where the difference comes from: {change_words.breakdown_title(one)}", style)]
     lines += sentences((f"{change_words.breakdown_sentence(one)}.", *change_words.change_lines(one)), style)
-    if one.whole is not None:
-        rows = [
-            list(change_words.BREAKDOWN_COLUMNS),
-            *(change_words.part_row(part) for part in (one.whole, *one.parts)),
-        ]
-        lines.append(style.table([[plain(cell) for cell in row] for row in rows], has_head=True))
+    if (table := change_words.breakdown_table(one)) is not None:
+        lines.append(style.table(rows_of(table), has_head=True))
     return "\n".join([*lines, *sentences(change_words.breakdown_lines(one), style)])
 
 
@@ -224,24 +205,18 @@ def _point(result: ScalingResult, point: ScalingPoint, winner: str) -> list[str]
 
 def _best_of(result: BestOfResult, style: Style, said: set[str]) -> str:
     rows = []
-    for place, one in enumerate(result.contenders):
-        name = plain(best_of_words.contender_name(one, result.over))
-        if one.median is None:
-            rows.append(["-", name, f"no result: {plain(one.reason or 'no reason given')}"])
-            continue
-        value = f"{show(one.median, result.unit, 4)} {arrow(result.better)}"
-        interval, repeats = best_of_words.contender_interval(result, one), f"n={one.n_repeats}"
-        rows.append([str(place + 1), name, value, interval, repeats, best_of_words.place_words(result, place)])
+    for cells in rows_of(best_of_words.contenders_table(result), {"vs. leader": None})[1:]:
+        place, name, value, interval, repeats, remark = cells
+        measured = [place, name, value, interval, f"n={repeats}", remark]
+        rows.append(["-", name, f"no result: {remark}"] if place == NO_VALUE else measured)
     texts = sentences(said_once(best_of_words.best_of_lines(result), said), style)
     return "\n".join([_title(best_of_words.best_of_figure(result), style), style.table(rows), *texts])
 
 
 def _outliers(screen: ScreenResult, style: Style) -> str:
     lines = [_title(best_of_words.outlier_headline(screen), style)]
-    if screen.outliers:
-        rows = [
-            list(best_of_words.OUTLIER_COLUMNS),
-            *([plain(cell) for cell in best_of_words.outlier_row(one)] for one in screen.outliers),
-        ]
-        lines.append(style.table(rows, has_head=True))
+    table = best_of_words.outlier_table(screen.outliers)
+    if table is not None:
+        titles = {column.title: column.title for column in table.columns}
+        lines.append(style.table(rows_of(table, titles), has_head=True))
     return "\n".join([*lines, *sentences(best_of_words.outlier_lines(screen), style)])

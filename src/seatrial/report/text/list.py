@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.results.history import Reference
 from seatrial.model.spelling import arrow, settings
 from seatrial.references.words import (
@@ -190,9 +191,7 @@ _INTRODUCTION = (
 
 def references_text(references: Iterable[Reference]) -> str:
     """All references. A value that contradicts another one of its source is marked with "!"."""
-    sources: dict[str, list[Reference]] = {}
-    for reference in references:
-        sources.setdefault(source_text(reference), []).append(reference)
+    sources = grouped((source_text(reference), reference) for reference in references)
     return "\n\n".join([_INTRODUCTION, *(_source_block(source, those) for source, those in sources.items())])
 
 

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import PeerRates
 from seatrial.model.machine.fact import Disagreement, Fact, FactKind
-from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.links import PCIE
 from seatrial.model.machine.machine import DeviceKind, Link, Machine, Memory
 from seatrial.model.spelling import (
@@ -30,7 +29,7 @@ from seatrial.model.spelling import (
     surrounding,
 )
 from seatrial.report.charts.heat import short
-from seatrial.report.folded_tree import Fold, fold, walk
+from seatrial.report.folded_tree import Fold, fold, folded_limits, walk
 from seatrial.report.text.path_matrix import matrix_text
 from seatrial.report.text.terminal import PLAIN, Detail, Style, block, clean, joined, sentences
 
@@ -272,17 +271,8 @@ def _socket_line(index: int, memory: Memory) -> str:
 
 
 def _limits(machine: Machine, style: Style) -> list[str]:
-    groups: list[tuple[str, str, Limit]] = []
-    for named in machine.limits:
-        first, _, limit = groups[-1] if groups else ("", "", None)
-        if limit == named.limit and first.startswith("pcie."):
-            groups[-1] = (first, named.name, named.limit)
-        else:
-            groups.append((named.name, named.name, named.limit))
-    rows = []
-    for first, last, limit in groups:
-        name = first if first == last else f"{first} .. {last.removeprefix('pcie.')}"
-        rows.append((name, show(limit.value, limit.unit), limit.derivation))
+    limits = folded_limits(machine.limits, " .. ")
+    rows = [(name, show(limit.value, limit.unit), limit.derivation) for name, limit in limits]
     return _labelled(rows, style)
 
 

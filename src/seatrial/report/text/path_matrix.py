@@ -5,11 +5,11 @@ The classes and their meaning are those of its legend; XGMI is AMD's term, `?` m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from seatrial.model.machine.machine import Affinity, DeviceKind, Machine, Path
+from seatrial.model.machine.machine import Affinity, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
-from seatrial.report.intervals import DIRECT, MEANINGS, NEAR, UNKNOWN
+from seatrial.report.intervals import DIRECT, MEANINGS, NEAR, UNKNOWN, path_cells
 from seatrial.report.text.terminal import PLAIN, Style, Tone, clean, cut
 
 MOST = 48
@@ -35,7 +35,7 @@ def matrix_text(machine: Machine, style: Style = PLAIN) -> str:
     if len(names) > MOST:
         pairs = len(machine.paths)
         return f"{len(names)} GPUs and adapters: `--format json` has the classes of their {count(pairs, 'pair')}"
-    cells = _cells(names, machine.paths)
+    cells = path_cells(names, machine.paths)
     blocks = _blocks(names, cells, {entry.device: entry for entry in machine.affinity}, style)
     return "\n".join([*blocks, "", *_legend(machine, names, cells, style)])
 
@@ -45,18 +45,6 @@ def _ends(machine: Machine) -> list[str]:
     ends = dict.fromkeys(end for path in machine.paths for end in (path.a, path.b))
     known = [device.id for device in machine.devices if device.id in ends]
     return list(dict.fromkeys((*known, *ends)))
-
-
-def _cells(names: Sequence[str], paths: Iterable[Path]) -> dict[tuple[str, str], Cell]:
-    found: dict[tuple[str, str], Cell] = {(name, name): ("X", "X") for name in names}
-    for path in paths:
-        cell = (UNKNOWN, UNKNOWN)
-        if path.path_class is not None:
-            number = path.links if path.path_class in ("NV", "XGMI") and path.links is not None else ""
-            cell = (f"{clean(path.path_class)}{number}", path.path_class)
-        found.setdefault((path.a, path.b), cell)
-        found.setdefault((path.b, path.a), cell)
-    return found
 
 
 def _blocks(
@@ -141,7 +129,7 @@ def _name(name: str) -> str:
 
 def _coloured(cell: Cell, width: int, style: Style) -> str:
     text, kind = cell
-    return _paint(text, kind, style) + " " * (width - len(text))
+    return _paint(clean(text), kind, style) + " " * (width - len(text))
 
 
 def _paint(text: str, kind: str, style: Style) -> str:

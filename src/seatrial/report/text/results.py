@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from statistics import median
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.machine.host_list import fold_hosts
 from seatrial.model.machine.limit import Basis
@@ -38,10 +39,9 @@ def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN) -> s
 
 def not_run(results: Iterable[ExperimentResult]) -> dict[tuple[State, str], list[ExperimentResult]]:
     """(state, reason) -> the experiments that were skipped, or are unsupported, for it."""
-    found: dict[tuple[State, str], list[ExperimentResult]] = {}
-    for result in results:
-        if result.outcome.state in _TONES:
-            found.setdefault((result.outcome.state, result.outcome.reason), []).append(result)
+    found = grouped(
+        ((result.outcome.state, result.outcome.reason), result) for result in results if result.outcome.state in _TONES
+    )
     return found
 
 
@@ -71,9 +71,7 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool) -> s
 
 def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
     """A line for each figure; of many pairs of ranks, one line for all and one for each slow pair."""
-    by_name: dict[str, list[FigureResult]] = {}
-    for figure in result.shown:
-        by_name.setdefault(figure.name, []).append(figure)
+    by_name = grouped((figure.name, figure) for figure in result.shown)
     for name, figures in by_name.items():
         if len(figures) <= _MOST_PAIRS or not all(pair_of(figure.point) for figure in figures):
             yield [_row(figure) for figure in figures]
@@ -120,8 +118,7 @@ def _row(figure: FigureResult) -> tuple[str, ...]:
 
 def _derivations(figures: Sequence[FigureResult]) -> dict[str, str]:
     """Derivation -> the figures that share it."""
-    shared: dict[str, list[str]] = {}
-    for figure in figures:
-        if figure.limit is not None:
-            shared.setdefault(derivation(figure.limit, figure.attainable), []).append(figure.name)
+    shared = grouped(
+        (derivation(figure.limit, figure.attainable), figure.name) for figure in figures if figure.limit is not None
+    )
     return {derivation: ", ".join(dict.fromkeys(names)) for derivation, names in shared.items()}

@@ -6,9 +6,14 @@ Callers remove control characters from external text first, with `clean`.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+from seatrial.model.spelling import NO_VALUE
+
+if TYPE_CHECKING:
+    from seatrial.report.pages.templating import Table
 
 Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
 
@@ -73,6 +78,16 @@ def cut(text: str, longest: int) -> str:
 def side_text(text: str | None) -> str:
     """What one side has in a table of differences."""
     return "missing" if text is None else cut(plain(text), _LONGEST_SIDE)
+
+
+def rows_of(table: Table, called: Mapping[str, str | None] = {}, *, missing: str = NO_VALUE) -> list[list[str]]:
+    """A table of the page for `Style.table`, its headings first. Headings are in lower case, or as `called` says (None:
+    the column is left out); `missing` stands where there is no value."""
+    titles = [column.title for column in table.columns]
+    names = [called.get(title, title if title.isupper() else f"{title[:1].lower()}{title[1:]}") for title in titles]
+    kept = [(k, name) for k, name in enumerate(names) if name is not None]
+    rows = ([missing if row[k].text == NO_VALUE else plain(row[k].text) for k, _ in kept] for row in table.rows)
+    return [[name for _, name in kept], *rows]
 
 
 def sentences(texts: Iterable[str], style: Style, lead: str = "  ", then: str | None = None) -> list[str]:

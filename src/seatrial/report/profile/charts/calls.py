@@ -8,9 +8,8 @@ from typing import Any
 from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.charts import vega
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
-from seatrial.report.profile.place_words import share_words
-from seatrial.report.profile.words import BOUND_WORDS, size_words, spread_words, typical_size, waiting_words
+from seatrial.report.pages.templating import Cell, Table, right
+from seatrial.report.profile.words import calls_table, sizes_table
 
 _WIDTH = 620
 _ROW = 26
@@ -68,35 +67,6 @@ def calls_chart(profile: Profile, ident: str) -> vega.Chart | None:
     return vega.chart(spec, f"{ident}-calls", title, caption, calls_table(profile))
 
 
-def calls_table(profile: Profile, most: int | None = None) -> Table:
-    """Every call with both shares, count, typical size and what it is bound by; the first `most` of them."""
-    measured = bool(profile.measured_calls[0])
-    rows: list[Cells] = []
-    for one in profile.calls[:most]:
-        rows.append(
-            [
-                one.call,
-                *(_share(one.time_s, of) for of in (profile.wall_s, profile.mpi_s)),
-                Cell.amount(one.time_s, "s"),
-                Cell.number(one.count),
-                Cell.amount(one.mean_s, "s"),
-                Cell.amount(one.bytes, "B"),
-                spread_words([one.least_rank_s, one.most_rank_s]),
-                *[waiting_words(one) or NO_VALUE] * measured,
-                typical_size(profile.sizes, one) or NO_VALUE,
-                BOUND_WORDS[one.bound],
-            ]
-        )
-    numbers = ["Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks"]
-    columns = headings("Call", *right(*numbers, *["Waiting, measured"] * measured), "Size", "Bound by")
-    return Table.of("Calls by time", columns, rows)
-
-
-def _share(time_s: float, of_s: float) -> Cell:
-    share = time_s / of_s if of_s > 0 else 0.0
-    return Cell(share_words(share), share)
-
-
 def _spec(bars: list[dict[str, Any]], spans: list[dict[str, Any]], order: list[str]) -> dict[str, Any]:
     # The renderer does not know the width of the browser's font: reserve space for the longest name.
     axis = {"labelLimit": 260, "minExtent": _PIXELS_OF_A_CHARACTER * max(map(len, order)) + 8}
@@ -134,7 +104,7 @@ def sizes_charts(profile: Profile, ident: str) -> list[vega.Chart]:
     sizes = [one for one in profile.sizes if one.largest_B and one.count]
     if not sizes or not profile.trust.has_sizes:
         return []
-    numbers = _table(profile, sizes)
+    numbers = sizes_table(profile, sizes, _MOST_ROWS)
     caption = "Sizes as passed by the caller, in powers of two: a bar covers its size up to the next."
     share = 100 / profile.mpi_s if profile.mpi_s > 0 else 0.0
     times = _sizes_spec("% of MPI time", sizes, lambda one: one.time_s * share)
@@ -174,16 +144,3 @@ def _sizes_spec(axis: str, sizes: list[SizeTotals], value: Callable[[SizeTotals]
 def _name(power: int) -> str:
     size = 1 << (power - 1) if power else 0
     return show(size, "B", binary=size >= 1024)
-
-
-def _table(profile: Profile, sizes: list[SizeTotals]) -> Table:
-    rows: list[Cells] = []
-    for one in sizes[:_MOST_ROWS]:
-        shown = [Cell(size_words(one), one.size_B), _share(one.time_s, profile.mpi_s)]
-        times = [Cell.amount(one.time_s / one.count, "s"), Cell.amount(one.best_s, "s")]
-        rows.append(
-            [one.call, *shown, Cell.number(one.count), Cell.amount(one.bytes, "B"), *times, BOUND_WORDS[one.bound]]
-        )
-    left = f", the first {len(rows)} of {len(sizes)}" if len(sizes) > len(rows) else ""
-    columns = headings("Call", *right("Size", "Of MPI", "Calls", "Bytes", "Mean", "Best"), "Bound by")
-    return Table.of(f"Sizes by time{left}", columns, rows)
