@@ -103,7 +103,7 @@ _MPI = check_of_keys(
     {"ranks": Count, "tables": Count, "complete": bool, **_amounts("wall_s", "mpi_s"), "calls": list[list[Any]]},
     {"least_s": list[NonNegative], "per_rank": _MPI_RANKS, "masks": list[list[Count]], "nodes": list_of(_MPI_NODE)},
 )
-"""The summary of the MPI probe (`profiler/tables/summary.py`); records of earlier versions end with `calls`."""
+"""The summary of the MPI probe (`profiler/merge/recorded.py`); records of earlier versions end with `calls`."""
 
 _IO = check_of_keys(_amounts("asked_read_B", "asked_written_B", "device_read_B", "device_written_B"))
 """The counters of the I/O probe, in bytes."""
