@@ -63,7 +63,7 @@ def test_tables_that_are_none() -> None:
 
 
 def test_the_platform_is_a_document_of_simgrid() -> None:
-    root = ElementTree.fromstring(platform_xml(ROUGH, ROUGH_STREAM, 2, 3).split("\n", 2)[2])
+    root = ElementTree.fromstring(platform_xml(ROUGH, ROUGH_STREAM, 6).split("\n", 2)[2])
     settings = {prop.attrib["id"]: prop.attrib["value"] for prop in root.iter("prop")}
     (cluster,) = root.iter("cluster")
     assert cluster.attrib["radical"] == "0-5" and cluster.attrib["speed"] == "1Gf"

@@ -202,10 +202,10 @@ def test_a_program_built_in_the_image(
     assert facts["build"] == INSIDE and facts["ranks"]["world"] == 2 and "libmpi.so.40" in fitted.built.hello.libs
     as_usual = containers._described
 
-    def described(one: Fitted, variables: tuple[tuple[str, str | None], ...]) -> Fitted:
+    def described(one: Fitted) -> Fitted:
         if one.container.build != INSIDE:
             raise ContainerError("too old", fault="old C library")
-        return as_usual(one, variables)
+        return as_usual(one)
 
     monkeypatch.setattr(containers, "_described", described)
     again = fit(live_machine, compiler_image, "charliecloud", **{MPI: "openmpi"})
