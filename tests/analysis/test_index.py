@@ -170,3 +170,9 @@ def test_views_have_the_documented_columns(tmp_path: Path) -> None:
     for view in VIEWS:
         for column in view.columns:
             assert f"| `{column.name}` | {column.meaning} |" in text, (view.name, column.name)
+
+
+def test_an_index_depends_on_packages_that_exist() -> None:
+    """It watched one that had been renamed, and was kept when readers changed."""
+    top = Path(index.__file__).parents[2]
+    assert not [name for name in index._DEPENDS_ON if not (top / name / "__init__.py").is_file()]

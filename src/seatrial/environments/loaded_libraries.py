@@ -39,7 +39,7 @@ HOW_TO_GET_FFTW = (
 
 
 class NoFftwError(BuildError):
-    """There is no FFTW, or none of this precision."""
+    """FFTW is missing, or has no library of this precision."""
 
     need = "fftw"
 
@@ -55,7 +55,7 @@ class FftLibrary(Frozen):
 def choose_fft(choice: str, precision: str, variables: Mapping[str, str] | None = None) -> FftLibrary | None:
     """The library for `auto`, `fftw` or a path; None for seatrial's own transform.
 
-    Raises NoFftwError if there is no FFTW, UnknownNameError for another name, UsageError for a file that is not a
+    Raises NoFftwError if FFTW is missing, UnknownNameError for another name, UsageError for a file that is not a
     library with FFTW's interface.
     """
     if choice == OWN:

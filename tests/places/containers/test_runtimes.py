@@ -92,9 +92,9 @@ def test_the_folder_that_a_program_works_in(name: str, tmp_path: Path) -> None:
 def test_bubblewrap_mounts_where_it_can(tmp_path: Path) -> None:
     (tmp_path / "root" / ".cache").mkdir(parents=True)
     image = Image(str(tmp_path), ImageKind.FOLDER, "")
-    folders = [Path("/work/1"), Path("/root/.cache"), Path("/root/results")]
+    folders = [Path("/data/1"), Path("/root/.cache"), Path("/root/results")]
     mounts = RUNTIMES["bubblewrap"].mounts(image, folders)
-    assert [str(mount.inside) for mount in mounts] == ["/work/1", "/root/.cache", "/.seatrial-mounts/2"]
+    assert [str(mount.inside) for mount in mounts] == ["/data/1", "/root/.cache", "/.seatrial-mounts/2"]
 
 
 def test_every_runtime_is_known_by_its_name() -> None:

@@ -166,6 +166,10 @@ def _locked(place: Path) -> Iterator[None]:
         yield
 
 
+_DEPENDS_ON = ("analysis", "applications", "benchmarks", "machine", "model", "stats", "store")
+"""The packages whose files decide what an index contains."""
+
+
 @cache
 def _made_by() -> str:
     """Identifies the code that makes an index: its version, the library's, and the state of our files."""
@@ -173,7 +177,7 @@ def _made_by() -> str:
 
     found = hashlib.sha256(f"{_VERSION} {__version__} {duckdb.__version__}".encode())
     top = Path(__file__).parents[2]
-    for name in ("analysis", "applications", "benchmarks", "machine", "model", "stats", "store"):
+    for name in _DEPENDS_ON:
         for path in sorted(
             path for path in (top / name).rglob("*.*") if path.suffix in (".py", ".sql", ".toml", ".txt")
         ):
