@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from native_stamp import is_compiled_everywhere
 from xdist.scheduler import LoadScopeScheduling
 
+from seatrial import benchmarks
 from seatrial.environments import build
 from seatrial.environments.compiled import Unit
 from seatrial.model.machine.machine import Machine
@@ -170,6 +171,15 @@ def no_program_is_left() -> Generator[None]:
     left = [program.pid for program in start._running]
     start._running.clear()
     assert not left, f"programs that the test started and did not wait for: {left}"
+
+
+@pytest.fixture(autouse=True)
+def declared_benchmarks_are_forgotten() -> Generator[None]:
+    """What a test declares, or reads from a results folder, is in no later test's registry."""
+    yield
+    if benchmarks._Declared.files or benchmarks._Declared.stored:
+        benchmarks._Declared.stored = {}
+        benchmarks.declare(())
 
 
 @pytest.fixture(scope="session", autouse=True)
