@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from one_point import measure_point, prepare_point
+
 from seatrial import __version__
 from seatrial.engine.ready import Ready
-from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.environments.chosen import native_environment
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import DeviceKind, Machine

@@ -1,6 +1,7 @@
 """How often comparisons are right: simulated measurements with many kinds of noise, judged by the rules of seatrial.
 
-python bench/compare_simulation.py [--trials 2000] [--processes 2] [-o docs/results/compare_simulation.json]
+python bench/compare_simulation.py [--trials 2000] [--processes 2] [--tables NAME ...]
+    [-o docs/results/compare_simulation.json]
 
 Noise is added to logarithms. Nothing is measured on the machine, so the results depend only on the seed; 2,000 trials
 take some minutes on two cores. Each table states what is counted; shares are between 0 and 1.
@@ -400,13 +401,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--tables", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args(arguments)
 
     start = time.perf_counter()
     tables: dict[str, list[dict[str, Any]]] = {}
     with ProcessPoolExecutor(options.processes) as pool:
-        for table, rows in pool.map(_make, [(cell, options.seed, options.trials) for cell in cells()]):
+        for table, rows in pool.map(
+            _make, [(cell, options.seed, options.trials) for cell in cells() if cell.name in options.tables]
+        ):
             tables.setdefault(table, []).extend(rows)
     document = {
         "provenance": {

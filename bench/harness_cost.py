@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import median
 
 from common import live_machine, provenance, ready, write
+from one_point import keep_point
 
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.policy import Alone
 from seatrial.engine.ready import Silent
-from seatrial.engine.trial import keep_point
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

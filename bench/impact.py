@@ -23,10 +23,10 @@ from statistics import median
 from typing import Any
 
 from common import live_machine, provenance, ready, write
+from one_point import measure_point
 
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
-from seatrial.engine.trial import measure_point
 from seatrial.interface.results import results
 from seatrial.model.benchmark.program import parse_record
 from seatrial.model.machine.machine import Machine

@@ -36,12 +36,12 @@ from statistics import median
 from typing import Any
 
 from common import live_machine, provenance, ready, rival_provenance, write
+from one_point import measure_point
 
 from seatrial.applications.imb import read_imb
 from seatrial.applications.osu import read_osu
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of, variables_of
-from seatrial.engine.trial import measure_point
 from seatrial.environments.mpi import find_mpis
 from seatrial.errors import ParseError
 from seatrial.model.machine.machine import Machine

@@ -11,8 +11,10 @@ from typing import Any
 
 from simulated_noise import Noise
 
-from seatrial.stats.far_values import REPEATS, confirmed, to_measure_again
-from seatrial.stats.outliers import screen_groups
+from seatrial.analysis.outliers import REPEATS, measure_again
+from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.study.screen import FALSE_ALARM_RATE, Item, ItemFigure
+from seatrial.stats.far_values import far_values
 
 MARGIN = 0.02
 NODES = 64
@@ -53,10 +55,10 @@ def outliers(noise: Noise, source: random.Random, trials: int, fleet: str, repea
     for _ in range(trials):
         levels = [FLEETS[fleet](source) for _ in range(NODES)]
         nodes = [[math.exp(level + log) for log in noise(source, repeats)] for level in levels]
-        names += any(not 1.0 / (1.0 + MARGIN) <= one.ratio <= 1.0 + MARGIN for one in screen_groups(nodes))
+        names += bool(_named(nodes))
         usual = [math.exp(median(levels) + log) for log in noise(source, repeats)]
         for slow in (1.05, 1.2):
-            found = any(one.index == NODES for one in screen_groups([*nodes, [slow * value for value in usual]]))
+            found = NODES in _named([*nodes, [slow * value for value in usual]])
             found_5, found_20 = found_5 + (found and slow < 1.1), found_20 + (found and slow > 1.1)
     return _row(noise, fleet, repeats, [number / trials for number in (names, found_5, found_20)])
 
@@ -77,10 +79,15 @@ def _confirmed(noise: Noise, source: random.Random, levels: Sequence[float], rep
     def measure(node: int, n: int) -> list[float]:
         return [math.exp(levels[node] + log) for log in noise(source, n)]
 
-    first = [median(measure(node, repeats)) for node in range(len(levels))]
-    again = to_measure_again([first], str(source.random()))
+    first = [measure(node, repeats) for node in range(len(levels))]
+    items = tuple(Item(str(node)) for node in range(len(levels)))
+    again = measure_again([ItemFigure("", str(source.random()), "s", Better.LOWER, items, first)])
     if again is None:
         return set()
-    suspects = {node: measure(node, REPEATS) for node in again.suspects}
-    found = confirmed(first, suspects, [measure(node, REPEATS) for node in again.controls])
-    return {one.index for one in found if not 1.0 / (1.0 + MARGIN) <= one.ratio <= 1.0 + MARGIN}
+    nodes = [int(name) for name in (*again.suspects, *again.controls)]
+    found = _named([measure(node, REPEATS) for node in nodes])
+    return {nodes[place] for place in found if place < len(again.suspects)}
+
+
+def _named(nodes: Sequence[Sequence[float]]) -> set[int]:
+    return {one.index for one in far_values(nodes, FALSE_ALARM_RATE, MARGIN)[0]}

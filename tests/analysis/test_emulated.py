@@ -15,7 +15,6 @@ from seatrial.analysis.compare_along import compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders
 from seatrial.analysis.history import histories
 from seatrial.analysis.index.index import opened_index
-from seatrial.analysis.outliers import screened_nodes
 from seatrial.analysis.results import all_results, machines_of
 from seatrial.analysis.rules import findings
 from seatrial.analysis.screening.gathered import screen_folder
@@ -105,7 +104,6 @@ def test_a_screen_leaves_it_out(guest: MadeUpFolder) -> None:
     given = screen_input([screen_folder(guest.folder)])
     assert {item.node for figure in given.figures for item in figure.items} == {"n1"}
     assert any(WHY in text and "guest" in text for text in given.failed)
-    assert {name for one in screened_nodes(guest.contents) for name in one.what} == {"n1"}
 
 
 def test_queries_do_not_have_its_figures(guest: MadeUpFolder) -> None:

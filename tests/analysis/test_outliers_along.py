@@ -1,4 +1,4 @@
-"""OutlyingValue nodes, ranks and repeats out of results and records."""
+"""Outliers among nodes, ranks and repeats out of results and records."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import json
 import math
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import jsonschema
 import pytest
+from analysis.made_up_folders import MadeUpFolder
+from analysis.made_up_folders import noisy as noisy_rates
 from analysis.made_up_sweeps import figure, noisy, result
 from made_up import made_up_machine
 
-from seatrial.analysis.outliers import Screened, by_node, by_rank, by_repeat, fleet_spreads, outliers, outliers_along
+from seatrial.analysis.outliers import Screened, by_rank, by_repeat, node_outliers, outliers, outliers_along
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Better, Figure, elapsed
 from seatrial.model.machine.document import machine_document
-from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Sample
@@ -55,12 +58,12 @@ def test_the_rate_holds_over_all_figures_together() -> None:
 
 
 def test_what_is_sure_enough_alone_may_not_be_among_many() -> None:
-    values = (*((1.0, 1.001, 0.999, 1.002, 0.998, 1.0),) * 4, (2.0, 2.001, 1.999, 2.002, 1.998, 2.0))
+    values = tuple(tuple(noisy(1.08 if k == 4 else 1.0, 3, 0.012, random.Random(k))) for k in range(5))
     alone = Screened(tuple("abcde"), "b", "f", {}, values)
     like = [replace(alone, figure=f"f{k}", values=(values[0],) * 5) for k in range(400)]
     (odd,) = outliers([alone])
     (of_ten,) = outliers([alone, *like[:9]])
-    assert 1 - of_ten.sureness == pytest.approx(10 * (1 - odd.sureness))
+    assert odd.what == "e" and 1 - of_ten.sureness == pytest.approx(10 * (1 - odd.sureness))
     assert outliers([alone, *like]) == ()
 
 
@@ -71,7 +74,7 @@ def test_within_the_margin_nothing_is_reported() -> None:
 
 def test_too_few_and_values_that_are_not_positive_are_left_out() -> None:
     source = random.Random(4)
-    few, sound = screened(3, 8, {1: 0.5}, source), screened(9, 8, {1: 0.5}, source)
+    few, sound = screened(2, 8, {1: 0.5}, source), screened(9, 8, {1: 0.5}, source)
     zero = replace(sound, values=((0.0,) * 8, *sound.values[1:]))
     assert outliers([few, zero]) == () and len(outliers([few, zero, sound])) == 1
 
@@ -94,32 +97,6 @@ def test_ten_thousand_nodes_with_eight_figures_take_seconds_at_most() -> None:
     found = outliers(rows)
     print(f"80,000 medians in {time.process_time() - start:.2f} s")
     assert {(odd.what, odd.figure) for odd in found} == {(w, f"f{k}") for w in ("n77", "n4000") for k in range(8)}
-
-
-def test_nodes_are_told_by_the_hosts_of_their_repeats() -> None:
-    """Also where one experiment was run on several, since like nodes may be one machine to the store."""
-    source = random.Random(7)
-    one = result(figure(noisy(1.0, 48, 0.005, source)), n=1)
-    hosts = {(one.id, k): f"n{k % 8}" for k in range(48)}
-    slow = result(figure(noisy(1.1, 6, 0.005, source)), n=1, machine="other")
-    hosts |= {(slow.id, k): "n8" for k in range(6)}
-    unknown = result(figure([9.0] * 6), n=1, machine="unknown")
-    other_point = result(figure([5.0] * 6), n=2)
-    rows = by_node([one, slow, unknown, other_point], hosts)
-    assert [len(row.what) for row in rows] == [9] and {len(own) for own in rows[0].values} == {6}
-    (odd,) = outliers(rows)
-    assert odd.what == "n8" and odd.ratio == pytest.approx(1.1, rel=0.01) and odd.parameters == {"n": 1}
-
-
-def test_points_and_environments_of_nodes_are_kept_apart() -> None:
-    runs = [
-        result(figure([1.0] * 6, point={"size_B": s}), machine=f"m{k}", environment=e)
-        for k in range(5)
-        for s in (8, 16)
-        for e in "ab"
-    ]
-    hosts = {(run.id, k): run.experiment.machine for run in runs for k in range(6)}
-    assert [len(row.what) for row in by_node(runs, hosts)] == [5] * 4
 
 
 def test_the_first_repeat_may_be_the_odd_one() -> None:
@@ -183,52 +160,61 @@ def contents(nodes: int, slow: dict[int, float], repeats: int = 6) -> Contents:
     return Contents(experiments, records, {}, machines, {})
 
 
-def test_along_node_of_a_results_folder() -> None:
-    found = outliers_along(contents(10, {4: 0.93}), "node")
-    assert {odd.what for odd in found} == {"n4"} and {odd.figure for odd in found} == {"copy", "scale", "add", "triad"}
-    assert all(odd.ratio == pytest.approx(0.93, abs=0.015) for odd in found)
-    assert outliers_along(contents(10, {}), "node") == ()
+def fleet(path: Path, levels: Sequence[float], repeats: int = 6, noise: float = 0.004) -> Path:
+    """A results folder of nodes n0, n1, ... at these levels."""
+    made = MadeUpFolder(path)
+    for k, level in enumerate(levels):
+        made.add(noisy_rates(3e10 * level, repeats, noise, seed=k), host=f"n{k}")
+    return path
 
 
-def test_where_there_are_too_few_that_is_said() -> None:
-    with pytest.raises(UsageError, match=r"needs at least 5 nodes .* has at most 3"):
-        outliers_along(contents(3, {1: 0.5}), "node")
+def test_along_node_the_screen_of_a_cluster_decides(tmp_path: Path) -> None:
+    found = node_outliers(fleet(tmp_path / "slow", [0.93 if k == 4 else 1.0 for k in range(10)]), 0.02)
+    (odd,) = found.outliers
+    assert odd.what == "n4" and odd.ratio == pytest.approx(0.93, abs=0.015) and odd.n == 10
+    assert node_outliers(fleet(tmp_path / "alike", [1.0] * 10), 0.02).outliers == ()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_node_20_percent_slow_among_40_that_differ_by_1_percent_is_named(tmp_path: Path, seed: int) -> None:
+    source = random.Random(seed)
+    levels = [math.exp(source.gauss(0, 0.01)) for _ in range(40)]
+    found = node_outliers(fleet(tmp_path / "nodes", [*levels[:-1], 0.8 * levels[-1]]), 0.02)
+    assert [odd.what for odd in found.outliers] == ["n39"]
+
+
+def test_where_there_are_too_few_that_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"needs at least 3 nodes .* has at most 2"):
+        node_outliers(fleet(tmp_path / "two", [1.0, 0.5]), 0.02)
     with pytest.raises(UsageError, match=r"needs at least 10 repeats .* has at most 6"):
         outliers_along(contents(1, {}), "repeat")
-    with pytest.raises(UsageError, match=r"needs at least 5 ranks .* has at most 1"):
+    with pytest.raises(UsageError, match=r"needs at least 3 ranks .* has at most 1"):
         outliers_along(contents(1, {}), "rank")
     assert outliers_along(contents(1, {}, repeats=12), "repeat") == ()
 
 
-def _fleet(levels: list[float], seed: int) -> Screened:
-    source = random.Random(seed)
-    values = tuple(tuple(noisy(3e10 * level, 6, 0.004, source)) for level in levels)
-    return Screened(tuple(f"n{k}" for k in range(len(levels))), "memory.stream", "triad", {"threads": 2}, values)
-
-
-def test_nodes_that_truly_differ_are_described_and_not_named() -> None:
+def test_nodes_that_truly_differ_are_described_and_not_named(tmp_path: Path) -> None:
     source = random.Random(4)
-    wide = _fleet([1.0 + 0.02 * source.expovariate(1.0) for _ in range(48)], 1)
-    assert outliers([wide]) == ()
-    (fleet,) = fleet_spreads([wide])
-    assert fleet.kinds is None and fleet.n == 48 and fleet.spread[0] < 1 < fleet.spread[1] < 1.08
-    text = compare_text([], ScreenResult(fleets=(fleet,)))
+    wide = node_outliers(fleet(tmp_path / "wide", [1.0 + 0.02 * source.expovariate(1.0) for _ in range(48)]), 0.02)
+    assert wide.outliers == ()
+    (one,) = wide.fleets
+    assert one.kinds is None and one.n == 48 and one.spread[0] < 1 < one.spread[1] < 1.08
+    text = compare_text([], wide)
     assert "No outliers: the nodes differ" in text
     assert "48 nodes truly differ, the middle 90 %" in " ".join(text.split())
 
-    kinds = _fleet([0.8 if k % 4 == 0 else 1.0 for k in range(48)], 2)
-    assert outliers([kinds]) == ()
-    (fleet,) = fleet_spreads([kinds])
-    assert fleet.minority == tuple(f"n{k}" for k in range(0, 48, 4))
-    assert fleet.kinds == pytest.approx((0.8, 1.0), abs=0.01)
-    text = " ".join(compare_text([], ScreenResult(fleets=(fleet,))).split())
-    assert "two kinds of nodes: 12 of 48 (n0, n4" in text and "by \N{MINUS SIGN}19.9 %" in text
-    document = compare_document([], ScreenResult(fleets=(fleet,)))
+    kinds = node_outliers(fleet(tmp_path / "kinds", [0.8 if k % 4 == 0 else 1.0 for k in range(48)]), 0.02)
+    assert kinds.outliers == ()
+    (one,) = kinds.fleets
+    assert one.minority == tuple(f"n{k}" for k in range(0, 48, 4))
+    assert one.kinds == pytest.approx((0.8, 1.0), abs=0.01)
+    text = " ".join(compare_text([], kinds).split())
+    assert "two kinds of nodes: 12 of 48 (n0, n4" in text and "by \N{MINUS SIGN}" in text
+    document = compare_document([], kinds)
     jsonschema.Draft202012Validator(schema("compare-1")).validate(json.loads(json.dumps(document)))
     assert document["fleets"][0]["minority"][:2] == ["n0", "n4"]
 
 
-def test_equal_nodes_and_single_repeats_are_no_fleet_that_differs() -> None:
-    assert fleet_spreads([_fleet([1.0] * 48, 3)]) == ()
-    single = Screened(tuple("abcdefghijkl"), "b", "f", {}, tuple((1.0 + 0.1 * k,) for k in range(12)))
-    assert fleet_spreads([single]) == ()
+def test_equal_nodes_and_single_repeats_are_no_fleet_that_differs(tmp_path: Path) -> None:
+    assert node_outliers(fleet(tmp_path / "alike", [1.0] * 48), 0.02).fleets == ()
+    assert node_outliers(fleet(tmp_path / "single", [1.0 + 0.1 * k for k in range(12)], repeats=1), 0.02).fleets == ()

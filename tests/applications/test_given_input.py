@@ -15,11 +15,11 @@ from applications.result_texts import PAM_CRASH
 from engine.harness import run_one
 from made_up import made_up_machine
 from msgspec import structs
+from one_point import keep_point, prepare_point
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.judge import failed_check
 from seatrial.engine.ready import Ready, Refused
-from seatrial.engine.trial import keep_point, prepare_point
 from seatrial.errors import NoCompilerError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.given_input import GivenInput

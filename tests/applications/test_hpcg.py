@@ -12,12 +12,12 @@ import pytest
 from conftest import SHARED_DATA
 from engine.harness import run_one
 from made_up import made_up_machine
+from one_point import prepare_point
 
 from seatrial.applications.hpcg import BENCHMARK as HPCG
 from seatrial.applications.hpcg import read_report
 from seatrial.benchmarks import benchmark_named, benchmark_of
 from seatrial.engine.ready import Refused
-from seatrial.engine.trial import prepare_point
 from seatrial.errors import NoCompilerError, ProtocolError
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.machine.machine import Machine

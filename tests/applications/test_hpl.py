@@ -12,13 +12,13 @@ import pytest
 from applications.result_texts import hpl, hpl_row
 from engine.harness import run_one
 from made_up import facts, made_up_machine
+from one_point import prepare_point
 
 from seatrial.applications.hpl import BENCHMARK as HPL
 from seatrial.applications.hpl import blocks, grids
 from seatrial.applications.hpl_input import grids_of, hpl_dat, matrix_B
 from seatrial.benchmarks import benchmark_named, benchmark_of
 from seatrial.engine.ready import Refused
-from seatrial.engine.trial import prepare_point
 from seatrial.errors import NoCompilerError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.benchmark.parameter import Params, whole

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from engine.harness import run_one
 from made_up import made_up_machine
+from one_point import prepare_point
 
 from seatrial.applications.fio import BENCHMARK as IO_FILE
 from seatrial.applications.fio import read_fio, surface
 from seatrial.engine.prepare import lacking
 from seatrial.engine.ready import Ready, Refused
-from seatrial.engine.trial import prepare_point
 from seatrial.errors import NoCompilerError, ProtocolError, UsageError
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.results.outcome import Outcome, State

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from engine.harness import make_ready, run_one
 from engine.planted_faults import Edits, with_fault
+from one_point import prepare_point
 from places.host_root import make_small_root
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.trial import prepare_point
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.outcome import State

@@ -10,12 +10,12 @@ import pytest
 from benchmarks.made_up_blas import made_up_blas
 from engine.harness import run_one
 from engine.planted_faults import Edits, with_fault
+from one_point import prepare_point
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine.kinds import native
 from seatrial.engine.prepare import lacking, prepare
 from seatrial.engine.ready import Ready, Refused, Silent
-from seatrial.engine.trial import prepare_point
 from seatrial.environments import blas as finder
 from seatrial.environments import loaded_libraries as blas_libraries
 from seatrial.environments.blas import Blas

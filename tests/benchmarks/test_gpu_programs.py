@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 from engine.harness import make_ready, run_one, tampered
+from one_point import prepare_point
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.ready import Refused
-from seatrial.engine.trial import prepare_point
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
 from seatrial.environments.gpu import NoGpuError, find_gpus, lacking_gpu

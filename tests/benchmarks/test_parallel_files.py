@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from engine.harness import run_one
+from one_point import keep_point, prepare_point
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.ready import Ready, Refused
-from seatrial.engine.trial import keep_point, prepare_point
 from seatrial.errors import NoCompilerError, UsageError
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.reading import readings

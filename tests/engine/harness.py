@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from one_point import keep_point, measure_point, prepare_point
 
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.policy import Alone
 from seatrial.engine.ready import Listener, Ready, Silent
-from seatrial.engine.trial import keep_point, measure_point, prepare_point
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError

@@ -27,7 +27,7 @@ from pathlib import Path
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.policy import Alone
 from seatrial.engine.ready import Silent
-from seatrial.engine.trial import keep_point, prepare_point
+from one_point import keep_point, prepare_point
 from seatrial.machine.live import discover_live
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.folder import ResultsFolder

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from one_point import measure_point, prepare_point
 
-from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.environments import cache as caching
 from seatrial.environments import cached_files as copying
 from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache

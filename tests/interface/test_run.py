@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from made_up import made_up_machine
+from one_point import measure_point, prepare_point
 
 import seatrial
 from seatrial.engine.ready import Ready
-from seatrial.engine.trial import measure_point, prepare_point
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
 from seatrial.plan.points import values_of

@@ -19,6 +19,7 @@ import pytest
 from engine.as_user import give_away, user_command
 from engine.harness import make_ready, run_one
 from msgspec.structs import replace
+from one_point import prepare_point
 from places.host_root import make_host_root
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
@@ -26,7 +27,6 @@ from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
-from seatrial.engine.trial import prepare_point
 from seatrial.environments.cached_files import as_it_is
 from seatrial.environments.chosen import chosen_environment
 from seatrial.environments.mpi import find_mpis

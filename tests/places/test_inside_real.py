@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from engine.harness import make_ready, run_one
+from one_point import prepare_point
 from places.host_root import add_compiler, make_host_root, without_mpi
 
 from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.prepare import build_helpers, build_points, prepared_points
 from seatrial.engine.ready import Ready, Silent
-from seatrial.engine.trial import prepare_point
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.chosen import Environments
 from seatrial.environments.mpi import find_mpis

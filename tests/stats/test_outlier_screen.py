@@ -1,30 +1,37 @@
-"""Rates of false alarms and of misses, simulated with a fixed seed, and the rules of the screens.
+"""Rates of false alarms and of misses of `far_values`, simulated with a fixed seed, and its rules.
 
-Measured with 1,000 to 8,000 tries, false alarms in percent. Groups of repeats (5 of 6, 8 of 7, 20 of 10, 64 of 8):
-normal 0.4, 0.2, 0.2, 0.2; t3 0.1, 0.3, 0.6, 1.1; half on each of two levels 0.2, 0.5, 0.0, 0.0; a fifth on a second
-level 0.7, 0.9, 1.5, 1.8; a twentieth 0.2, 0.1, 0.6, 0.5; drifting 1.9, 2.5, 4.3, 3.4. Nodes that truly differ by a
-normal 1 %: 4.2 (5 nodes), 4.7 (8), 3.6 (20), 4.6 (64), 5.0 (512); by 1 % of t3: 13, 35 (20), 47 (64), 26 (512), and
-what is named is indeed off for good. Single values (10, 13, 24, 40, 150): normal 0.4, 0.1, 0, 0, 0; t3 4.6, 4.1, 4.5,
-0.3, 1.2; half on each of two levels 2.0, 0.4, 0, 0, 0; a rare second level, which looks like outliers there: a
-fifth 27, 17, 11, 0.2, 0; a twentieth 32, 35, 60, 27, 52.
+Measured at a rate of 5 % and a margin of 2 %, false alarms in percent. Groups of repeats (5 of 6, 8 of 7, 20 of 10, 64
+of 8): normal, t3, drifting 0; half on each of two levels 0.7, 0, 1, 0; a fifth or a twentieth on a second level 0.2, 0,
+0, 0; of 3 repeats, a fifth on a second level 1.7 (24 groups). Groups that truly differ by a normal or an exponential
+1 %, or of two kinds: 0. Single values (10, 13, 24, 40, 150): normal 0.8, 0, 0, 0, 0; t3 4, 3, 7, 4, 7; half on each of
+two levels 2.5, 0.3, 0, 0, 0. A rare second level looks like outliers there.
 
-Found, of 5 % at 1 % noise from repeat to repeat: 1 of 5 94 %, 1 of 8 99.8 %, 1 of 64 99.3 % (6 repeats), 12 of 64
-100 %. Where the nodes truly differ by 1 % as well: 1 of 8 50 %, 1 of 64 77 %.
+Found, of 5 % at 1 % noise from repeat to repeat: 1 of 5 96 %, 1 of 8 82 %, 1 of 30 98 %, 1 of 64 93 % (6 repeats), 4 of
+64 100 %; of 8 %, all.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from statistics import median
 
 import pytest
 
-from seatrial.stats.fleet import DIFFERS, fleet_of, p_equal
-from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, _extreme_deviates, screen, screen_groups
+from seatrial.stats.far_values import FEW, FEWEST, FarValue, _extreme_deviates, far_values, two_classes
+from seatrial.stats.ranks import p_equal
 
 Noise = Callable[[random.Random], float]
 TWO_LEVELS = math.log(2.5)
+
+
+def screen_groups(groups: Sequence[Sequence[float]], rate: float = 0.05) -> list[FarValue]:
+    return far_values(groups, rate, 0.02)[0]
+
+
+def screen(values: Sequence[float]) -> list[FarValue]:
+    return screen_groups([[value] for value in values])
 
 
 def normal(r: random.Random) -> float:
@@ -109,7 +116,7 @@ def nodes(r: random.Random, n: int, m: int, odd: dict[int, float], own: float = 
 @pytest.mark.parametrize("factor", [1.05, 1 / 1.05], ids=["higher", "lower"])
 @pytest.mark.parametrize(
     ("n", "m", "odd", "least"),
-    [(64, 6, 1, 0.9), (64, 10, 4, 0.93), (8, 7, 1, 0.9), (8, 7, 2, 0.9)],
+    [(64, 6, 1, 0.85), (64, 10, 4, 0.93), (8, 7, 1, 0.7), (8, 7, 2, 0.85)],
 )
 def test_5_percent_at_1_percent_noise_is_found(n: int, m: int, odd: int, least: float, factor: float) -> None:
     r, found, tries = random.Random(n + odd), 0, 40
@@ -145,19 +152,17 @@ SPREADS: dict[str, Noise] = {
 
 @pytest.mark.parametrize("m", [6, 12])
 @pytest.mark.parametrize("kind", SPREADS)
-def test_among_nodes_that_truly_differ_none_is_named_and_the_fleet_is_described(kind: str, m: int) -> None:
+def test_among_nodes_that_truly_differ_none_is_named_and_the_classes_are_found(kind: str, m: int) -> None:
     """By one stage alone, an exponential spread would name one in 7 of 10 fleets, and two kinds in half of them."""
     r, alarms = random.Random(f"{kind} {m}"), 0
     for _ in range(80):
         levels = [SPREADS[kind](r) for _ in range(64)]
         groups = [[math.exp(level + normal(r)) for _ in range(m)] for level in levels]
         alarms += any(not 1 / 1.02 <= one.ratio <= 1.02 for one in screen_groups(groups))
-        fleet = fleet_of([[math.log(value) for value in group] for group in groups])
-        assert fleet is not None and fleet.p_equal <= DIFFERS
-        assert (fleet.kinds is not None) == (kind == "two kinds")
-        if fleet.kinds is not None:
-            assert set(fleet.minority) == {k for k, level in enumerate(levels) if level > 0}
-            assert fleet.kinds[0] / fleet.kinds[1] == pytest.approx(1.2, abs=0.01)
+        logs = [[math.log(value) for value in group] for group in groups]
+        assert p_equal(logs) <= 0.05
+        minority = two_classes([median(own) for own in logs], 0.02)
+        assert set(minority) == ({k for k, level in enumerate(levels) if level > 0} if kind == "two kinds" else set())
     assert alarms <= bound(80)
 
 
@@ -165,9 +170,9 @@ def test_equal_nodes_are_rarely_said_to_differ() -> None:
     r, alarms = random.Random(21), 0
     for noise in (normal, t3, two_levels(0.3)):
         for _ in range(100):
-            alarms += p_equal([[noise(r) for _ in range(6)] for _ in range(24)]) <= DIFFERS
+            alarms += p_equal([[noise(r) for _ in range(6)] for _ in range(24)]) <= 0.05
     assert alarms <= bound(300)
-    assert fleet_of([[1.0]] * 20) is None and p_equal([[1.0, 1.0]] * 5) == 1.0
+    assert p_equal([[1.0]] * 20) == 1.0 and p_equal([[1.0, 1.0]] * 5) == 1.0
 
 
 def test_a_single_value_that_is_far_off_is_found_and_its_numbers_are_right() -> None:
@@ -176,7 +181,7 @@ def test_a_single_value_that_is_far_off_is_found_and_its_numbers_are_right() -> 
     middle = sorted(values)
     values[0] = 1.5
     (odd,) = screen(values)
-    assert odd.index == 0 and 0 <= odd.p_adjusted < 0.01
+    assert odd.index == 0 and 0 <= odd.p < 0.01
     assert odd.ratio == pytest.approx(1.5 / middle[10], rel=0.01)
 
 
@@ -192,8 +197,8 @@ def test_the_p_value_of_one_extreme_deviate_is_that_of_tables() -> None:
 
 
 def test_among_too_few_nothing_is_known() -> None:
-    assert screen([1.0] * (FEWEST_SINGLE - 2) + [9.0]) == []
-    assert screen([1.0] * (FEWEST_SINGLE - 1) + [9.0]) != []
+    assert screen([1.0] * (FEW - 2) + [9.0]) == []
+    assert screen([1.0] * (FEW - 1) + [9.0]) != []
     like = [[1.0, 1.01, 0.99, 1.0, 1.02, 0.98]] * (FEWEST - 2)
     assert screen_groups([*like, [9.0] * 6]) == []
     assert [odd.index for odd in screen_groups([*like, like[0], [9.0] * 6])] == [FEWEST - 1]
@@ -212,14 +217,6 @@ def test_a_node_whose_own_interval_holds_the_centre_is_not_odd() -> None:
     assert [odd.index for odd in screen_groups(groups)] == [3]
     groups[3][5] = 0.9
     assert screen_groups(groups) == []
-
-
-@pytest.mark.parametrize("m", [3, 6, 20, 21, 60])
-def test_no_p_value_is_below_what_the_ranks_allow(m: int) -> None:
-    """All repeats of one of five above all others: that happens by chance in one of C(5 m, m) orders on either side."""
-    groups = [[1.0 + 1e-4 * ((7 * k + n) % 11) for k in range(m)] for n in range(4)]
-    (odd,) = screen_groups([*groups, [1000.0 + k for k in range(m)]])
-    assert odd.index == 4 and 2 * 5 / math.comb(5 * m, m) <= odd.p_adjusted <= 0.05
 
 
 def test_two_kinds_are_not_outliers() -> None:
@@ -243,7 +240,7 @@ def test_units_and_direction_do_not_matter() -> None:
     (scaled,) = screen_groups([[value * 1e-9 for value in group] for group in groups])
     (turned,) = screen_groups([[1 / value for value in group] for group in groups])
     assert scaled.ratio == pytest.approx(odd.ratio) and turned.ratio == pytest.approx(1 / odd.ratio)
-    assert scaled.p_adjusted == pytest.approx(odd.p_adjusted) and turned.p_adjusted == pytest.approx(odd.p_adjusted)
+    assert scaled.p == pytest.approx(odd.p) and turned.p == pytest.approx(odd.p)
 
 
 def test_a_lower_rate_names_no_more() -> None:
@@ -260,5 +257,5 @@ def test_what_has_no_logarithm_is_refused(wrong: float) -> None:
         screen([1.0] * 12 + [wrong])
     with pytest.raises(ValueError, match="positive and finite"):
         screen_groups([[1.0, 2.0]] * 6 + [[1.0, wrong]])
-    with pytest.raises(ValueError, match="without repeats"):
+    with pytest.raises(ValueError, match="needs a repeat"):
         screen_groups([[1.0, 2.0]] * 6 + [[]])

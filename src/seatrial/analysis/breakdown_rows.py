@@ -182,10 +182,7 @@ def split(baseline: Repeat, candidate: Repeat) -> Split:
     parts[Moving.COMPUTING] = candidate.middle_s - baseline.middle_s
     parts[Moving.EXCESS] = candidate.excess_s - baseline.excess_s
     parts[Moving.NO_CPU] = _no_cpu_s(baseline, candidate)
-    pairs = {
-        Moving.CPU: (baseline.cpu_s, candidate.cpu_s),
-        Moving.BLOCKED: (baseline.blocked_s, candidate.blocked_s),
-    }
+    pairs = {Moving.CPU: (baseline.cpu_s, candidate.cpu_s), Moving.BLOCKED: (baseline.blocked_s, candidate.blocked_s)}
     for part, (before, after) in pairs.items():
         if before is not None and after is not None:
             parts[part] = after - before

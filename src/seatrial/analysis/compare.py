@@ -46,11 +46,7 @@ def blocks_of_match(match: Match) -> list[Block]:
     return blocks if len(blocks) >= MINIMUM_REPEATS or len(blocks) == fewest else []
 
 
-def compare_blocks(
-    matches: Sequence[Match],
-    blocks: Sequence[Sequence[Block]],
-    terms: Terms,
-) -> list[Comparison]:
+def compare_blocks(matches: Sequence[Match], blocks: Sequence[Sequence[Block]], terms: Terms) -> list[Comparison]:
     """The comparisons of one figure of two experiments at all points of a curve, which have the same blocks.
 
     `p_family` is adjusted for the points of the curve, not yet for other curves of the family.
@@ -239,9 +235,7 @@ def _decided(comparison: Comparison, p: float | None) -> Comparison:
         return comparison  # its own interval does not support it: leave it open
     higher = comparison.better is Better.HIGHER
     return replace(
-        comparison,
-        ci95_family=interval,
-        verdict=verdict(*interval, comparison.margin, higher_is_better=higher),
+        comparison, ci95_family=interval, verdict=verdict(*interval, comparison.margin, higher_is_better=higher)
     )
 
 

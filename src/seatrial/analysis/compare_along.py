@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.outliers import SCREENS, fleet_spreads, measure_again, outliers_along, screened_nodes
+from seatrial.analysis.outliers import SCREENS, outliers_along
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
@@ -94,7 +94,7 @@ class Comparisons(Frozen):
 
 
 def compare_along(contents: Contents, along: str, given: float | None, *, equivalence: bool = False) -> Comparisons:
-    """The comparisons along the axis or, for `node`, `repeat`, `rank` and `pair`, the outliers.
+    """The comparisons along the axis or, for `repeat`, `rank` and `pair`, the outliers.
 
     `given` is the margin, of `equivalence` or not; None: that of a study which asks for equivalence along the axis,
     else the default.
@@ -104,13 +104,7 @@ def compare_along(contents: Contents, along: str, given: float | None, *, equiva
     """
     margin = DEFAULT_MARGIN if given is None else given
     if along in SCREENS:
-        outliers = outliers_along(contents, along, margin)
-        if along != "node":
-            return Comparisons(screen=ScreenResult(outliers))
-        screened = screened_nodes(contents)
-        return Comparisons(
-            screen=ScreenResult(outliers, fleet_spreads(screened, margin), measure_again(screened, contents))
-        )
+        return Comparisons(screen=ScreenResult(outliers_along(contents, along, margin)))
     results = all_results(contents)
     known = {result.id: result for result in results}
     planned = [kept for kept in latest_studies(contents) if kept.study.axis(along) is not None]

@@ -365,10 +365,7 @@ def _share(figures: Sequence[Comparison], breakdowns: Sequence[Breakdown]) -> fl
 
 
 def container_contrast(
-    baseline: SideFacts,
-    candidate: SideFacts,
-    comparisons: Sequence[Comparison],
-    breakdowns: Sequence[Breakdown],
+    baseline: SideFacts, candidate: SideFacts, comparisons: Sequence[Comparison], breakdowns: Sequence[Breakdown]
 ) -> ContainerContrast | None:
     """The contrast of two sides; None if both run outside of containers, or in equal ones."""
     facts = container_facts(baseline, candidate)

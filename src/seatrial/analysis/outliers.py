@@ -1,26 +1,27 @@
-"""Outliers among many nodes, ranks or repeats, for every figure that they have in common; and the second stage of a
-screen of nodes: which to measure again, and what their new repeats say."""
+"""Outliers of a results folder: its nodes, by the screen of a cluster, and its ranks and repeats, for every figure that
+they have in common; and which nodes to measure again, to be sure."""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import median
-
-from msgspec.structs import replace
 
 from seatrial.analysis.experiment_figures import in_time
 from seatrial.analysis.pairs import LEAST_SLOWNESS, by_sureness, screened_pairs
 from seatrial.analysis.results import all_results, machines_of, results_without_limits
+from seatrial.analysis.screening.inputs import folder_to_screen, screen_input
+from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark
-from seatrial.model.benchmark.parameter import Params, Value
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import (
     ExperimentResult,
-    FigureResult,
     FleetSpread,
     MeasureAgain,
     Outlier,
@@ -29,18 +30,27 @@ from seatrial.model.results.figure_result import (
 )
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
+from seatrial.model.study.screen import ItemFigure, OddKind, ScreenInput
 from seatrial.model.study.study import DEFAULT_MARGIN
-from seatrial.stats.far_values import FEWEST_CONTROLS, FEWEST_REPEATS, REPEATS, confirmed, to_measure_again
-from seatrial.stats.fleet import fleet_of
-from seatrial.stats.outliers import FALSE_ALARM_RATE, FEWEST, FEWEST_SINGLE, OutlyingValue, are_enough, screen_groups
+from seatrial.stats.far_values import FALSE_ALARM_RATE, FEW, FEWEST, far_values, two_classes, why_not
+from seatrial.stats.ranks import p_equal
 from seatrial.store.contents import Contents
 
 SCREENS = ("node", "repeat", "rank", "pair")
 """What `compare --along` screens for outliers."""
 
 
+_MOST_SUSPECTS = 6
+_CONTROLS = 8
+_FEWEST_CONTROLS = 4
+REPEATS = 10
+"""Repeats of each node in the second stage: enough to find 5 % in noise of 1 %."""
+_FEWEST_REPEATS = 6
+_NO_SPREAD = 1e-12
+
+
 class Screened(Frozen):
-    """Values of one figure that should be equal: `values` has the repeats of each of `what` (nodes, ranks, repeats).
+    """Values of one figure that should be equal: `values` has the repeats of each of `what` (ranks, repeats).
 
     `is_paired`: the k-th repeat of each was made in the same process, so changes from repeat to repeat are common to
     all and are removed before the comparison.
@@ -52,31 +62,11 @@ class Screened(Frozen):
     parameters: Mapping[str, Value]
     values: tuple[tuple[float, ...], ...]
     is_paired: bool = False
-    environment: str = ""
 
     @property
     def is_able(self) -> bool:
         """Whether there are enough for a screen, and ratios exist."""
-        return self.is_positive and are_enough(self.values)
-
-    @property
-    def is_positive(self) -> bool:
-        """Whether ratios exist."""
-        return all(own and all(0.0 < value < float("inf") for value in own) for own in self.values)
-
-    def outlier(self, found: OutlyingValue, tests: int, rate: float) -> Outlier:
-        """One of these that is far from the others, of so many screens together at the false alarm rate."""
-        return Outlier(
-            what=self.what[found.index],
-            benchmark=self.benchmark,
-            figure=self.figure,
-            parameters=self.parameters,
-            value=median(self.values[found.index]),
-            ratio=found.ratio,
-            sureness=1.0 - min(1.0, found.p_adjusted * tests),
-            false_alarm_rate=rate,
-            n=len(self.what),
-        )
+        return not why_not(self.values) and all(own and all(0.0 < v < math.inf for v in own) for own in self.values)
 
 
 def outliers(screened: Sequence[Screened], margin: float = DEFAULT_MARGIN) -> tuple[Outlier, ...]:
@@ -84,56 +74,29 @@ def outliers(screened: Sequence[Screened], margin: float = DEFAULT_MARGIN) -> tu
 
     The false alarm rate is for all values of all screens together: each screen gets an equal share (Bonferroni). A
     ratio within [1/(1+margin), 1+margin] is not reported. Screens of too few, or with values that are not positive, are
-    ignored. For the assumptions of the rate, see `seatrial.stats.outliers`.
+    ignored. For the assumptions of the rate, see `seatrial.stats.far_values`.
     """
     able = [one for one in screened if one.is_able]
     found = [
-        one.outlier(outlying, len(able), FALSE_ALARM_RATE)
+        Outlier(
+            what=one.what[far.index],
+            benchmark=one.benchmark,
+            figure=one.figure,
+            parameters=one.parameters,
+            value=median(one.values[far.index]),
+            ratio=far.ratio,
+            sureness=1.0 - min(1.0, far.p * len(able)),
+            false_alarm_rate=FALSE_ALARM_RATE,
+            n=len(one.what),
+        )
         for one in able
-        for outlying in screen_groups(_comparable(one), FALSE_ALARM_RATE / len(able))
-        if _is_beyond(outlying, margin)
+        for far in far_values(_comparable(one), FALSE_ALARM_RATE / len(able), margin)[0]
     ]
     return tuple(sorted(found, key=by_sureness))
 
 
-def _is_beyond(outlying: OutlyingValue, margin: float) -> bool:
-    return not 1.0 / (1.0 + margin) <= outlying.ratio <= 1.0 + margin
-
-
-def fleet_spreads(screened: Sequence[Screened], margin: float = DEFAULT_MARGIN) -> tuple[FleetSpread, ...]:
-    """Where nodes truly differ, in the order of the screens: beyond the noise of their repeats at 5 % for all screens
-    together, and by more than the margin between the ends of the middle 90 %, or in two kinds."""
-    able = [one for one in screened if one.is_able]
-    found: list[FleetSpread] = []
-    for one in able:
-        fleet = fleet_of([[math.log(value) for value in own] for own in _comparable(one)])
-        if fleet is None or fleet.p_equal > FALSE_ALARM_RATE / len(able):
-            continue
-        if fleet.spread[1] <= (1.0 + margin) * fleet.spread[0] and fleet.kinds is None:
-            continue
-        minority = tuple(one.what[place] for place in fleet.minority)
-        found.append(
-            FleetSpread(
-                benchmark=one.benchmark,
-                figure=one.figure,
-                parameters=one.parameters,
-                n=len(one.what),
-                spread=fleet.spread,
-                of_noise=fleet.p_equal,
-                minority=minority,
-                kinds=fleet.kinds,
-            )
-        )
-    return tuple(found)
-
-
-def screened_nodes(contents: Contents) -> list[Screened]:
-    """Every figure of the folder over its nodes."""
-    return by_node(results_without_limits(contents), hosts_of_repeats(contents))
-
-
 def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGIN) -> tuple[Outlier, ...]:
-    """The outliers of a results folder among its nodes, repeats, ranks or pairs of ranks (`along` in `SCREENS`).
+    """The outliers of a results folder among its repeats, ranks or pairs of ranks.
 
     Raises UsageError if there are too few of them for any figure.
     """
@@ -141,13 +104,11 @@ def outliers_along(contents: Contents, along: str, margin: float = DEFAULT_MARGI
         return _slow_pairs(contents, margin)
     if along == "rank":
         screened = _of_all_ranks(contents)
-    elif along == "node":
-        screened = screened_nodes(contents)
     else:
         screened = by_repeat(results_without_limits(contents), hosts_of_repeats(contents))
     if not any(one.is_able for one in screened):
         most = max((len(one.what) for one in screened), default=0)
-        least = FEWEST_SINGLE if along == "repeat" else FEWEST
+        least = FEW if along == "repeat" else FEWEST
         raise UsageError(
             f"finding outliers needs at least {least} {along}s that measured the same; this folder has at most {most}",
             f"measure more {along}s, or compare two results folders",
@@ -187,29 +148,6 @@ def hosts_of_repeats(contents: Contents) -> dict[tuple[str, int], str]:
         for record in records
         if record.seen.get("host")
     }
-
-
-def by_node(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int], str]) -> list[Screened]:
-    """Every figure over the nodes: one group of repeats for each host.
-
-    Nodes are compared if benchmark, parameters and environment are equal; the machine need not be, since each node may
-    have been discovered separately. Repeats without a known host are ignored.
-    """
-    groups: dict[tuple[object, ...], tuple[ExperimentResult, FigureResult, dict[str, list[float]]]] = {}
-    for result in results:
-        same = (result.experiment.benchmark, _key(result.experiment.parameters), result.experiment.environment)
-        for figure in (one for one in result.figures if not one.is_secondary):
-            key = (*same, figure.name, point_key(figure.point))
-            _, _, values = groups.setdefault(key, (result, figure, {}))
-            for repeat in figure.repeats:
-                host = hosts.get((result.id, repeat.repeat))
-                if host is not None:
-                    values.setdefault(host, []).append(repeat.value)
-    return [
-        _screened(result.experiment, figure.name, figure.point, values)
-        for result, figure, values in groups.values()
-        if values
-    ]
 
 
 def by_repeat(results: Iterable[ExperimentResult], hosts: Mapping[tuple[str, int], str]) -> list[Screened]:
@@ -277,7 +215,7 @@ def _screened(
 ) -> Screened:
     parameters = {**experiment.parameters, **point}
     repeats = tuple(tuple(own) for own in values.values())
-    return Screened(tuple(values), experiment.benchmark, figure, parameters, repeats, is_paired, experiment.environment)
+    return Screened(tuple(values), experiment.benchmark, figure, parameters, repeats, is_paired)
 
 
 def _comparable(one: Screened) -> Sequence[Sequence[float]]:
@@ -288,85 +226,119 @@ def _comparable(one: Screened) -> Sequence[Sequence[float]]:
     return [[value / middle for value, middle in zip(own, middles, strict=True)] for own in one.values]
 
 
-def _key(parameters: Params) -> tuple[tuple[str, Value], ...]:
-    return tuple(sorted(parameters.items()))
+def node_outliers(folder: Path, margin: float) -> ScreenResult:
+    """The outliers among the nodes of a results folder: the nodes and devices that `screen` names by their figures.
 
-
-def measure_again(screened: Sequence[Screened], contents: Contents) -> MeasureAgain | None:
-    """The nodes farthest from the others, and controls; None with too few nodes that measured the same.
-
-    Only figures that the largest number of nodes have in common decide. The same experiments give the same controls.
+    Raises UsageError if no figure was measured on enough nodes.
     """
-    able = [one for one in screened if one.is_positive]
-    nodes = max((one.what for one in able), key=len, default=())
-    medians = [
-        [median(values) for _, values in sorted(zip(one.what, one.values, strict=True))]
-        for one in able
-        if set(one.what) == set(nodes)
-    ]
-    names = sorted(nodes)
-    again = to_measure_again(medians, " ".join([*sorted(contents.experiments), *names]))
-    if again is None:
-        return None
-    suspects, controls = (tuple(names[k] for k in places) for places in (again.suspects, again.controls))
-    return MeasureAgain(suspects, controls, REPEATS)
+    given, found = _screen(folder, margin)
+    most = max((len(figure.items) for figure in given.figures), default=0)
+    if most < FEWEST:
+        raise UsageError(
+            f"finding outliers needs at least {FEWEST} nodes that measured the same; this folder has at most {most}",
+            "measure more nodes, or compare two results folders",
+        )
+    return ScreenResult(found, _fleet_spreads(given.figures, margin), measure_again(given.figures))
 
 
-def second_stage(first: Contents, new: Contents, margin: float) -> ScreenResult:
-    """The suspects of the first screen that differ from the controls in new repeats, most certain first.
+def second_stage(first: Path, new: Path, margin: float) -> ScreenResult:
+    """The suspects of a first screen that are outliers among the nodes that were measured again.
 
-    Nodes of `new` that are not suspects are its controls. The error rate of 5 % is shared by the figures. Raises
-    UsageError if no figure has new repeats of a suspect and of four controls.
+    New repeats do not know which node was the farthest, so the error is shared by these nodes, not by all. Raises
+    UsageError if no figure has enough new repeats of a suspect and of other nodes.
     """
-    before = {_same(one): one for one in screened_nodes(first) if one.is_positive}
-    again = measure_again(list(before.values()), first)
+    again = measure_again(_screen(first, margin)[0].figures)
     if again is None:
         raise UsageError(
             "the first results folder has too few nodes to measure any again", "screen at least six nodes first"
         )
-    repeated = [_with_enough_repeats(one) for one in screened_nodes(new) if one.is_positive]
-    pairs = [(before[_same(one)], one) for one in repeated if _same(one) in before]
-    able = [(old, one) for old, one in pairs if _is_enough(one, again)]
-    if not able:
+    given, found = _screen(new, margin)
+    measured = [
+        {item.name for item, own in zip(figure.items, figure.values, strict=True) if len(own) >= _FEWEST_REPEATS}
+        for figure in given.figures
+    ]
+    suspects = set(again.suspects)
+    if not any(own & suspects and len(own - suspects) >= _FEWEST_CONTROLS for own in measured):
         raise UsageError(
-            f"the second results folder needs at least {FEWEST_REPEATS} new repeats of a suspect and of at least "
-            f"{FEWEST_CONTROLS} other nodes, measured as in the first",
+            f"the second results folder needs at least {_FEWEST_REPEATS} new repeats of a suspect and of at least "
+            f"{_FEWEST_CONTROLS} other nodes, measured as in the first",
             f"measure {', '.join(again.suspects)} again, beside {', '.join(again.controls)}: "
             f"{again.repeats} repeats on each",
         )
-    rate = FALSE_ALARM_RATE / len(able)
-    found = [outlier for old, one in able for outlier in _outliers(old, one, again, rate, margin, len(able))]
-    found.sort(key=by_sureness)
-    named = {outlier.what for outlier in found}
-    measured = {name for _, one in able for name in one.what}
-    unconfirmed = tuple(name for name in again.suspects if name in measured and name not in named)
-    return ScreenResult(tuple(found), unconfirmed=unconfirmed)
+    named = {one.what for one in found}
+    every = set[str]().union(*measured)
+    unconfirmed = tuple(name for name in again.suspects if name in every and name not in named)
+    return ScreenResult(tuple(one for one in found if one.what in suspects), unconfirmed=unconfirmed)
 
 
-def _outliers(
-    old: Screened, new: Screened, again: MeasureAgain, rate: float, margin: float, figures: int
-) -> list[Outlier]:
-    place = {name: k for k, name in enumerate(old.what)}
-    values = dict(zip(new.what, new.values, strict=True))
-    suspects = {place[name]: values[name] for name in again.suspects if name in values and name in place}
-    controls = [own for name, own in values.items() if name not in again.suspects]
-    first = [median(own) for own in old.values]
-    return [
-        replace(old.outlier(one, figures, FALSE_ALARM_RATE), value=median(suspects[one.index]))
-        for one in confirmed(first, suspects, controls, rate)
-        if _is_beyond(one, margin)
-    ]
+def _screen(folder: Path, margin: float) -> tuple[ScreenInput, tuple[Outlier, ...]]:
+    given = screen_input([folder_to_screen(folder)])
+    found = tuple(
+        Outlier(
+            what=one.what,
+            benchmark=one.benchmark,
+            figure=one.figure,
+            parameters=one.parameters,
+            value=one.value,
+            ratio=one.ratio,
+            sureness=one.sureness,
+            false_alarm_rate=one.false_alarm_rate,
+            n=one.n,
+        )
+        for one in screen_cluster(given, margin).odd
+        if one.benchmark and one.kind in (OddKind.NODE, OddKind.DEVICE)
+    )
+    return given, found
 
 
-def _is_enough(one: Screened, again: MeasureAgain) -> bool:
-    suspects = set(one.what) & set(again.suspects)
-    return bool(suspects) and len(one.what) - len(suspects) >= FEWEST_CONTROLS
+def _fleet_spreads(figures: Sequence[ItemFigure], margin: float) -> tuple[FleetSpread, ...]:
+    """Where nodes truly differ, in the order of the figures: beyond the noise of their repeats at 5 % for all figures
+    together, and by more than the margin between the ends of the middle 90 %, or in two classes."""
+    found: list[FleetSpread] = []
+    able = [figure for figure in figures if 2 * sum(len(own) > 1 for own in figure.values) > len(figure.items) > 1]
+    for figure in able:
+        logs = [[math.log(value) for value in own] for own in figure.values]
+        of_noise = p_equal(logs)
+        if of_noise > FALSE_ALARM_RATE / len(able):
+            continue
+        medians = [median(own) for own in logs]
+        centre, ordered = median(medians), sorted(medians)
+        low, high = (math.exp(ordered[round(share * (len(ordered) - 1))] - centre) for share in (0.05, 0.95))
+        inside = two_classes(medians, margin)
+        if high <= (1.0 + margin) * low and not inside:
+            continue
+        kinds = None
+        if inside:
+            sides = ([medians[k] for k in inside], [own for k, own in enumerate(medians) if k not in set(inside)])
+            kinds = (math.exp(median(sides[0]) - centre), math.exp(median(sides[1]) - centre))
+        names = tuple(figure.items[k].name for k in inside)
+        parts = (figure.benchmark, figure.figure, figure.parameters, len(figure.items), (low, high), of_noise)
+        found.append(FleetSpread(*parts, names, kinds))
+    return tuple(found)
 
 
-def _with_enough_repeats(one: Screened) -> Screened:
-    kept = [(name, values) for name, values in zip(one.what, one.values, strict=True) if len(values) >= FEWEST_REPEATS]
-    return replace(one, what=tuple(name for name, _ in kept), values=tuple(values for _, values in kept))
+def measure_again(figures: Sequence[ItemFigure]) -> MeasureAgain | None:
+    """The nodes that are farthest from the others in any figure, up to a quarter of all, and random others; None below
+    six nodes that measured the same.
 
-
-def _same(one: Screened) -> tuple[object, ...]:
-    return one.benchmark, one.figure, tuple(sorted(one.parameters.items())), one.environment
+    Only figures that the largest number of nodes have in common decide; a distance is in median absolute deviations of
+    its figure. The same figures give the same controls.
+    """
+    items = max((figure.items for figure in figures), key=len, default=())
+    alike = [figure for figure in figures if figure.items == items]
+    names = list(dict.fromkeys(item.node for item in items))
+    count = min(_MOST_SUSPECTS, len(names) // 4, len(names) - _FEWEST_CONTROLS)
+    if count < 1 or len(names) < 6:
+        return None
+    farthest = dict.fromkeys(names, 0.0)
+    for figure in alike:
+        logs = [math.log(median(own)) for own in figure.values]
+        centre = median(logs)
+        scale = max(median(abs(log - centre) for log in logs), _NO_SPREAD)
+        for item, log in zip(items, logs, strict=True):
+            farthest[item.node] = max(farthest[item.node], abs(log - centre) / scale)
+    order = sorted(names, key=lambda name: -farthest[name])
+    seed = " ".join([*names, *(f"{figure.benchmark} {figure.figure}" for figure in alike)])
+    source = random.Random(seed)  # noqa: S311 - not for security
+    controls = sorted(source.sample(order[count:], min(_CONTROLS, len(names) - count)), key=names.index)
+    return MeasureAgain(tuple(order[:count]), tuple(controls), REPEATS)

@@ -6,8 +6,7 @@ their load is part of the question, so it is the median visit. Effects common to
 
 Ranks are screened first, each by the median over its pairs, which a single slow pair does not affect. If all ranks of a
 node are slow, the node is reported instead. Then the pairs of all other ranks are screened. Both use the screens of
-`seatrial.stats.outliers`: distance from the others relative to their spread, and a rank sum test over the repeats. They
-share the family-wise error rate evenly, and report only slow ones.
+`seatrial.stats.far_values`, share the family-wise error rate evenly, and report only slow ones.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import FEWEST_PARTNERS, Outlier, PairSampling, Screening
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Sample
-from seatrial.stats.outliers import FEWEST, FEWEST_SINGLE, OutlyingValue, are_enough, screen_groups
+from seatrial.stats.far_values import FEW, FEWEST, FarValue, far_values, why_not
 
 Pair = tuple[int, int]
 _KindOf = Callable[[Pair], str]
@@ -76,7 +75,7 @@ def screened_pairs(
         family for figure in benchmark.figures for family in _families(figure, repeats, kind_of, is_alone=is_alone)
     ]
     measured = {pair for family in families for pair in family.slowness}
-    able = [family for family in families if are_enough(list(family.slowness.values()))]
+    able = [family for family in families if not why_not(list(family.slowness.values()))]
     each = FALSE_ALARM_RATE / max(1, 2 * len(able))
     found: list[Outlier] = []
     for family in able:
@@ -97,33 +96,31 @@ def screened_pairs(
                     parameters={**experiment.parameters, **one.which},
                     value=median(value for pair in one.pairs for value in family.values[pair]),
                     ratio=one.outlying.ratio if better is Better.LOWER else 1.0 / one.outlying.ratio,
-                    sureness=1.0 - min(1.0, one.outlying.p_adjusted * 2 * len(able)),
+                    sureness=1.0 - min(1.0, one.outlying.p * 2 * len(able)),
                     false_alarm_rate=FALSE_ALARM_RATE,
                     n=len(family.slowness),
                 )
             )
     found.sort(key=by_sureness)
-    why_not = _why_not(families, able)
+    too_few = _too_few(families, able)
     sampling = pair_sampling(measured, experiment.parameters)
-    return Screening(tuple(found), len(measured), "pairs of ranks", FALSE_ALARM_RATE, why_not, not able, sampling)
+    return Screening(tuple(found), len(measured), "pairs of ranks", FALSE_ALARM_RATE, too_few, not able, sampling)
 
 
-def _why_not(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
+def _too_few(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
     few = {family.kind: len(family.slowness) for family in families if family not in able}
     if not few:
         return ""
     listed = "; ".join(f"{count} {kind}".rstrip() for kind, count in few.items())
-    return f"{listed} are too few to find outliers: at least {FEWEST} are needed, or {FEWEST_SINGLE} in a single repeat"
+    return f"{listed} are too few to find outliers: at least {FEWEST} are needed, or {FEW} in a single repeat"
 
 
-def _slow(groups: Sequence[Sequence[float]], rate: float, least: float) -> list[OutlyingValue]:
+def _slow(groups: Sequence[Sequence[float]], rate: float, least: float) -> list[FarValue]:
     """The slow outliers among the groups."""
-    if not are_enough(groups):
-        return []
-    return [outlying for outlying in screen_groups(groups, rate) if outlying.ratio > 1.0 + least]
+    return [far for far in far_values(groups, rate, least)[0] if far.ratio > 1.0]
 
 
-def _slow_ranks(family: PairTimes, rate: float, least: float) -> dict[int, OutlyingValue]:
+def _slow_ranks(family: PairTimes, rate: float, least: float) -> dict[int, FarValue]:
     """Ranks whose pairs are slow as a whole, by the median over the pairs of a rank in each repeat."""
     own = grouped((rank, slowness) for pair, slowness in family.slowness.items() for rank in pair)
     ranks = [rank for rank, pairs in own.items() if len(pairs) >= FEWEST_PARTNERS]
@@ -143,10 +140,10 @@ class _Named(Frozen):
     what: str
     which: Mapping[str, Value]
     pairs: Sequence[Pair]
-    outlying: OutlyingValue
+    outlying: FarValue
 
 
-def _named_ranks(ranks: Mapping[int, OutlyingValue], family: PairTimes, hosts: Sequence[str]) -> list[_Named]:
+def _named_ranks(ranks: Mapping[int, FarValue], family: PairTimes, hosts: Sequence[str]) -> list[_Named]:
     """Slow ranks by name; a node if it has several ranks and all are slow."""
     ranks_there = sorted({rank for pair in family.slowness for rank in pair})
     on = grouped((hosts[rank] if rank < len(hosts) else "", rank) for rank in ranks_there)
@@ -154,7 +151,7 @@ def _named_ranks(ranks: Mapping[int, OutlyingValue], family: PairTimes, hosts: S
     for host, there in on.items():
         slow = [rank for rank in there if rank in ranks]
         if host and len(on) > 1 and len(there) > 1 and slow == there:
-            least_sure = max((ranks[rank] for rank in slow), key=lambda outlying: outlying.p_adjusted)
+            least_sure = max((ranks[rank] for rank in slow), key=lambda outlying: outlying.p)
             named.append(_Named(f"node {host}", {"host": host}, _pairs_with(slow, family), least_sure))
             continue
         where = f" on {host}" if host and len(on) > 1 else ""
@@ -166,7 +163,7 @@ def _pairs_with(ranks: Sequence[int], family: PairTimes) -> list[Pair]:
     return [pair for pair in family.slowness if set(pair) & set(ranks)]
 
 
-def _named_pair(pair: Pair, outlying: OutlyingValue, hosts: Sequence[str]) -> _Named:
+def _named_pair(pair: Pair, outlying: FarValue, hosts: Sequence[str]) -> _Named:
     a, b = pair
     where = f" on {hosts[a]} and {hosts[b]}" if b < len(hosts) and hosts[a] != hosts[b] else ""
     return _Named(f"pair {a}-{b}{where}", {"a": a, "b": b}, [pair], outlying)

@@ -56,10 +56,7 @@ class Sweep(Frozen):
 
 
 def sweeps(
-    results: Sequence[ExperimentResult],
-    over: Collection[str],
-    figure: str | None = None,
-    given: Given | None = None,
+    results: Sequence[ExperimentResult], over: Collection[str], figure: str | None = None, given: Given | None = None
 ) -> list[Sweep]:
     """One for each figure (or the one named) and each combination of the settings not swept, in order of appearance.
 

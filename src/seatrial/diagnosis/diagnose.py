@@ -21,15 +21,7 @@ from seatrial.diagnosis.ranks import (
     uneven_despite_delay,
 )
 from seatrial.profiler.call_site import Resolve, no_symbols
-from seatrial.profiler.cause import (
-    NO_CPU_CAUSES,
-    WAITING_CAUSES,
-    Cause,
-    Diagnosis,
-    Evidence,
-    Signal,
-    Sureness,
-)
+from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:

@@ -245,10 +245,7 @@ def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]], *, is_dela
     idle = _idle(profile, explained)
     if idle is not None:
         return [idle]
-    evidence = (
-        Evidence(Signal.EXCESS_COMPUTING, excess_s / mean_s),
-        Evidence(Signal.WAITING_EXPLAINED, explained),
-    )
+    evidence = (Evidence(Signal.EXCESS_COMPUTING, excess_s / mean_s), Evidence(Signal.WAITING_EXPLAINED, explained))
     over = {part: works[place][part] - sum(work[part] for work in works) / len(works) for part in Work}
     named = {part: time_s for part, time_s in over.items() if part in _NAMED and time_s >= _PART * excess_s}
     excess_s -= delayed_s if is_delayed else 0.0

@@ -1,31 +1,24 @@
-"""A trial from end to end: environment, programs, facts for the folder, repeats; and one experiment, prepared and
-measured once, for callers that choose the order and number of repeats themselves.
-"""
+"""A trial from end to end: environment, programs, facts for the folder, repeats."""
 
 from __future__ import annotations
 
 import platform
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from seatrial.benchmarks import benchmark_named
 from seatrial.engine.durations import Costs, learn
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.group import Recorded
 from seatrial.engine.host_lock import HostLock
 from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Clock, Pool
-from seatrial.engine.prepare import Preparation, prepare, prepared_points, refuse_secret_differences
-from seatrial.engine.ready import Listener, Ready, Refused, Silent
-from seatrial.engine.repeat import make_repeat
+from seatrial.engine.prepare import Preparation, prepared_points, refuse_secret_differences
+from seatrial.engine.ready import Listener, Ready, Refused
 from seatrial.engine.study_work import (
     Budget,
     Wanted,
@@ -35,10 +28,8 @@ from seatrial.engine.study_work import (
     wanted_of_trial,
     without_time,
 )
-from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
-from seatrial.errors import BuildError, StoreError, UsageError
-from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.identity import machine_identity
@@ -46,7 +37,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord, content_key
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study.study import KeptStudy, Study, StudyPoint, study_document, study_without_secrets
-from seatrial.plan.points import Point, Settings, plan_points, values_of
+from seatrial.plan.points import Point
 from seatrial.plan.study_points import same_sides
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.claim import claim_next
@@ -181,10 +172,10 @@ class Trial(Struct):
         folder = self.open_folder()
         experiments = tuple({item.experiment.id: item for item in prepared}.values())
         kept = None if study is None else _kept(study, self._key, prepared)
-        known = _environments_of(experiments)
+        known = environments_of(experiments)
         facts = [item for item in experiments if isinstance(item, Ready) or not item.is_left_out]
         try:
-            _keep_facts(folder, self.machine, self._key, known, facts)
+            keep_facts(folder, self.machine, self._key, known, facts)
             for guest in self.machine.guests:
                 if guest.machine is not None:
                     keep_machine(folder, guest.machine, machine_identity(guest.machine)[:16])
@@ -224,13 +215,14 @@ def keep_trial(
     key = machine_identity(machine)[:16]
     experiments = tuple({item.experiment.id: item for item in prepared}.values())
     kept = None if study is None else _kept(study, key, prepared)
-    _keep_facts(folder, machine, key, _environments_of(experiments), experiments)
+    keep_facts(folder, machine, key, environments_of(experiments), experiments)
     _keep_study(folder, kept)
     _record_refusals(folder, [item for item in experiments if isinstance(item, Refused)])
     return kept
 
 
-def _environments_of(experiments: Iterable[Ready | Refused]) -> dict[str, Mapping[str, Any]]:
+def environments_of(experiments: Iterable[Ready | Refused]) -> dict[str, Mapping[str, Any]]:
+    """The documents of their environments by key."""
     return {item.experiment.environment: item.environment for item in experiments if item.environment is not None}
 
 
@@ -256,7 +248,7 @@ def keep_machine(folder: ResultsFolder, machine: Machine, identity: str) -> None
     folder.put("machines", content_key(knowledge), document)
 
 
-def _keep_facts(
+def keep_facts(
     folder: ResultsFolder,
     machine: Machine,
     machine_key: str,
@@ -305,61 +297,3 @@ def _record_refusals(folder: ResultsFolder, refused: Sequence[Refused]) -> None:
         writer.close()
         for claimed in claims:
             claimed.release()
-
-
-def prepare_point(
-    benchmark: str | Benchmark,
-    machine: Machine,
-    set: Settings | None = None,
-    environment: Environment | BuildError | None = None,
-) -> Ready | Refused:
-    """One experiment with its program built, or why it cannot run here.
-
-    A declaration replaces the benchmark of its name. The program is built in `environment`, by default the one that
-    `set` chooses. Raises UsageError if the settings do not give exactly one experiment.
-    """
-    declared = benchmark_named(benchmark) if isinstance(benchmark, str) else benchmark
-    points = plan_points([declared.name], values_of(set or {}), machine)
-    if len(points) != 1:
-        raise UsageError(
-            f"these settings give {len(points)} experiments of {declared.name}", "give each parameter one value"
-        )
-    point = replace(points[0], benchmark=declared)
-    environments = Environments(machine) if environment is None else Environments.always(environment)
-    (item,) = prepare([point], environments, machine_identity(machine)[:16], Silent())
-    return item
-
-
-def measure_point(
-    ready: Ready, machine: Machine, folder: ResultsFolder | None = None, *, sample_s: float | None = None
-) -> RepeatRecord:
-    """Make and check one repeat; its record with all samples, for any outcome.
-
-    It is recorded in the folder; without a folder nothing is kept. `sample_s` replaces the time that the benchmark
-    declares for sampling. Raises StoreError.
-    """
-    with _folder(folder) as kept:
-        keep_point(ready, machine, kept)
-        host, key, watch = platform.node(), ready.experiment.id, RecordWatch(kept)
-        known = {head.repeat for head in read_heads(kept, {key})[key]}
-        writer = RecordWriter(kept, host)
-        try:
-            claimed = claim_next(kept, host, key, lambda: watch.numbers(key, known), {"order": 0, "t0": time.time()})
-            asked = ready if sample_s is None else replace(ready, program=ready.program.sampling_for(sample_s))
-            return make_repeat(asked, machine, claimed, writer, keep=False)
-        finally:
-            writer.close()
-
-
-def keep_point(ready: Ready, machine: Machine, folder: ResultsFolder) -> None:
-    """Store the machine, environment and experiment that the records refer to. Raises StoreError."""
-    _keep_facts(folder, machine, ready.experiment.machine, _environments_of([ready]), [ready])
-
-
-@contextmanager
-def _folder(folder: ResultsFolder | None) -> Iterator[ResultsFolder]:
-    if folder is not None:
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="seatrial-") as where:
-        yield ResultsFolder.create(Path(where) / "results")

@@ -9,7 +9,7 @@ from seatrial.analysis.compare_along import Comparisons, compare_along
 from seatrial.analysis.compare_folders import PREFIX, NamedFolder, compare_folders, compare_with_reference
 from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import long_histories
-from seatrial.analysis.outliers import SCREENS, second_stage
+from seatrial.analysis.outliers import SCREENS, node_outliers, second_stage
 from seatrial.analysis.profile_folder import profiles_in
 from seatrial.analysis.results import trials_of
 from seatrial.analysis.study_results import study_results
@@ -87,9 +87,10 @@ def compare(
             raise UsageError(
                 f"--along {along} looks for outliers, which are not tested for equivalence", "give --margin"
             )
+        if along == "node" and len(sides) == 1:
+            return Comparisons(screen=node_outliers(Path(sides[0]), share))
         if along == "node" and len(sides) == 2:
-            first, again = (contents_in(Path(side)) for side in sides)
-            return Comparisons(screen=second_stage(first, again, share))
+            return Comparisons(screen=second_stage(Path(sides[0]), Path(sides[1]), share))
         if len(sides) != 1:
             if len(sides) == 2 and nearest_names(along, ["node"]):
                 raise UnknownNameError("axis along which two folders are compared", along, ["node"])

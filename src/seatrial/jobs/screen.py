@@ -15,10 +15,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.analysis.folder import contents_in, tell_of_folder
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.results import machines_of
-from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
-from seatrial.analysis.screening.inputs import screen_input
+from seatrial.analysis.screening.inputs import folder_to_screen, screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
@@ -64,7 +63,7 @@ def screen(
     refuse_margin(margin)
     if not folders:
         raise UsageError("no results folder given", "seatrial screen --from DIR, with the results of several nodes")
-    measured = [_read(Path(folder)) for folder in folders]
+    measured = [folder_to_screen(Path(folder)) for folder in folders]
     of_nodes, ratio = places(fabric) if fabric is not None else (dict(switch_of or {}), None)
     given = screen_input(measured, of_nodes, ratio, _confirmed_s(folders))
     if len(given.nodes) < FEWEST_NODES:
@@ -77,14 +76,6 @@ def screen(
         given = replace(given, figures=tuple(replace(figure, later={}) for figure in given.figures))
     answer = screen_cluster(replace(given, not_apart=frozenset(not_apart)), margin)
     return replace(answer, not_screened=(*missing, *answer.not_screened))
-
-
-def _read(path: Path) -> ScreenFolder:
-    """What a screen uses of a folder; damaged lines are logged. Raises UsageError if there is no folder, or no repeat
-    in it."""
-    found = screen_folder(ResultsFolder.existing(path))
-    tell_of_folder(path, found.damaged, is_empty=not found.experiments)
-    return found
 
 
 def places(fabric: Fabric) -> tuple[dict[str, str], float | None]:

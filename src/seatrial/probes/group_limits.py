@@ -27,10 +27,7 @@ _V1_LIMITS = {
 }
 _V2_LIMITS = dict(zip(("rbps", "wbps", "riops", "wiops"), _LIMITED, strict=True))
 _V2_COUNTERS = dict(zip(("rbytes", "wbytes", "rios", "wios"), _LIMITED, strict=True))
-_V1_COUNTERS = {
-    "blkio.throttle.io_service_bytes_recursive": "B/s",
-    "blkio.throttle.io_serviced_recursive": "op/s",
-}
+_V1_COUNTERS = {"blkio.throttle.io_service_bytes_recursive": "B/s", "blkio.throttle.io_serviced_recursive": "op/s"}
 _MOST_LIMITS = 16
 
 

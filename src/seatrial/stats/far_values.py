@@ -6,37 +6,35 @@ The question depends on how many there are:
   differ by up to the margin, and a value is far if its repeats lie beyond the margin from the centre of the others,
   surely: Student's t with the noise pooled over all.
 - **Ten to 399**: generalised extreme studentised deviates, with heavier tails if they are visible
-  (`seatrial.stats.outliers`), and a gap: a far value is four times as far as any usual one.
+  (Rosner, Technometrics 25, 1983), and a gap: a far value is four times as far as any usual one, unless the repeats
+  show that the others are equal.
 - **From 400 on**, the tails are fitted: excesses over a threshold have nearly a generalised Pareto distribution
   (Pickands, Annals of Statistics 3, 1975; Davison & Smith, JRSS B 52, 1990). The highest twentieth of them is censored,
   so that odd ones do not shape the tail from which they are to stand out; the shape is taken at its upper confidence
   bound.
 
-All is computed on logarithms. The error rates are simulated in bench/screening_simulation.py.
-
-Which of many nodes to measure again, and what the new repeats say.
-
-The farthest of many is far by chance alone. New repeats do not know which was the farthest, so few of them, beside
-nodes drawn at random, decide: the error rate is divided by the number of nodes that were measured again, not by that of
-all, and the first stage needs no repeats of its own. The error rates are simulated in bench/compare_simulation.py.
+Where noise has several levels, all repeats of one may fall on a rare one: it is far only if the repeats of the others
+reach its level so seldom that this is unlikely. All is computed on logarithms. The error rates are simulated in
+bench/screening_simulation.py and tests/stats/test_far_values.py.
 """
 
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
 from statistics import NormalDist, median
 
 from seatrial.model.frozen import Frozen
 from seatrial.stats.interval import median_interval
-from seatrial.stats.outliers import FALSE_ALARM_RATE, OutlyingValue, deviate_p_values, p_in_heavy_tails, rank_sum_p
-from seatrial.stats.ranks import student_tail
+from seatrial.stats.ranks import p_equal, student_tail
 
 FEWEST = 3
 """Of two that differ, either may be the odd one."""
 FEW = 10
 MANY = 400
+FALSE_ALARM_RATE = 0.05
 
 _TAILS = ((400, 0.2, 0.95), (2000, 0.1, 0.99))
 """(number of values, share of them on each side whose excesses are fitted, one-sided confidence of the bound of their
@@ -52,8 +50,37 @@ _FEWEST_EXCESSES = 0.5
 _SHAPES = 241
 _QUOTIENTS = 300
 _LEAST_SPREAD = 1e-3
+"""Measurements repeat no better than to 0.1 %; without spread, any value would be far."""
 _GAP = 4.0
 """A far value is at least so many times as far from the centre as any usual one: every spread has a farthest one."""
+_DIFFERS = 0.05
+"""Groups differ if equal ones would look so different in fewer cases."""
+_NEARER_END = 0.25
+_LIGHT = 5.0
+"""Normal noise is hardly ever so many times as far as its spread."""
+_ENOUGH_FOR_TAILS = 40
+_HEAVY = 3.0
+"""Degrees of freedom of the heaviest tails that are assumed."""
+_QUANTILE_RATIO = (
+    (6.314, 1.0),
+    (3.576, 2.0),
+    (3.077, 3.0),
+    (2.878, 4.0),
+    (2.773, 5.0),
+    (2.664, 7.0),
+    (2.590, 10.0),
+    (2.486, 30.0),
+    (2.452, 100.0),
+)
+"""((5 % to 95 %) over (25 % to 75 %) of t, degrees of freedom)."""
+_RATIO_NORMAL = 2.439
+_RATIO_DOUBT = 0.5
+"""In one of ten cases, the lighter side of normal values looks heavier than normal by this over sqrt(n)."""
+_FEW = 25
+_FEW_FACTOR = 1.5
+"""Below 25 values, if more than one may be removed, Rosner's error rates are up to 50 % too high: simulated."""
+_GAP_OF_SINGLE = 6.0
+"""... of single values, whose noise is not seen: of a tail like that of t with 2 degrees, one in 36 is so far off."""
 _MOST_ODD = 0.05
 """Of many, more than this share is no oddity but another class."""
 
@@ -73,20 +100,23 @@ def far_values(groups: Sequence[Sequence[float]], rate: float, margin: float) ->
 
     Raises ValueError for an empty group, or a value that is not positive and finite.
     """
+    if why := why_not(groups):
+        return [], why
+    if len(groups) >= MANY:
+        return _many(groups, rate, margin), ""
+    logs = [_logs(group) for group in groups]
+    found = (_few if len(logs) < FEW else _several)(logs, rate, margin)
+    return _beyond_margin([median(group) for group in logs], _without_rare_levels(found, logs, rate), margin), ""
+
+
+def why_not(groups: Sequence[Sequence[float]]) -> str:
+    """Why these groups of repeats cannot be tested; "": they can."""
     n = len(groups)
     if n < FEWEST:
-        return [], f"{n} cannot be compared: of fewer than {FEWEST}, none is the odd one"
-    if n < FEW:
-        logs = [_logs(group) for group in groups]
-        if any(len(group) < 2 for group in logs):
-            return [], f"{n} with one repeat each: fewer than {FEW} need repeats, which show the noise"
-        found = _few(logs, rate, margin)
-    elif n < MANY:
-        logs = [_logs(group) for group in groups]
-        found = _several(logs, rate, margin)
-    else:
-        return _many(groups, rate, margin), ""
-    return _beyond_margin([median(group) for group in logs], found, margin), ""
+        return f"{n} cannot be compared: of fewer than {FEWEST}, none is the odd one"
+    if n < FEW and any(len(group) == 1 for group in groups):
+        return f"{n} with one repeat each: fewer than {FEW} need repeats, which show the noise"
+    return ""
 
 
 def two_classes(middles: Sequence[float], margin: float) -> tuple[int, ...]:
@@ -175,10 +205,11 @@ def _few(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tu
 def _several(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tuple[int, float]]:
     """Far ones of ten and more: by their distance in the spread of the others, and beyond a gap.
 
-    More than a tenth, or two of fewer than twenty, are no oddities.
+    More than a tenth, or three of fewer than thirty, are no oddities; of single values, two of fewer than twenty.
     """
+    are_single = all(len(group) == 1 for group in logs)
     middles = [median(group) for group in logs]
-    p_values = deviate_p_values(middles)
+    p_values = _deviate_p_values(middles)
     usual = [k for k, p in enumerate(p_values) if p > rate]
     centre = median(middles[k] for k in usual)
     found = [
@@ -186,9 +217,22 @@ def _several(logs: Sequence[Sequence[float]], rate: float, margin: float) -> lis
         for k, p in enumerate(p_values)
         if p <= rate and (len(logs[k]) == 1 or _is_apart(logs[k], centre, margin))
     ]
-    if len(found) > max(2, len(logs) // 10):
+    if len(found) > max(1 if are_single else 2, len(logs) // 10):
         return []
-    return _confirmed(found, middles, usual)
+    if are_single:
+        return _far_beyond_the_next(found, middles, centre)
+    reach = _reach_of_noise([logs[k] for k in usual])
+    confirmed = _confirmed(found, middles, usual)
+    return [one for one in found if one in confirmed or abs(middles[one[0]] - centre) > reach]
+
+
+def _far_beyond_the_next(
+    found: Sequence[tuple[int, float]], middles: Sequence[float], centre: float
+) -> list[tuple[int, float]]:
+    """The farthest of these single values, up to the last that is several times as far as the next of all."""
+    far = sorted((abs(value - centre) for value in middles), reverse=True)
+    most = max((k for k in range(1, len(found) + 1) if far[k - 1] >= _GAP_OF_SINGLE * far[k]), default=0)
+    return [(k, p) for k, p in found if most and abs(middles[k] - centre) >= far[most - 1]]
 
 
 def _confirmed(
@@ -200,11 +244,43 @@ def _confirmed(
     return [(k, p) for k, p in found if abs(middles[k] - centre) >= _GAP * widest]
 
 
+def _reach_of_noise(logs: Sequence[Sequence[float]]) -> float:
+    """How far the noise of these may hide that they differ: not at all where the repeats show that they are equal; up to
+    its farthest repeat, where it has levels or heavy tails; infinite where they differ."""
+    if p_equal(logs) <= _DIFFERS:
+        return math.inf
+    residuals = [value - middle for group in logs for middle in (median(group),) for value in group]
+    farthest = max(map(abs, residuals))
+    return 0.0 if farthest <= _LIGHT * max(_spread(residuals), _LEAST_SPREAD) else farthest
+
+
+def _without_rare_levels(
+    found: Sequence[tuple[int, float]], logs: Sequence[Sequence[float]], rate: float
+) -> list[tuple[int, float]]:
+    """Without those whose repeats may all have fallen on a level that repeats of the others reach, too. By the share of
+    these that are at least half as far, it is the chance that this happens to any of so many groups."""
+    named = {index for index, _ in found}
+    others = sorted(value for index, group in enumerate(logs) if index not in named for value in group)
+    centre = median(others)
+    kept = []
+    for index, p in found:
+        own = logs[index]
+        if median(own) > centre:
+            as_far = len(others) - bisect_left(others, (min(own) + centre) / 2)
+        else:
+            as_far = bisect_right(others, (max(own) + centre) / 2)
+        by_chance = len(logs) * (as_far / len(others)) ** len(own) if len(own) > 1 else 0.0
+        if by_chance <= rate:
+            kept.append((index, max(p, by_chance)))
+    return kept
+
+
 def _is_apart(repeats: Sequence[float], centre: float, margin: float) -> bool:
-    """Whether the repeats themselves are beyond half the margin on one side: the 95 % interval of their median, and all
-    of them if they are too few for one. Noise on two levels moves some medians, but not all repeats."""
+    """Whether the repeats themselves are beyond half the margin, and a quarter of their median's distance, on one side:
+    the 95 % interval of their median, and all of them if they are too few for one. Noise on two levels moves some
+    medians, but not all repeats."""
     low, high = median_interval(repeats) or (min(repeats), max(repeats))
-    least = 0.5 * math.log1p(margin)
+    least = max(0.5 * math.log1p(margin), _NEARER_END * abs(median(repeats) - centre))
     return low - centre > least or centre - high > least
 
 
@@ -245,7 +321,12 @@ def _many(groups: Sequence[Sequence[float]], rate: float, margin: float) -> list
             if len(groups[k]) > 1 and not _is_apart(_logs(groups[k]), centre, margin):
                 continue
             far.append(FarValue(k, math.exp(sign * float(side[k])), float(side[k]) / spread, p))
-    return [] if len(far) > _MOST_ODD * n else sorted(far, key=lambda one: one.index)
+    if len(far) > _MOST_ODD * n:
+        return []
+    if far and max(sizes) > 1:
+        kept = dict(_without_rare_levels([(one.index, one.p) for one in far], [_logs(own) for own in groups], rate))
+        far = [one for one in far if one.index in kept]
+    return sorted(far, key=lambda one: one.index)
 
 
 def pareto_tail(excess: float, shape: float, scale: float) -> float:
@@ -293,92 +374,77 @@ def tail_fit(excesses: Sequence[float], spread: float, confidence: float) -> tup
     return shape, exponential if place == 0 else shape / float(quotients[chosen[place - 1]])
 
 
-MOST_SUSPECTS = 6
-CONTROLS = 8
-FEWEST_CONTROLS = 4
-REPEATS = 10
-"""Repeats of each node in the second stage: enough to find 5 % in noise of 1 %."""
-FEWEST_REPEATS = 6
-
-_NO_SPREAD = 1e-12
-
-
-_ALIKE = 0.5
-"""Nodes that were at least half as far in the first stage are of one kind with a suspect..."""
-_MOST_ALIKE = 2
-"""... and more than that, or than a tenth of all, are no outliers."""
+def _deviate_p_values(middles: Sequence[float]) -> list[float]:
+    """Adjusted p-values of the medians of groups."""
+    n = len(middles)
+    if n >= _ENOUGH_FOR_TAILS:
+        # The lighter of the two sides, so that many outliers on the other do not look like a heavy tail.
+        low, lower, middle, upper, high = _quantiles(sorted(middles), (0.05, 0.25, 0.5, 0.75, 0.95))
+        ratio = min(
+            (high - middle) / max(upper - middle, _LEAST_SPREAD), (middle - low) / max(middle - lower, _LEAST_SPREAD)
+        )
+        if ratio > _RATIO_NORMAL * math.exp(_RATIO_DOUBT / math.sqrt(n)):
+            return _extreme_deviates(middles, max(_HEAVY, _degrees(ratio)))
+    return _extreme_deviates(middles)
 
 
-class Again(Frozen):
-    """Positions of the nodes to measure again, farthest first, and of the controls."""
+def _extreme_deviates(logs: Sequence[float], degrees: float | None = None) -> list[float]:
+    """Adjusted p-values by generalised extreme studentised deviates, for normal values with outliers.
 
-    suspects: tuple[int, ...]
-    controls: tuple[int, ...]
+    The value farthest from the mean is removed repeatedly, up to a quarter of all; each is compared with t in units of
+    the spread of the remaining ones. All up to the last outlier are outliers, so two cannot mask each other.
 
-
-def to_measure_again(figures: Sequence[Sequence[float]], seed: str) -> Again | None:
-    """The nodes that are farthest from the others in any figure, up to a quarter of all, and random others.
-
-    Each figure has the medians of all nodes, in the same order and positive; a distance is in median absolute
-    deviations of its figure. None below six nodes. The same `seed` draws the same controls.
+    `degrees`: the tails are as heavy as those of t with these degrees of freedom. Then there must also be a gap before
+    the outliers: in such a tail, the k-th farthest and the next differ by a factor r with probability r^(-k degrees)
+    (Renyi's spacings of a power-law tail); half of the error is spent on k = 1, a quarter on k = 2, and so on.
     """
-    n = len(figures[0]) if figures else 0
-    count = min(MOST_SUSPECTS, n // 4, n - FEWEST_CONTROLS)
-    if count < 1 or n < 6:
-        return None
-    farthest = [0.0] * n
-    for values in figures:
-        logs = [math.log(value) for value in values]
-        centre = median(logs)
-        scale = max(median(abs(log - centre) for log in logs), _NO_SPREAD)
-        farthest = [max(most, abs(log - centre) / scale) for most, log in zip(farthest, logs, strict=True)]
-    order = sorted(range(n), key=lambda node: -farthest[node])
-    source = random.Random(seed)  # noqa: S311 - not for security
-    controls = source.sample(order[count:], min(CONTROLS, n - count))
-    return Again(tuple(order[:count]), tuple(sorted(controls)))
+    n, centre = len(logs), median(logs)
+    factor = 2.0 * (_FEW_FACTOR if 8 <= n < _FEW else 1.0)
+    order = sorted(range(n), key=logs.__getitem__)
+    shifted = [logs[k] - centre for k in order]
+    total, squares = math.fsum(shifted), math.fsum(value * value for value in shifted)
+    first, last = 0, n - 1
+    taken: list[tuple[int, float]] = []
+    for k in range(1, n // 4 + 1):
+        mean = total / (rest := n - k + 1)
+        is_low = mean - shifted[first] > shifted[last] - mean
+        at = first if is_low else last
+        first, last = (first + 1, last) if is_low else (first, last - 1)
+        value = shifted[at]
+        total, squares, rest = total - value, squares - value * value, rest - 1
+        variance = max((squares - total * total / rest) / (rest - 1), _LEAST_SPREAD**2)
+        t = abs(value - total / rest) / math.sqrt(variance * (1.0 + 1.0 / rest))
+        p = factor * (rest + 1) * student_tail(t, rest - 1) if t > 2.0 else 1.0
+        if degrees is not None:
+            p = max(p, _gap_p(abs(value), max(-shifted[first], shifted[last]), degrees) ** k)
+        taken.append((order[at], min(1.0, p)))
+    p_values, least = [1.0] * n, 1.0
+    for place, p in reversed(taken):
+        least = min(least, p)
+        p_values[place] = least
+    return p_values
 
 
-def confirmed(
-    first: Sequence[float],
-    suspects: Mapping[int, Sequence[float]],
-    controls: Sequence[Sequence[float]],
-    false_alarm_rate: float = FALSE_ALARM_RATE,
-) -> list[OutlyingValue]:
-    """The suspects whose new repeats differ from those of the controls, in order.
-
-    `first` are the medians of all nodes in the first stage; `suspects` maps their positions there to their new repeats.
-    p is the largest of three: of the rank sum of a suspect's repeats among those of the controls, times the number of
-    suspects; of its distance from the controls if nodes truly differ, times the number of all nodes; and of the gap to
-    the next of all that were measured again, if the tails of that distribution are heavy. If more than a tenth of all
-    nodes were at least half as far in the first stage, there is another kind of nodes instead. `ratio` is over the
-    median of the controls. Raises ValueError with fewer than four controls, for a node without repeats, or for a value
-    that is not positive and finite.
-    """
-    if len(controls) < FEWEST_CONTROLS:
-        raise ValueError(f"{len(controls)} controls: at least {FEWEST_CONTROLS} are needed")
-    if not all(group and all(0.0 < value < math.inf for value in group) for group in (*suspects.values(), *controls)):
-        raise ValueError("every node needs repeats that are positive and finite")
-    beside = [[math.log(value) for value in group] for group in controls]
-    centre = median(median(group) for group in beside)
-    shifts = {place: median(math.log(value) for value in group) - centre for place, group in sorted(suspects.items())}
-    of_controls = [median(group) - centre for group in beside]
-    gaps = dict(zip(shifts, p_in_heavy_tails([*shifts.values(), *of_controls]), strict=False))
-    p_values = dict.fromkeys(shifts, 1.0)
-    usual = [math.log(value) for value in first]
-    middle = median(usual)
-    for place, shift in shifts.items():
-        own = [math.log(value) for value in suspects[place]]
-        pool = sorted([*own, *(value for group in beside for value in group)])
-        others = [log - middle for at, log in enumerate(usual) if at != place]
-        if not shift or sum(other / shift > _ALIKE for other in others) > max(_MOST_ALIKE, len(usual) // 10):
-            continue  # one of another kind
-        spread = len(usual) * _prediction_p(shift, of_controls)
-        p_values[place] = min(1.0, max(len(suspects) * rank_sum_p(own, pool), spread, 2.0 * gaps[place]))
-    return [OutlyingValue(place, math.exp(shifts[place]), p) for place, p in p_values.items() if p <= false_alarm_rate]
+def _gap_p(farthest: float, next_farthest: float, degrees: float = _HEAVY) -> float:
+    """The probability that the farthest value on either side of a power-law tail is so much farther than the next."""
+    return float(min(1.0, 2.0 * (next_farthest / max(farthest, _LEAST_SPREAD)) ** degrees))
 
 
-def _prediction_p(value: float, others: Sequence[float]) -> float:
-    """Two-sided p-value of a value so far from the mean of normal others."""
-    n, mean = len(others), math.fsum(others) / len(others)
-    variance = max(math.fsum((other - mean) ** 2 for other in others) / (n - 1), _LEAST_SPREAD**2)
-    return 2.0 * student_tail(abs(value - mean) / math.sqrt(variance * (1.0 + 1.0 / n)), n - 1)
+def _degrees(ratio: float) -> float:
+    """The degrees of freedom of t with this ratio of quantiles, interpolated, between 1 and 100."""
+    for (above, fewer), (below, more) in pairwise(_QUANTILE_RATIO):
+        if ratio >= above:
+            return fewer
+        if ratio >= below:
+            share = (ratio - below) / (above - below)
+            return math.exp(share * math.log(fewer) + (1.0 - share) * math.log(more))
+    return _QUANTILE_RATIO[-1][1]
+
+
+def _quantiles(ordered: Sequence[float], shares: Sequence[float]) -> list[float]:
+    """Quantiles of sorted values, interpolated between neighbours."""
+    places = [(share * (len(ordered) - 1)) for share in shares]
+    return [
+        ordered[int(at)] + (at - int(at)) * (ordered[min(int(at) + 1, len(ordered) - 1)] - ordered[int(at)])
+        for at in places
+    ]

@@ -356,3 +356,23 @@ def _spread(doubled: Sequence[int]) -> float:
     order."""
     n = len(doubled)
     return (n * sum(value * value for value in doubled) - sum(doubled) ** 2) / (4.0 * n)
+
+
+def p_equal(groups: Sequence[Sequence[float]]) -> float:
+    """The p-value of "all groups have the same distribution", by the ranks of all values; 1 if it cannot be tested
+    (Kruskal & Wallis, JASA 47, 1952; the chi-square tail by Wilson & Hilferty, PNAS 17, 1931)."""
+    pool = sorted(value for group in groups for value in group)
+    n, k = len(pool), len(groups)
+    if k < 2 or n <= k or pool[0] == pool[-1]:
+        return 1.0
+    total = 0.0
+    for group in groups:
+        ranks = sum((bisect_left(pool, value) + bisect_right(pool, value) + 1) / 2.0 for value in group)
+        total += ranks * ranks / len(group)
+    statistic = 12.0 / (n * (n + 1.0)) * total - 3.0 * (n + 1.0)
+    return _chi_square_tail(max(0.0, statistic), k - 1)
+
+
+def _chi_square_tail(value: float, degrees: int) -> float:
+    share = 2.0 / (9.0 * degrees)
+    return 0.5 * math.erfc(((value / degrees) ** (1.0 / 3.0) - (1.0 - share)) / math.sqrt(2.0 * share))

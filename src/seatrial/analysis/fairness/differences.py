@@ -55,14 +55,7 @@ _COMPILER, _FLAGS, _MPI = "environment.compiler", "environment.flags", "environm
 _GUEST = ENVIRONMENT_PREFIX + VM
 _CONTAINERS = tuple(
     ENVIRONMENT_PREFIX + name
-    for name in (
-        CONTAINER,
-        CONTAINER_RUNTIME,
-        CONTAINER_MPI,
-        CONTAINER_BUILD,
-        CONTAINER_MOUNTS,
-        CONTAINER_DEVICES,
-    )
+    for name in (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD, CONTAINER_MOUNTS, CONTAINER_DEVICES)
 )
 _OF_A_COMPILER = re.compile(r"lib(stdc\+\+|gcc_s|c\+\+(abi)?|unwind|atomic|g?omp5?|iomp5|gfortran|quadmath|m?vec)\.so")
 """Libraries that come with a compiler, or that flags such as -fopenmp and -stdlib add."""

@@ -204,11 +204,7 @@ def identifiers(connection: duckdb.DuckDBPyConnection) -> dict[str, set[str]]:
         r"SELECT DISTINCT unnest(regexp_extract_all(value, '/(?:home|Users|users|scratch|work)/([A-Za-z0-9._-]+)', 1)) "
         "FROM stored.facts"
     ).fetchall()
-    return {
-        "host": hosts,
-        "serial": {value for (value,) in serial},
-        "user": {value for (value,) in users},
-    }
+    return {"host": hosts, "serial": {value for (value,) in serial}, "user": {value for (value,) in users}}
 
 
 def _order(rows: list[ExportedRow]) -> tuple[Any, ...]:

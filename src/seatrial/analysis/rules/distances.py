@@ -27,10 +27,7 @@ from seatrial.model.spelling import count
 
 _FAR = ("NODE", "SYS")
 _RANK = {name: rank for rank, name in enumerate(CLASSES_BY_DISTANCE)}
-_MEANS = {
-    "NODE": "the path between host bridges of one NUMA node",
-    "SYS": "the link between sockets (or NUMA nodes)",
-}
+_MEANS = {"NODE": "the path between host bridges of one NUMA node", "SYS": "the link between sockets (or NUMA nodes)"}
 Classes = Mapping[str, Mapping[str, str]]
 """GPU -> adapter -> class, for GPUs whose class to every adapter is known."""
 _MOST_PATHS = 8

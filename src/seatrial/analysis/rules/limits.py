@@ -8,14 +8,7 @@ from typing import Any
 
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.roles import Source, figures_with, is_of_devices
-from seatrial.analysis.rules.expectation import (
-    ABOVE_CEILING,
-    FAR_BELOW,
-    LOW_SHARE,
-    Judge,
-    settings_of_limit,
-    under,
-)
+from seatrial.analysis.rules.expectation import ABOVE_CEILING, FAR_BELOW, LOW_SHARE, Judge, settings_of_limit, under
 from seatrial.analysis.rules.finding import Case, Names, Subject, again, error, listed, note, rule, warning
 from seatrial.environments.blas import HOW_TO_GET_ONE, Vectors, vectors_of_cpu, vectors_of_kernels
 from seatrial.model.benchmark.benchmark import Better

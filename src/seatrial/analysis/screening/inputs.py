@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from seatrial.analysis.folder import tell_of_folder
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.finding import listed
 from seatrial.analysis.screening.columns import NodePair, natural
-from seatrial.analysis.screening.gathered import ScreenFolder
+from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
 from seatrial.analysis.screening.item_figures import FolderFigures, item_figures, key_of
 from seatrial.analysis.screening.screen import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
@@ -22,8 +24,17 @@ from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.identity import is_stored_as_emulated
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.study.screen import HalfFigure, LinkCount, PairFigure, ScreenInput
+from seatrial.store.folder import ResultsFolder
 
 _MOST_NAMED = 4
+
+
+def folder_to_screen(path: Path) -> ScreenFolder:
+    """What a screen uses of a folder; damaged lines are logged. Raises UsageError if there is no folder, or no repeat
+    in it."""
+    found = screen_folder(ResultsFolder.existing(path))
+    tell_of_folder(path, found.damaged, is_empty=not found.experiments)
+    return found
 
 
 def screen_input(

@@ -105,16 +105,25 @@ public:
       for (const Real value : *values)
         if (!std::isfinite(value))
           worst.add(std::numeric_limits<double>::quiet_NaN());
+    const Roots of_unity = roots();
     for (std::size_t k = 0; k < looked_at; ++k) {
       const std::size_t batch = k * (batches() - 1) / (looked_at - 1);
-      worst.add(error_of(batch, re, im));
+      worst.add(error_of(batch, re, im, of_unity));
     }
     return worst.value();
   }
 
 private:
   using Exact = std::complex<long double>;
+  using Roots = std::vector<Exact>;
 
+  // The roots of unity of the definition, in the order of their angles.
+  [[nodiscard]] Roots roots() const {
+    Roots found;
+    for (std::size_t i = 0; i < points; ++i)
+      found.push_back(std::polar(1.0L, -static_cast<long double>(sign_) * angle(i)));
+    return found;
+  }
   [[nodiscard]] static long double angle(std::size_t i) {
     return 2 * std::numbers::pi_v<long double> * static_cast<long double>(i) / points;
   }
@@ -122,7 +131,7 @@ private:
 
   // Compares one transform with the definition.
   [[nodiscard]] double error_of(std::size_t batch, const std::vector<Real>& re,
-                                const std::vector<Real>& im) const {
+                                const std::vector<Real>& im, const Roots& roots) const {
     const auto start = batch * points;
     long double worst = 0;
     long double norm = 0;
@@ -131,8 +140,7 @@ private:
     for (std::size_t k = 0; k < points; ++k) {
       Exact sum = 0;
       for (std::size_t n = 0; n < points; ++n)
-        sum += Exact(re_[start + n], im_[start + n]) *
-               std::polar(1.0L, -static_cast<long double>(sign_) * angle(n * k % points));
+        sum += Exact(re_[start + n], im_[start + n]) * roots[n * k % points];
       worst = std::max(worst, std::abs(sum - Exact(re[start + k], im[start + k])));
     }
     return static_cast<double>(worst / std::sqrt(norm));

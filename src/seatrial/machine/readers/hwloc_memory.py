@@ -205,10 +205,7 @@ def memory_rates(
 
 
 def _values(
-    document: Document,
-    element: Element,
-    nodes: Mapping[int, int],
-    mask: Callable[[Element, str], frozenset[int]],
+    document: Document, element: Element, nodes: Mapping[int, int], mask: Callable[[Element, str], frozenset[int]]
 ) -> dict[int, list[_Value]]:
     found: dict[int, list[_Value]] = {}
     entries = [child for child in element.children if child.tag == "memattr_value"]

@@ -29,10 +29,7 @@ CLASS_BY_NAME = {name.casefold(): number for number, name in _numbered("pci_clas
 
 
 _VENDORS = tuple(
-    sorted(
-        ((name, number) for number, name in _numbered("pci_vendors.txt")),
-        key=lambda pair: -len(pair[0]),
-    )
+    sorted(((name, number) for number, name in _numbered("pci_vendors.txt")), key=lambda pair: -len(pair[0]))
 )
 _RED_HAT_QEMU = re.compile(r"QEMU|QXL")  # Red Hat has two vendor ids; QEMU's own devices use 1b36
 

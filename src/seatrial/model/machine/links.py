@@ -15,7 +15,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from importlib import resources
 from itertools import pairwise
+
+import msgspec.toml
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
@@ -200,89 +203,9 @@ class LinkCounter(Frozen):
     largest: int | None = None
 
 
-_ERROR, _DISCARD, _CONGESTION, _RETRY = CounterKind
-_8, _16, _32 = (1 << 8) - 1, (1 << 16) - 1, (1 << 32) - 1
-
-_COUNTERS = (
-    LinkCounter("symbol_error", _ERROR, "symbols that arrived damaged", ("SymbolErrorCounter",), _16),
-    LinkCounter(
-        "link_error_recovery", _ERROR, "times the link retrained after errors", ("LinkErrorRecoveryCounter",), _8
-    ),
-    LinkCounter("link_downed", _ERROR, "times the link went down", ("LinkDownedCounter",), _8),
-    LinkCounter("port_rcv_errors", _ERROR, "packets that arrived damaged", ("PortRcvErrors",), _16),
-    LinkCounter(
-        "port_rcv_remote_physical_errors",
-        _ERROR,
-        "packets that another switch had marked as damaged",
-        ("PortRcvRemotePhysicalErrors",),
-        _16,
-    ),
-    LinkCounter(
-        "local_link_integrity_errors", _ERROR, "times too many errors came in a row", ("LocalLinkIntegrityErrors",), 15
-    ),
-    LinkCounter(
-        "excessive_buffer_overrun_errors",
-        _ERROR,
-        "times the receive buffer overran repeatedly",
-        ("ExcessiveBufferOverrunErrors",),
-        15,
-    ),
-    LinkCounter(
-        "port_rcv_switch_relay_errors",
-        _DISCARD,
-        "packets that the switch could not forward, such as multicasts back to their sender",
-        ("PortRcvSwitchRelayErrors",),
-        _16,
-    ),
-    LinkCounter(
-        "port_xmit_discards",
-        _DISCARD,
-        "packets that were not sent, because the port was down or congested for too long",
-        ("PortXmitDiscards",),
-        _16,
-    ),
-    LinkCounter(
-        "port_xmit_constraint_errors",
-        _DISCARD,
-        "packets that a partition or raw filter did not let out",
-        ("PortXmitConstraintErrors",),
-        _8,
-    ),
-    LinkCounter(
-        "port_rcv_constraint_errors",
-        _DISCARD,
-        "packets that a partition or raw filter did not let in",
-        ("PortRcvConstraintErrors",),
-        _8,
-    ),
-    LinkCounter("VL15_dropped", _DISCARD, "management packets dropped for want of buffers", ("VL15Dropped",), _16),
-    LinkCounter(
-        "port_xmit_wait",
-        _CONGESTION,
-        "ticks during which data waited and the receiver gave no credits",
-        ("PortXmitWait",),
-        _32,
-    ),
-    LinkCounter("out_of_buffer", _DISCARD, "packets that found no receive buffer posted", ("rx_out_of_buffer",)),
-    LinkCounter("out_of_sequence", _RETRY, "packets that arrived out of order"),
-    LinkCounter("packet_seq_err", _RETRY, "times the receiver asked for packets again"),
-    LinkCounter("local_ack_timeout_err", _RETRY, "times the sender waited in vain for an acknowledgement"),
-    LinkCounter("rnr_nak_retry_err", _RETRY, "times the receiver was not ready until the retries were used up"),
-    LinkCounter("np_cnp_sent", _CONGESTION, "congestion notifications sent (RoCE)"),
-    LinkCounter("rp_cnp_handled", _CONGESTION, "congestion notifications that slowed this sender down (RoCE)"),
-    LinkCounter("np_ecn_marked_roce_packets", _CONGESTION, "packets that switches had marked for congestion (RoCE)"),
-    LinkCounter("rx_errors", _ERROR, "frames that arrived damaged"),
-    LinkCounter("rx_crc_errors", _ERROR, "frames whose checksum was wrong", ("rx_crc_errors_phy",)),
-    LinkCounter("tx_errors", _ERROR, "frames that could not be sent", ("tx_errors_phy",)),
-    LinkCounter("tx_carrier_errors", _ERROR, "frames that were not sent because the link was down"),
-    LinkCounter("rx_dropped", _DISCARD, "frames that the host did not process"),
-    LinkCounter("tx_dropped", _DISCARD, "frames that were dropped before sending"),
-    LinkCounter("rx_missed_errors", _DISCARD, "frames that the host was too slow to take"),
-    LinkCounter("rx_discards_phy", _DISCARD, "frames dropped because the adapter's buffers were full"),
-    LinkCounter("tx_discards_phy", _DISCARD, "frames that the adapter did not send"),
-    LinkCounter("rx_pause_ctrl_phy", _CONGESTION, "requests of the other end to pause sending"),
-    LinkCounter("tx_pause_ctrl_phy", _CONGESTION, "requests to the other end to pause sending"),
-)
+_COUNTERS = msgspec.toml.decode(
+    resources.files(__package__).joinpath("link_counters.toml").read_bytes(), type=dict[str, tuple[LinkCounter, ...]]
+)["counter"]
 
 LINK_COUNTERS: Mapping[str, LinkCounter] = {counter.name: counter for counter in _COUNTERS}
 """Name -> counter. Counters of traffic are not here: they are no sign of anything."""

@@ -74,13 +74,7 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
     once = [{"filter": "datum.first"}]  # one band and one line for each panel, not one for each repeat
     return {
         "data": {"values": rows},
-        "facet": {
-            "field": "series",
-            "type": "nominal",
-            "sort": _labels(chosen),
-            "title": None,
-            "header": header,
-        },
+        "facet": {"field": "series", "type": "nominal", "sort": _labels(chosen), "title": None, "header": header},
         "columns": _COLUMNS,
         "spacing": {"row": 22, "column": 18},
         "spec": {

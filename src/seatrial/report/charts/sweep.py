@@ -11,15 +11,7 @@ from seatrial.analysis.scaling import DEVICES, summed_figures, whole_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.machine.limit import Basis
-from seatrial.model.spelling import (
-    arrow,
-    bare_name,
-    display_scale,
-    label,
-    setting_number,
-    show,
-    show_percent,
-)
+from seatrial.model.spelling import arrow, bare_name, display_scale, label, setting_number, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.report.charts import vega
 from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of

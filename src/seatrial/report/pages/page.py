@@ -40,11 +40,7 @@ _MOST_VALUES = 8
 
 
 def study_article(
-    result: StudyResult,
-    number: int = 1,
-    record: Recorded = no_record,
-    *,
-    is_alone: bool = True,
+    result: StudyResult, number: int = 1, record: Recorded = no_record, *, is_alone: bool = True
 ) -> Article:
     """One study. `number` counts the studies of the page from 1; `record` gives the addresses of raw records.
 

@@ -250,10 +250,7 @@ HOST_PREFIX = "core-"
 
 
 def platform_xml(
-    one_way_s: Mapping[int, float],
-    bandwidth_Bps: Mapping[int, float],
-    hosts: int,
-    eager_B: int = EAGER_B,
+    one_way_s: Mapping[int, float], bandwidth_Bps: Mapping[int, float], hosts: int, eager_B: int = EAGER_B
 ) -> str:
     """The platform file. Tables map message sizes in bytes to one-way seconds of `mpi.latency` and to bytes per second
     of `mpi.bandwidth`. Sends of fewer than `eager_B` bytes do not wait for their receiver.

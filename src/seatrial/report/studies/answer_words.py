@@ -14,14 +14,7 @@ from seatrial.model.study.study import ENVIRONMENT_PREFIX, distinguishing
 from seatrial.model.units import budget_for, duration
 from seatrial.report.studies.best_of_words import best_of_headline
 from seatrial.report.studies.change_words import breakdown_sentence
-from seatrial.report.studies.effect import (
-    UNDECIDED,
-    alike_words,
-    change_words,
-    margin_words,
-    range_words,
-    signed_words,
-)
+from seatrial.report.studies.effect import UNDECIDED, alike_words, change_words, margin_words, range_words, signed_words
 from seatrial.report.studies.scaling_words import efficiency_range
 from seatrial.stats.interval import LEAST_SESSIONS
 
