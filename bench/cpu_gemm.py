@@ -17,8 +17,7 @@ from common import live_machine, measure, provenance, ready, write
 
 from seatrial.engine.ready import Ready
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.record import RepeatRecord, readings
 
 _GOALS = {"gemm_over_peak": 0.85, "bound_over_unbound": 0.95}
 _NOTED = ("blas_version", "blas_core", "binding_of_blas", "cpus_of_blas", "left_out", "huge_pages")

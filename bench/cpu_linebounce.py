@@ -40,7 +40,7 @@ from seatrial.engine.ready import Ready
 from seatrial.environments.build import NATIVE_HEADERS
 from seatrial.environments.compiled import units_of
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 Pair = tuple[int, int]
 Times = Mapping[Pair, float]

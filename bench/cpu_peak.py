@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common import live_machine, measure, provenance, ready, write
 
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 
 def main() -> None:

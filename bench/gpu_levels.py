@@ -30,7 +30,7 @@ from common import live_machine, measure, provenance, ready, write
 from seatrial.applications.babelstream import read as read_babelstream
 from seatrial.applications.nvbandwidth import read_nvbandwidth
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 _LONGEST_S = 600.0
 _GiB = 1 << 30

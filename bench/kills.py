@@ -40,9 +40,8 @@ from common import live_machine, provenance, ready, today, write
 from seatrial.engine.lock_file import HOST
 from seatrial.jobs.folder import JobFolder
 from seatrial.places.cluster.groups import Groups, join
-from seatrial.places.cluster.home import FOLDER, Home, State
 from seatrial.places.cluster.network import INTERFACE
-from seatrial.places.cluster.shape import HEAD
+from seatrial.places.cluster.shape import FOLDER, HEAD, Home, State
 from seatrial.places.cluster.tools import Tools, entering, find_tools, plain_environment
 from seatrial.processes.start import start_detached
 from seatrial.store.folder import ResultsFolder

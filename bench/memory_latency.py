@@ -37,7 +37,7 @@ from seatrial.analysis.roles import levels
 from seatrial.engine.ready import Ready
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import FigureResult
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 Curve = Mapping[int, float]
 """Working set in bytes -> load latency in seconds."""

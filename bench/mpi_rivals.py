@@ -46,7 +46,7 @@ from seatrial.environments.mpi import find_mpis
 from seatrial.errors import ParseError
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedFile
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 _LONGEST_S = 120.0
 

@@ -31,9 +31,8 @@ from seatrial.engine.trial import keep_machine
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord, crc_tail
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writers import RecordWriter

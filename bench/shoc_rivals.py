@@ -29,7 +29,7 @@ from common import live_machine, measure, provenance, ready, rival_provenance, w
 from seatrial.applications.shoc import read_shoc
 from seatrial.errors import ParseError
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 _LONGEST_S = 600.0
 _GOAL = 1.0

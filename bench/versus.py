@@ -26,7 +26,7 @@ from common import live_machine, output_of, provenance, ready, today, write
 
 import seatrial
 from seatrial.engine.ready import Progress
-from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import Point
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from seatrial.interface.run import run as run
     from seatrial.interface.run import versus as versus
     from seatrial.model.machine.fabric import Fabric as Fabric
-    from seatrial.model.machine.finding import Finding as Finding
+    from seatrial.model.machine.fact import Finding as Finding
     from seatrial.model.machine.machine import Machine as Machine
     from seatrial.model.results.figure_result import ExperimentResult as ExperimentResult
     from seatrial.model.results.figure_result import FigureResult as FigureResult
-    from seatrial.model.results.outcome import Outcome as Outcome
-    from seatrial.model.results.outcome import State as State
+    from seatrial.model.results.sample import Outcome as Outcome
+    from seatrial.model.results.sample import State as State
     from seatrial.model.study.comparison import Comparison as Comparison
     from seatrial.model.study.comparison import Verdict as Verdict
     from seatrial.model.study.result import Compared as Compared
@@ -49,10 +49,10 @@ else:
         "interface.results": ("Results", "compare", "results"),
         "interface.run": ("run", "versus"),
         "model.machine.fabric": ("Fabric",),
-        "model.machine.finding": ("Finding",),
+        "model.machine.fact": ("Finding",),
         "model.machine.machine": ("Machine",),
         "model.results.figure_result": ("ExperimentResult", "FigureResult"),
-        "model.results.outcome": ("Outcome", "State"),
+        "model.results.sample": ("Outcome", "State"),
         "model.study.comparison": ("Comparison", "Verdict"),
         "model.study.result": ("Compared", "StudyResult", "Trial"),
         "profiler.profile": ("Profile",),

@@ -11,9 +11,8 @@ from pathlib import Path
 from made_up import facts, made_up_machine
 
 from seatrial.model.machine.document import machine_document
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord, content_key
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.model.study.study import KeptStudy, Study, StudyPoint, study_document
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder

@@ -13,9 +13,8 @@ from seatrial.machine.assemble import machine_limits
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import DeviceKind, Machine
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord, content_key
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writers import RecordWriter
 

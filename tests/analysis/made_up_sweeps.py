@@ -10,8 +10,8 @@ from statistics import median
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.stats.interval import median_interval
 
 

@@ -14,9 +14,8 @@ from seatrial.analysis.screening.columns import natural
 from seatrial.analysis.screening.inputs import with_like_pairs
 from seatrial.analysis.screening.screen import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
-from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.benchmark import Benchmark, Role
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind

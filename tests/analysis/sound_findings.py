@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from seatrial.analysis.rules import findings
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
 
 

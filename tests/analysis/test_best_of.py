@@ -9,7 +9,7 @@ from analysis.made_up_sweeps import figure, noisy, result
 
 from seatrial.analysis.sweep import best_of, winners_of
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.comparison import Stopped, Verdict
 from seatrial.report.studies.best_of_words import best_of_headline, place_words
 from seatrial.stats.ratio import independent_ratio

@@ -11,8 +11,8 @@ import pytest
 from seatrial.analysis.breakdown import MOST_PARTS, breakdown
 from seatrial.analysis.match import SideExperiment
 from seatrial.model.results.figure_result import ExperimentResult
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.comparison import COMPUTING, OTHER_CALLS, Breakdown
 from seatrial.model.study.result import Compared
 from seatrial.report.documents.compare import compare_document

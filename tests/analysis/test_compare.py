@@ -18,7 +18,7 @@ from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.interface.results import results
-from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.comparison import Stopped, Verdict
 from seatrial.model.study.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
 from seatrial.references.loader import all_references

@@ -12,8 +12,8 @@ from seatrial.analysis.container_contrast import MessagePaths, container_contras
 from seatrial.analysis.fairness.differences import differences
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.comparison import (
     Breakdown,
     Change,

@@ -25,8 +25,8 @@ from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.study.comparison import Difference
 from seatrial.plan.points import resolve
 from seatrial.store.contents import Contents, read_contents

@@ -17,9 +17,8 @@ from seatrial.model.benchmark.quotients import WorkRate
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample, State
 from seatrial.model.study.result import RecordPlace
 from seatrial.store.contents import Contents
 

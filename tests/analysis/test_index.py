@@ -15,8 +15,8 @@ from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.results import all_results
 from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, ResultFile, read_repeats
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, decode, encode
+from seatrial.model.results.sample import Outcome
 from seatrial.store import reading
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

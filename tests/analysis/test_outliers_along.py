@@ -22,9 +22,8 @@ from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Better, Figure, elapsed
 from seatrial.model.machine.document import machine_document
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample, Stage
 from seatrial.report.documents.compare import compare_document
 from seatrial.report.schemas import schema
 from seatrial.report.text.compare import compare_text

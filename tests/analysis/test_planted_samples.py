@@ -31,7 +31,7 @@ from shared_samples import DUMPS, TOPOLOGY
 from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
 
 NAMED = 0.9

@@ -10,11 +10,10 @@ from diagnosis.test_diagnosis import profile, rank
 from made_up import made_up_machine
 from profiler.made_up_tables import Call
 
-from seatrial.analysis.profile_folder import judged_profile
+from seatrial.analysis.folder import judged_profile
 from seatrial.model.machine.document import machine_document
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.model.study.result import RecordPlace
 from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.profiler.profile import Profile

@@ -23,8 +23,7 @@ from seatrial.analysis.rules.limits import _WHAT_TO_DO
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.model.benchmark.benchmark import Attainable
-from seatrial.model.machine.fact import Fact, Facts
-from seatrial.model.machine.finding import Aim, Finding, Severity
+from seatrial.model.machine.fact import Aim, Fact, Facts, Finding, Severity
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import (
     Device,
@@ -37,7 +36,7 @@ from seatrial.model.machine.machine import (
     Sign,
     SocketMemory,
 )
-from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.sample import Outcome, Stage, State
 from seatrial.model.spelling import show_percent
 
 GiB = 1 << 30

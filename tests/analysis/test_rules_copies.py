@@ -11,7 +11,7 @@ from analysis.test_rules_samples import machine_of
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.finding import Case
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import show

@@ -21,7 +21,7 @@ from analysis.made_up_nodes import (
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.devices import spans
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.links import faces_down
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, PeerAccess
 

@@ -11,8 +11,8 @@ from seatrial.analysis.rules.expectation import Judge, Judgement, is_unsteady, l
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Better
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, share_of
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 
 
 def limit(value: float | None, basis: Basis = Basis.PHYSICAL, derivation: str = "made up") -> Limit:

@@ -11,7 +11,7 @@ from conftest import SHARED_DATA
 from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Path
 
 MISREAD = SHARED_DATA / "topology-misread"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seatrial.analysis.rules import findings
-from seatrial.model.machine.fact import Fact, Facts
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Fact, Facts, Finding, Severity
 from seatrial.model.machine.machine import Machine
 
 GIB = 1 << 30

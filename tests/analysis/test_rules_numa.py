@@ -9,8 +9,7 @@ from analysis.made_up_nodes import beside, bridge, cpu_tree, facts, gpu, link, m
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.devices import coherent_gpus
-from seatrial.model.machine.fact import FactValue
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import FactValue, Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 GPUS = tuple(gpu(f"GPU{k}") for k in range(4))

@@ -10,8 +10,7 @@ from analysis.made_up_nodes import GEN3_X16, bridge, facts, gpu, link, nic, swit
 from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
-from seatrial.model.machine.fact import Facts, FactValue
-from seatrial.model.machine.finding import Aim, Finding, Severity
+from seatrial.model.machine.fact import Aim, Facts, FactValue, Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 GUEST = facts(hypervisor="kvm")

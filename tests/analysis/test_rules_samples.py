@@ -17,7 +17,7 @@ from seatrial.analysis.rules import findings
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, survey_dumps
 from seatrial.machine.live import discover_live
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Finding
 from seatrial.model.machine.machine import Machine
 from seatrial.report.documents.check import check_document
 from seatrial.report.text.check import check_text

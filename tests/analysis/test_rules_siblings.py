@@ -13,7 +13,7 @@ from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.finding import Case
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.dmidecode import read_dmidecode
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 
 EIGHT = tuple(gpu(f"GPU{k}", device_id="2330", vendor_id="10de") for k in range(8))

@@ -13,7 +13,7 @@ from seatrial.analysis.answer import reaches_of
 from seatrial.analysis.scaling import scaling
 from seatrial.analysis.sweep import MeasuredPoint, pairs_of
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.study.result import workers_of
 from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.stats.fits import amdahl_speedup

@@ -18,9 +18,8 @@ from seatrial.analysis.screening import columns
 from seatrial.analysis.screening.gathered import screen_folder
 from seatrial.analysis.screening.inputs import screen_input
 from seatrial.model.machine.document import machine_document
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import Experiment, RepeatRecord, content_key, encode
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample, Stage
 from seatrial.model.study.screen import ScreenInput
 from seatrial.store import reading
 from seatrial.store.contents import Contents, read_contents

@@ -13,9 +13,8 @@ from seatrial.analysis.pairs import FALSE_ALARM_RATE, Pair, screened_pairs
 from seatrial.benchmarks.mpi.pairs import BENCHMARK as PAIRS
 from seatrial.benchmarks.mpi.pairs import chosen_pairs
 from seatrial.model.results.figure_result import Screening
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 
 Noise = Callable[[], float]
 VISITS = 5

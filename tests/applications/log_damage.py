@@ -19,7 +19,7 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.errors import ParseError
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedFile
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 APPLICATIONS = SHARED_DATA / "applications"
 MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "150"))

@@ -24,9 +24,8 @@ from seatrial.errors import NoCompilerError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.given_input import GivenInput
 from seatrial.model.environment.site import Site
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.record import RepeatRecord, readings
+from seatrial.model.results.sample import State
 from seatrial.plan.site_in_force import use_site_within
 from seatrial.store.folder import ResultsFolder
 

@@ -21,8 +21,8 @@ from seatrial.engine.ready import Refused
 from seatrial.errors import NoCompilerError, ProtocolError
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -24,8 +24,8 @@ from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine, NamedLimit
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -25,7 +25,7 @@ from seatrial.applications.readers import reader_of
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import ParseError
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 OUTPUTS = SHARED_DATA / "outputs"
 SAMPLES = {

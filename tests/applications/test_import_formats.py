@@ -24,7 +24,7 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.errors import ParseError, UnknownNameError
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 
 OUTPUTS = SHARED_DATA / "outputs"
 needs_samples = pytest.mark.skipif(

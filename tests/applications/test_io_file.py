@@ -19,8 +19,8 @@ from seatrial.engine.prepare import lacking
 from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, ProtocolError, UsageError
 from seatrial.model.benchmark.benchmark import External
-from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Outcome, State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

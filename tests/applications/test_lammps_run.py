@@ -14,10 +14,8 @@ from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.errors import NoCompilerError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import RepeatRecord, readings
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -17,8 +17,8 @@ from seatrial.environments.installed import NotInstalledError, find_interpreter
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.store.folder import ResultsFolder
 
 SMALL = {"rings": "2", "cells": "8", "segments": "3", "time_ms": "40"}

@@ -14,8 +14,8 @@ from seatrial.applications.nwchem import read_energy
 from seatrial.errors import NoCompilerError, ProtocolError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -18,9 +18,8 @@ from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.record import RepeatRecord, readings
+from seatrial.model.results.sample import State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

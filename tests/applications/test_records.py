@@ -13,9 +13,9 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats
+from seatrial.environments.asking import lacking_gpu
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
-from seatrial.environments.gpu import lacking_gpu
 from seatrial.errors import ParseError, UsageError
 from seatrial.model.machine.machine import Machine
 from seatrial.plan.points import plan_points

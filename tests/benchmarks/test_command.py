@@ -19,9 +19,8 @@ from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Native
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import Point, resolve
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents

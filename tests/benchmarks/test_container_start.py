@@ -18,9 +18,8 @@ from places.host_root import make_small_root
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.record import RepeatRecord, readings
+from seatrial.model.results.sample import State
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.places.containers.tiny_root import STATUS, timed_program
 from seatrial.places.rank_helpers import inside_probe

@@ -8,9 +8,8 @@ import pytest
 from made_up import facts, made_up_machine
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES, clocks_Hz
-from seatrial.model.benchmark.benchmark import Native, Skip
+from seatrial.model.benchmark.benchmark import Native, Role, Skip
 from seatrial.model.benchmark.parameter import Params
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

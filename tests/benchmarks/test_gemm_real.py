@@ -23,8 +23,8 @@ from seatrial.environments.chosen import Environments, native_environment
 from seatrial.environments.compiler import first_compiler
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -13,13 +13,12 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.kinds.native import with_devices
-from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu
+from seatrial.environments.asking import Gpu, Gpus, lacking_gpu
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark.program import layout_of
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import readings
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

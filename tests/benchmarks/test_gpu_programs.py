@@ -23,13 +23,13 @@ from one_point import prepare_point
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.ready import Refused
+from seatrial.environments.asking import NoGpuError, find_gpus, lacking_gpu
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
-from seatrial.environments.gpu import NoGpuError, find_gpus, lacking_gpu
 from seatrial.model.benchmark.benchmark import Benchmark, Native
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = pytest.mark.real

@@ -18,13 +18,13 @@ from made_up import made_up_machine
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.kinds.native import with_devices
 from seatrial.engine.ready import Ready
+from seatrial.environments.asking import Gpu, Gpus, lacking_gpu, local_cpus
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
-from seatrial.environments.gpu import Gpu, Gpus, lacking_gpu, local_cpus
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -16,11 +16,11 @@ from engine.harness import make_ready, run_one
 from engine.planted_faults import Edits, with_fault
 
 from seatrial.benchmarks import benchmark_named
+from seatrial.environments.asking import lacking_gpu
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
-from seatrial.environments.gpu import lacking_gpu
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -14,8 +14,8 @@ from made_up import facts, made_up_machine
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import Exit
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
+from seatrial.model.results.sample import State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

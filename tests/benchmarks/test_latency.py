@@ -17,9 +17,8 @@ from seatrial.benchmarks.memory.latency import BENCHMARK as LATENCY
 from seatrial.benchmarks.memory.latency import cycles, working_sets
 from seatrial.errors import Exit
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import readings
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

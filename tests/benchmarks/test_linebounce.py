@@ -17,8 +17,8 @@ from seatrial.benchmarks.cpu.linebounce import chosen_pairs, distance, pairs_by_
 from seatrial.errors import Exit
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
+from seatrial.model.results.sample import State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

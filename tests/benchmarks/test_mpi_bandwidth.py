@@ -20,9 +20,8 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.engine.repeat import command_of, variables_of
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import readings
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

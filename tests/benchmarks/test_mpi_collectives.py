@@ -25,10 +25,8 @@ from seatrial.model.benchmark.parameter import Params
 from seatrial.model.benchmark.program import parse_record
 from seatrial.model.machine.limit import Basis
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import RepeatRecord, readings
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

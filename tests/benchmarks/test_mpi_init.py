@@ -10,8 +10,8 @@ from engine.harness import make_ready, run_one, tampered
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
+from seatrial.model.results.sample import State
 from seatrial.store.folder import ResultsFolder
 
 MPIS = tuple(mpi.name for mpi in find_mpis())

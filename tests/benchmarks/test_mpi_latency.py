@@ -17,10 +17,8 @@ from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.limit import Basis
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import RepeatRecord, readings
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

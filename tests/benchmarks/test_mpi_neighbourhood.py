@@ -18,8 +18,8 @@ from seatrial.environments.mpi import find_mpis
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -11,7 +11,7 @@ from engine.planted_faults import with_fault
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 from seatrial.store.folder import ResultsFolder
 

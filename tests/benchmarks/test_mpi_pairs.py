@@ -25,8 +25,8 @@ from seatrial.model.benchmark.parameter import Params
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.machine.limit import Basis
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
+from seatrial.model.results.sample import State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

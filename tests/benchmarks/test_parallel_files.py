@@ -14,7 +14,7 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import NoCompilerError, UsageError
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.reading import readings
+from seatrial.model.results.record import readings
 from seatrial.store.folder import ResultsFolder
 
 SMALL = {

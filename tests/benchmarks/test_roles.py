@@ -11,8 +11,7 @@ import pytest
 
 import seatrial
 from seatrial.benchmarks import benchmark_of, registry
-from seatrial.model.benchmark.benchmark import Ceiling
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Ceiling, Role
 
 SOURCE = Path(seatrial.__file__).parent
 EXCEPTIONS = {
@@ -71,7 +70,7 @@ def test_no_benchmark_is_known_by_name_outside_its_own_files() -> None:
         for match in NAME.finditer(text)
         if place not in own[match[1]]
     ]
-    assert found == [], "ask for the role of a figure (model/benchmark/role.py), or declare one"
+    assert found == [], "ask for the role of a figure (model/benchmark/benchmark.py), or declare one"
 
 
 @pytest.mark.parametrize("folder", EXCEPTIONS)

@@ -15,8 +15,7 @@ from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.model.benchmark.benchmark import Ceiling
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 

@@ -17,11 +17,11 @@ from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.analysis.rank_layout import bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.check import Failing, check_machine, status
-from seatrial.cli.options import Format, Output
+from seatrial.cli.output import Format, Output
 from seatrial.errors import UsageError
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.result import Trial
 from seatrial.report.documents.check import check_document
 from seatrial.report.text.check import check_text

@@ -20,10 +20,10 @@ from places.host_root import make_host_root
 from published_schemas import check
 
 from seatrial.cli.compare import _compare
-from seatrial.cli.options import FailOn, Format, Output
-from seatrial.environments.gpu import lacking_gpu
+from seatrial.cli.output import FailOn, Format, Output
+from seatrial.environments.asking import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.plan.study_file import read_study
 

@@ -14,7 +14,7 @@ from report.drawing_machines import two_gpus
 from seatrial.analysis import folder
 from seatrial.cli.check import check_machine
 from seatrial.cli.discover import PictureFormat, _discover
-from seatrial.cli.options import Amount, Format, Output
+from seatrial.cli.output import Amount, Format, Output
 from seatrial.interface import machines
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.study.result import Trial

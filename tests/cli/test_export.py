@@ -16,8 +16,8 @@ from made_up import made_up_machine
 
 from seatrial.engine.trial import keep_machine
 from seatrial.model.machine.fact import Facts
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writers import RecordWriter
 

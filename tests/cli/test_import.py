@@ -20,7 +20,7 @@ from published_schemas import check
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.cli.import_ import _import
-from seatrial.cli.options import Format, Output
+from seatrial.cli.output import Format, Output
 from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError

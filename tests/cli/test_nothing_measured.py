@@ -11,7 +11,7 @@ from cli.in_process import seatrial_here
 
 from seatrial.cli.import_ import ImportResult
 from seatrial.cli.run_results import compared_status, exit_status, nothing_measured
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.study.result import Compared, StudyResult
 from seatrial.model.study.study import Compare, Study
 from seatrial.report.text.results import few, results_text

@@ -10,7 +10,7 @@ import pytest
 from seatrial.cli.progress import TerminalProgress
 from seatrial.engine.ready import Progress
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import Point, plan_points
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

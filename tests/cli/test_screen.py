@@ -13,7 +13,7 @@ from analysis.made_up_sweeps import noisy
 from cli.in_process import seatrial_here
 
 from seatrial.jobs.folder import JobFolder
-from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.sample import Outcome, State
 from seatrial.report.schemas import schema
 
 

@@ -13,8 +13,7 @@ from profiler.test_node import S
 from published_schemas import check
 
 from seatrial.diagnosis.diagnose import diagnose
-from seatrial.profiler.call_site import CallSite, Frame
-from seatrial.profiler.cause import Cause, Diagnosis, Signal
+from seatrial.profiler.cause import CallSite, Cause, Diagnosis, Frame, Signal
 from seatrial.profiler.profile import Profile
 from seatrial.report.profile.diagnosis_words import sentence, short_words
 from seatrial.report.profile.document import profile_document

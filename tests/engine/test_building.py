@@ -16,7 +16,7 @@ from seatrial.environments.compiler import Compiler, Target
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.program import Hello
 from seatrial.model.environment.choice import EnvironmentChoice
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.plan.points import plan_points
 
 ENVIRONMENT = Environment(Compiler(("g++",), "gcc", "g++ 12.2.0"), Target((), frozenset(), "", ""), "libc")

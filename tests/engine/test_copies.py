@@ -18,8 +18,8 @@ from seatrial.applications.hpl_output import SERIES
 from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks import declare, registry
-from seatrial.benchmarks.layout import RANKS, THREADS, placement, resolved
 from seatrial.benchmarks.nodes import NODES
+from seatrial.benchmarks.placement import RANKS, THREADS_OF_RANK, placement, resolved
 from seatrial.engine.judge import impossible_figure
 from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Refused, Silent
@@ -46,10 +46,8 @@ from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, NamedLimit
-from seatrial.model.results.outcome import Outcome, Stage, State
-from seatrial.model.results.reading import readings
-from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import RepeatRecord, readings
+from seatrial.model.results.sample import Outcome, Sample, Stage, State
 from seatrial.plan.points import Point, plan_points
 from seatrial.store.folder import ResultsFolder
 
@@ -278,7 +276,7 @@ def _application(folder: Path, failing: str, *, has_ranks: bool) -> Benchmark:
                 version=(),
                 inputs=lambda params: {"input": f"{failing} 3\n".encode()},
             ),
-            (RANKS, NODES, THREADS) if has_ranks else (),
+            (RANKS, NODES, THREADS_OF_RANK) if has_ranks else (),
             (Figure("rate", "op/s", Better.HIGHER, lambda sample: 1.0 / sample.elapsed_s, "sleeping", series="run"),),
             (),
             placement=placement if has_ranks else lambda machine, params: (),

@@ -13,7 +13,7 @@ from seatrial.analysis.results import RunResult
 from seatrial.benchmarks import registry
 from seatrial.interface.results import results
 from seatrial.interface.run import run
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.plan.targets import with_declared
 
 pytestmark = [pytest.mark.real, pytest.mark.lab]

@@ -6,7 +6,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.engine.kinds.native import with_devices
-from seatrial.environments.gpu import Gpu, Gpus
+from seatrial.environments.asking import Gpu, Gpus
 from seatrial.plan.points import plan_points
 
 

@@ -18,8 +18,8 @@ from seatrial.engine.ready import Progress, Ready, Silent
 from seatrial.engine.repeat import command_of
 from seatrial.environments.cached_files import origins
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import Point
 from seatrial.stats.interval import MINIMUM_REPEATS, StoppingRule
 from seatrial.store.contents import read_contents

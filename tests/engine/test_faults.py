@@ -20,7 +20,7 @@ from seatrial.environments.chosen import native_environment
 from seatrial.environments.compiler import Target
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.machine.machine import DeviceKind, Machine
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

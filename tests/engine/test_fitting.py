@@ -13,9 +13,8 @@ from seatrial.engine.durations import Build, Costs
 from seatrial.engine.ready import Fit
 from seatrial.engine.study_work import Wanted, fit_of, wanted_of_study
 from seatrial.plan.planned import by_importance
-from seatrial.plan.points import Point, plan_points
+from seatrial.plan.points import Point, plan_points, study_points
 from seatrial.plan.study_file import read_study
-from seatrial.plan.study_points import study_points
 
 MACHINE = made_up_machine(cores=4)
 PEAK = plan_points(["cpu.peak"], {"cores": ["one", "all"]}, MACHINE)

@@ -16,8 +16,7 @@ from seatrial.engine.kinds.native import NativeProgram
 from seatrial.environments.build import Built
 from seatrial.launch.local import Completed
 from seatrial.model.benchmark.program import Hello, ProgramRecord
-from seatrial.model.results.outcome import State
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Sample, State
 from seatrial.plan.points import Point, plan_points
 
 MACHINE = made_up_machine(cores=2, l3_bytes=1 << 20, channels=1)  # 25.6 GB/s

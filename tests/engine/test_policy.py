@@ -17,8 +17,8 @@ from seatrial.engine.policy import Alone, Compared, Pool, Pooled
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import Built
 from seatrial.model.benchmark.program import Hello
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import plan_points
 from seatrial.stats.interval import StoppingRule
 from seatrial.stats.sequential import LOOKS

@@ -17,7 +17,7 @@ from seatrial.errors import NoCompilerError
 from seatrial.launch.mpi import Helpers
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.environment.mpi import Mpi, MpiFamily
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.places import rank_helpers
 from seatrial.plan.points import plan_points
 

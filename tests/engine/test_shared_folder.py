@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.store import claim as claims
 from seatrial.store.claim import abandoned, claim, claim_next, claimed_elsewhere
 from seatrial.store.contents import read_contents

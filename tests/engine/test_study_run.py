@@ -13,7 +13,7 @@ from seatrial.engine.ready import Ready, Silent
 from seatrial.engine.trial import Trial, TrialRun
 from seatrial.model.machine.machine import Machine
 from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
-from seatrial.plan.study_points import study_points
+from seatrial.plan.points import study_points
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -14,10 +14,10 @@ from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.figure_result import FigureResult, RepeatValue
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.study import Axis, Compare, Study, StudyBenchmark
-from seatrial.plan.study_points import study_points
+from seatrial.plan.points import study_points
 from seatrial.stats.sequential import replay_curve
 
 STUDY = Study(

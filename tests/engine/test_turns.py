@@ -29,7 +29,7 @@ from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
-from seatrial.plan.study_points import study_points
+from seatrial.plan.points import study_points
 from seatrial.processes.tree import children, descendants
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder

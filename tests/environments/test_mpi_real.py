@@ -12,7 +12,7 @@ from usual import usually
 from seatrial.benchmarks import benchmark_named
 from seatrial.environments.mpi import mpi_of
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.store.folder import ResultsFolder
 from tests.engine.harness import make_ready
 from tests.environments.mpi_libraries import FOUR, library

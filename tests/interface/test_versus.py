@@ -12,7 +12,7 @@ from made_up import made_up_machine
 import seatrial
 from seatrial.interface.run import versus_study, words_of
 from seatrial.model.study.study import LABEL
-from seatrial.plan.study_points import compared_points, study_points
+from seatrial.plan.points import compared_points, study_points
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 

@@ -16,7 +16,7 @@ from seatrial.jobs.folder import JobFolder, Phase
 from seatrial.jobs.following import Following, cancel_jobs, wait_for, wait_for_cancelled
 from seatrial.jobs.queue import Queue, QueueError
 from seatrial.jobs.results import ending_of
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.store.folder import ResultsFolder
 
 

@@ -12,9 +12,8 @@ from seatrial.errors import UsageError
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.placed_nodes import with_placed_nodes
-from seatrial.jobs.queue import Queue
+from seatrial.jobs.queue import Queue, Where
 from seatrial.jobs.request import Portion, batch_request
-from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.environment.site import Partition, Place, System

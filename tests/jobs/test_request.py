@@ -15,9 +15,9 @@ from seatrial.errors import UsageError
 from seatrial.jobs import request as job_request
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.folder import JobFolder
+from seatrial.jobs.queue import CLUSTER, Where, where_jobs_go
 from seatrial.jobs.request import Command, Portion, batch_request, portion_again, portions_of, request_document
 from seatrial.jobs.submitted import refuse_too_much
-from seatrial.jobs.where import CLUSTER, Where, where_jobs_go
 from seatrial.machine.live import discover_live
 from seatrial.model.environment.site import JobOptions, Partition, Place, System
 from seatrial.model.machine.machine import Machine

@@ -13,15 +13,14 @@ from published_schemas import check
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.jobs.batch.systems import SYSTEMS
-from seatrial.jobs.folder import JobFolder
-from seatrial.jobs.job import VERSION, entry_from, job_document
+from seatrial.jobs.folder import VERSION, JobFolder, entry_from, job_document
+from seatrial.jobs.queue import Where
 from seatrial.jobs.results import found_by, is_complete, results_of_jobs
 from seatrial.jobs.submitted import machine_of_place
-from seatrial.jobs.where import Where
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.environment.site import Partition, Place, System
-from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome, Stage, State
 from seatrial.plan.points import Point
 from seatrial.report.documents.plan import jobs_document
 

@@ -12,7 +12,7 @@ from published_schemas import check
 
 from seatrial.analysis.study_results import asked_by, joined
 from seatrial.errors import UsageError
-from seatrial.jobs.where import part_here, places_for
+from seatrial.jobs.queue import part_here, places_for
 from seatrial.model.study.study import SYSTEM, KeptStudy, Study, StudyPoint, study_document, study_from_document
 from seatrial.plan.combinations import combinations
 from seatrial.plan.study_file import read_study

@@ -20,19 +20,17 @@ from seatrial.jobs import following as job_following
 from seatrial.jobs import submitted
 from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.batch.systems import SYSTEMS
-from seatrial.jobs.queue import QueueError
+from seatrial.jobs.queue import QueueError, Where, places_for
 from seatrial.jobs.request import Submission
 from seatrial.jobs.submitted import Sent, run_in_jobs
-from seatrial.jobs.where import Where, places_for
 from seatrial.machine.live import discover_live
 from seatrial.model.environment.choice import AS_IT_IS
 from seatrial.model.environment.site import Partition, Place, System
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.results.figure_result import ExperimentResult
-from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample, State
 from seatrial.plan.points import plan_points
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -18,8 +18,7 @@ from seatrial.errors import StoreError
 from seatrial.jobs.batch.system import JobRequest
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.folder import JobFolder
-from seatrial.jobs.queue import Fetching, Queue, QueueError, bringing, folder_on_node
-from seatrial.jobs.where import Where
+from seatrial.jobs.queue import Fetching, Queue, QueueError, Where, bringing, folder_on_node
 from seatrial.model.environment.site import Partition, Place, System
 from seatrial.store.folder import ResultsFolder
 

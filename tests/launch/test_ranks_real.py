@@ -25,9 +25,8 @@ from seatrial.model.benchmark.benchmark import Benchmark, Better, External, Figu
 from seatrial.model.benchmark.program import Hello, Layout, ProgramRecord
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Stage, State
 from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Sample, Stage, State
 from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]

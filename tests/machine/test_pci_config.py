@@ -16,7 +16,7 @@ from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.pci_config import ExpressSettings, read_pci_config
 from seatrial.machine.survey import CpuPart, FactBook
 from seatrial.machine.sysfs.cpus import add_idle_states
-from seatrial.machine.sysfs.pci import survey_pci
+from seatrial.machine.sysfs.devices import survey_pci
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import DeviceKind
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import ProtocolError
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import RepeatRecord, decode, encode
-from seatrial.model.results.sample import Sample, pack, unpack
+from seatrial.model.results.sample import Outcome, Sample, Stage, pack, unpack
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 samples = st.builds(

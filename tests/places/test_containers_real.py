@@ -35,7 +35,7 @@ from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import INSIDE, JOINED, OUTSIDE
 from seatrial.model.environment.site import Site, SiteContainer
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.places.contained import Contained
 from seatrial.places.containers import fitted as containers
 from seatrial.places.containers.image import ContainerError

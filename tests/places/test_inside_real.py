@@ -26,7 +26,7 @@ from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.environment.container import BIND, BROUGHT, INSIDE, OUTSIDE
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.places.containers import fitted as containers
 from seatrial.places.containers.fitted import Containers, Fitted
 from seatrial.places.containers.image import ContainerError

@@ -7,8 +7,8 @@ from pathlib import Path
 from seatrial.analysis.container_contrast import container_facts
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.model.environment.image import FACTS_FILE, ImageFacts, Package, facts_text
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.images.given import stated_by
 

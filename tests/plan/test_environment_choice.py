@@ -13,9 +13,8 @@ from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.environment.mpi import COLLECTIVES, operation_of
 from seatrial.plan.environment_axes import choice_of, concerns_environment, environment_value
 from seatrial.plan.files import Node
-from seatrial.plan.points import Point, plan_points
+from seatrial.plan.points import Point, plan_points, study_points
 from seatrial.plan.study_file import read_study
-from seatrial.plan.study_points import study_points
 
 MACHINE = made_up_machine(cores=4)
 ALGORITHM = "environment.collective_algorithm"

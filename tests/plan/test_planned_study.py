@@ -11,8 +11,8 @@ from report.terminals import COLOURED
 
 from seatrial.model.results.record import Experiment
 from seatrial.plan.planned import PlannedExperiment, PlannedStudy
+from seatrial.plan.points import plan_study
 from seatrial.plan.study_file import read_study
-from seatrial.plan.study_points import plan_study
 from seatrial.report.documents.plan import plan_document
 from seatrial.report.text.plan import plan_text
 from seatrial.stats import interval, sequential

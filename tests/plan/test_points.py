@@ -8,7 +8,7 @@ from made_up import made_up_machine
 from seatrial.benchmarks import registry
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.machine.machine import Device, DeviceKind
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.plan.points import parse_settings, plan_points
 
 

@@ -7,11 +7,10 @@ from made_up import made_up_machine
 
 from seatrial.errors import UsageError
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.model.study.study import Study
-from seatrial.plan.points import Point
+from seatrial.plan.points import Point, SameSides, compared_points, plan_study, refuse_unfit, same_sides, study_points
 from seatrial.plan.study_file import read_study
-from seatrial.plan.study_points import SameSides, compared_points, plan_study, refuse_unfit, same_sides, study_points
 
 MACHINE = made_up_machine(cores=4)
 

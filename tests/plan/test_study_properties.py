@@ -13,8 +13,8 @@ from made_up import made_up_machine
 
 from seatrial.errors import UsageError
 from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
+from seatrial.plan.points import plan_study
 from seatrial.plan.study_file import read_study
-from seatrial.plan.study_points import plan_study
 
 MACHINE = made_up_machine(cores=4)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.probes.group_limits import limits_between, read_limits
-from seatrial.probes.system import file_system_of, pressure_between, read_pressure
+from seatrial.probes.system import file_system_of, limits_between, pressure_between, read_limits, read_pressure
 
 
 def tree(root: Path, files: dict[str, str]) -> Path:

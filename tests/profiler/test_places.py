@@ -10,7 +10,7 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.errors import ParseError
-from seatrial.profiler.call_site import CallSite, Frame, is_for_others
+from seatrial.profiler.cause import CallSite, Frame, is_for_others
 from seatrial.profiler.tables.header import SLOTS
 from seatrial.profiler.tables.process_table import PLACE, PLACE_BIT, parse_places, parse_table
 from seatrial.report.profile.document import profile_document

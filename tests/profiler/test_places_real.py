@@ -16,9 +16,9 @@ from profiler.mpi_programs import ROOT_MAY, built, profiler
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.model.environment.mpi import Mpi
-from seatrial.profiler.call_site import CallSite
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.run import profiler_variables
+from seatrial.profiler.cause import CallSite
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.symbols.symbols import Symbols
 from seatrial.profiler.tables.header import SLOTS

@@ -8,7 +8,7 @@ import pytest
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
-from seatrial.profiler.call_site import Frame
+from seatrial.profiler.cause import Frame
 from seatrial.profiler.profile import Bound, Pair, RankState
 from seatrial.profiler.tables.process_table import parse_table
 

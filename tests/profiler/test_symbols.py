@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from seatrial.profiler.call_site import Frame
+from seatrial.profiler.cause import Frame
 from seatrial.profiler.symbols.symbols import Symbols, parse_addr2line
 
 SOURCE = """\

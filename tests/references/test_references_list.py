@@ -10,7 +10,7 @@ import published_schemas
 import pytest
 
 from seatrial.cli.list import _list, print_references
-from seatrial.cli.options import Format, Output
+from seatrial.cli.output import Format, Output
 from seatrial.references.loader import all_references, shipped_references
 from seatrial.report.documents.list import references_document
 from seatrial.report.text.list import references_text

@@ -9,7 +9,7 @@ from report.page_samples import experiment, figure, stream
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.history import Reference
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.references import figures_of_reference, reference_named, reference_side, references_for
 
 TWO_PLAIN = {"threads": 2, "nontemporal": False, "huge_pages": True, "array_B": 1 << 28}

@@ -22,8 +22,8 @@ from seatrial.model.machine.machine import (
     SocketMemory,
 )
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, share_of
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.study.result import NotMeasured, RecordPlace, Trial
 
 GB = 1e9

@@ -10,7 +10,7 @@ from report.page_samples import GB, HOSTILE, START, experiment, figure, noise
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.results.figure_result import ExperimentResult, Outlier, RepeatValue
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.study.comparison import (
     Comparison,
     ContainerContrast,

@@ -7,7 +7,7 @@ import dataclasses
 from report.study_samples import compared, comparison
 
 from seatrial.model.study.comparison import Verdict
-from seatrial.report.studies.curves import spoken
+from seatrial.report.studies.design import spoken
 from seatrial.report.text.compare import compare_text
 
 

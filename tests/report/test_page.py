@@ -26,10 +26,10 @@ from report.page_samples_node import gpu_trial
 import seatrial.report
 from seatrial.analysis.rules import findings
 from seatrial.model.benchmark.benchmark import Attainable, Better
-from seatrial.model.machine.finding import Severity
+from seatrial.model.machine.fact import Severity
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
-from seatrial.model.results.outcome import NO_TIME, Outcome, Stage
+from seatrial.model.results.sample import NO_TIME, Outcome, Stage
 from seatrial.model.study.result import NotMeasured, Trial
 from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_devices import roofline

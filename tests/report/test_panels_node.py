@@ -9,7 +9,7 @@ from report.page_samples import HOSTILE, vm_machine
 from report.page_samples_node import gpu_machine
 from report.test_page import page_without_records
 
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.limit import pcie_bandwidth
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine, NamedLimit, Path, PeerAccess
 from seatrial.model.study.result import Trial

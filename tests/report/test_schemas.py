@@ -30,8 +30,8 @@ from published_schemas import check, validator
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import ABSENT, Finite, From, Keywords, declared, fields, is_shape
 from seatrial.model.results.figure_result import ExperimentResult
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.profiler.profile import PairTable
 from seatrial.report.documents.results import results_document
 from seatrial.report.schemas import DOCUMENTS, schema

@@ -12,9 +12,8 @@ import pytest
 from store.test_store import EXPERIMENT
 
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord, decode, encode
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.stats.ranks import Table, _cut
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ProtocolError
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import RepeatRecord, crc_tail, decode, encode
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample, Stage
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads
 

@@ -14,9 +14,8 @@ from seatrial.errors import UsageError
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.limit import dram_bandwidth
 from seatrial.model.machine.machine import Machine, Memory
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord, encode
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writers import RecordWriter

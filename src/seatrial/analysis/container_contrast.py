@@ -15,7 +15,7 @@ from seatrial.analysis.fairness.side import SideFacts
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import declared_figure
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.environment.container import INSIDE, JOINED, OUTSIDE
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import RepeatRecord

@@ -27,9 +27,8 @@ from msgspec.structs import replace
 from seatrial.analysis.direct_links import DIRECT_KINDS
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.roles import figures_with, role_of
-from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.benchmark import Better, Direction, HostCopies, Role
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.benchmark.role import Direction, HostCopies, Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Fact, FactKind, Facts
 from seatrial.model.machine.links import PCIE, direct_links, faces_down, gpu_at, pci_address

@@ -16,10 +16,8 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import STATED, FigureResult, RepeatValues, StatedRepeats, share_of
-from seatrial.model.results.outcome import Outcome, State
-from seatrial.model.results.reading import Reading, impossible_reason, recorded_readings
-from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import point_key
+from seatrial.model.results.record import Reading, RepeatRecord, impossible_reason, recorded_readings
+from seatrial.model.results.sample import Outcome, State, point_key
 from seatrial.model.units import UNITS
 from seatrial.stats.interval import dependence, median_interval
 from seatrial.stats.ratio import widened_ends

@@ -31,7 +31,7 @@ from typing import NamedTuple
 from seatrial.analysis.roles import figures_with
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
 

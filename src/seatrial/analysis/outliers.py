@@ -16,9 +16,8 @@ from seatrial.analysis.screening.inputs import folder_to_screen, screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.benchmark import Benchmark, Role
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import (
     ExperimentResult,

@@ -23,8 +23,8 @@ from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.identity import is_stored_as_emulated, why_not_comparable
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import Emulated, ExperimentResult, FigureResult, Screening
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.model.secrets import is_masked
 from seatrial.model.spelling import count
 from seatrial.model.study.result import NotMeasured, PerRepeat, RecordPlace, StudyResult, Trial

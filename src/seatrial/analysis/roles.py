@@ -1,4 +1,4 @@
-"""Figures among results by their role (model/benchmark/role.py), and what follows from these: measured ceilings, which
+"""Figures among results by their role (declared in benchmark.py), and what follows from these: measured ceilings, which
 are the best rate of another experiment on the machine and used if the physical limit is unknown; the latency of each
 cache level and of memory, from working sets of `memory.latency` well within one level."""
 
@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from seatrial.benchmarks import declared_figure, registry
-from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Ceiling
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Ceiling, HostCopies, Role
 from seatrial.model.benchmark.parameter import CACHES_TIMES, Params, whole
-from seatrial.model.benchmark.role import HostCopies, Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, share_of
-from seatrial.model.results.reading import limiting
+from seatrial.model.results.record import limiting
 
 Source = tuple[ExperimentResult, FigureResult]
 

@@ -30,7 +30,7 @@ from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.figures import exactly
-from seatrial.benchmarks.layout import RANKS, cpus_of
+from seatrial.benchmarks.placement import RANKS, cpus_of
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check
 from seatrial.model.benchmark.given_input import CASE, InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole

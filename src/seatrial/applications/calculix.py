@@ -29,8 +29,7 @@ from seatrial.applications.reading.run_output import not_read, output_file, run_
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import between, duration, exactly, wall_time
-from seatrial.benchmarks.layout import openmp_variables, refuse_too_many
-from seatrial.benchmarks.placement import thread_count
+from seatrial.benchmarks.placement import openmp_variables, refuse_too_many, thread_count
 from seatrial.model.benchmark.benchmark import Bound, Check, External
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import THREADS, ProgramRecord

@@ -20,7 +20,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_json
 from seatrial.model.results.figure_result import COLUMNS, StatedFigure
 from seatrial.model.results.imported import ImportedFile, StatedExperiment
-from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.sample import Outcome, State
 from seatrial.model.units import UNITS
 
 _TOOL = "seatrial export"

@@ -32,10 +32,9 @@ from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import TARGET, with_target
 from seatrial.benchmarks.figures import exactly, rate, zero
 from seatrial.errors import ParseError
-from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Figure, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Figure, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value
 from seatrial.model.benchmark.program import UNREADABLE, ProgramRecord
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile

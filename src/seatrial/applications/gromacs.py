@@ -33,9 +33,9 @@ from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Pattern, number
-from seatrial.applications.running.copies import problem
+from seatrial.applications.running.copies import input_files, problem
 from seatrial.benchmarks.figures import between, exactly, rate, time_step, zero
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
+from seatrial.benchmarks.placement import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
 from seatrial.model.benchmark.benchmark import Check, External
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord
@@ -230,56 +230,6 @@ _SLOW_CORE_RATE = 4e5
 """Atom steps per second; a core of 2024 makes 1.2 million with a build for SSE4.1."""
 _START_S = 3.0
 
-_MDP = f"""\
-integrator = md
-dt = {_DT_PS}
-nsteps = {{steps}}
-cutoff-scheme = Verlet
-nstlist = {_LIST_STEPS}
-verlet-buffer-tolerance = {_TOLERANCE}
-coulombtype = PME
-rcoulomb = 0.9
-rvdw = 0.9
-fourierspacing = 0.12
-pme-order = 4
-tcoupl = v-rescale
-tc-grps = System
-tau-t = 0.1
-ref-t = {_TEMPERATURE_K}
-gen-vel = yes
-gen-temp = {_TEMPERATURE_K}
-gen-seed = 87287
-ld-seed = 87287
-nstcalcenergy = 100
-nstenergy = 1000
-nstlog = 1000
-"""
-
-# Lengths in nm, energies in kJ/mol, masses in u. SETTLE holds O-H at 0.1 nm and H-H at 0.1633 nm.
-_TOPOLOGY = """\
-[ defaults ]
-1 2 no 1.0 1.0
-[ atomtypes ]
-OW 8 15.9994 0.0 A 0.316557 0.650194
-HW 1 1.008 0.0 A 0.0 0.0
-[ moleculetype ]
-SOL 2
-[ atoms ]
-1 OW 1 SOL OW 1 -0.82 15.9994
-2 HW 1 SOL HW1 1 0.41 1.008
-3 HW 1 SOL HW2 1 0.41 1.008
-[ settles ]
-1 1 0.1 0.1633
-[ exclusions ]
-1 2 3
-2 1 3
-3 1 2
-[ system ]
-water
-[ molecules ]
-SOL {molecules}
-"""
-
 _DRIFT = Pattern(r"Conserved energy drift: ([^ ]{1,40}) kJ/mol/ps per atom")
 _FACTS = {
     "precision": Pattern(r"Precision: +([a-z]{1,20})"),
@@ -386,10 +336,15 @@ def _steps(params: Params) -> int:
 
 
 def _inputs(params: Params) -> dict[str, bytes]:
-    return {
-        "md.mdp": _MDP.format(steps=_steps(params)).encode(),
-        "topol.top": _TOPOLOGY.format(molecules=_atoms(params) // 3).encode(),
-    }
+    return input_files(
+        "gromacs_water",
+        steps=_steps(params),
+        molecules=_atoms(params) // 3,
+        dt=_DT_PS,
+        list_steps=_LIST_STEPS,
+        tolerance=_TOLERANCE,
+        temperature=_TEMPERATURE_K,
+    )
 
 
 def _preparation(params: Params) -> list[list[str]]:

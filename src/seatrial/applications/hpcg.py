@@ -20,11 +20,10 @@ from seatrial.applications.reading.run_output import output_file
 from seatrial.applications.reading.text import SIX_DIGITS
 from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import exactly, rate, zero
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
-from seatrial.model.benchmark.benchmark import Ceiling, Check, External, Figure, LimitOf
+from seatrial.benchmarks.placement import LAYOUT, counted_by, cpus_of, openmp_variables, placement, resolved
+from seatrial.model.benchmark.benchmark import Ceiling, Check, External, Figure, LimitOf, Role
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, beyond_caches_B, whole
 from seatrial.model.benchmark.program import ProgramRecord
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile

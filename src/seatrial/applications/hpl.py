@@ -28,15 +28,21 @@ from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.cpu.gemm import KERNEL_VARIABLES, KERNELS, fma_ceiling
 from seatrial.benchmarks.figures import between, exactly, rate, zero
-from seatrial.benchmarks.layout import cpus_of, openmp_variables, refuse_too_many
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, node_count, on_each_node
 from seatrial.benchmarks.nodes import NODES as NODES_PARAMETER
-from seatrial.benchmarks.placement import memory_size, numa_node, spread, thread_count
+from seatrial.benchmarks.placement import (
+    cpus_of,
+    memory_size,
+    numa_node,
+    openmp_variables,
+    refuse_too_many,
+    spread,
+    thread_count,
+)
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Ceiling, Check, External, InputExchange, Skip
+from seatrial.model.benchmark.benchmark import Ceiling, Check, External, InputExchange, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import NODES, RANKS, THREADS
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile

@@ -8,58 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from seatrial.applications.running.copies import input_files
+
 Grid = tuple[int, int]
 """Rows and columns of the grid of processes, P x Q."""
 
 _MOST_GRIDS = 2
 _WORD_B = 8
 _STEP = 128
-_REST = """\
-16.0         threshold of the scaled residual
-1            # of panel fact
-2            PFACTs (0=left, 1=Crout, 2=Right)
-1            # of recursive stopping criterium
-4            NBMINs (>= 1)
-1            # of panels in recursion
-2            NDIVs
-1            # of recursive panel fact.
-1            RFACTs (0=left, 1=Crout, 2=Right)
-1            # of broadcast
-1            BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
-1            # of lookahead depth
-1            DEPTHs (>=0)
-2            SWAP (0=bin-exch,1=long,2=mix)
-64           swapping threshold
-0            L1 in (0=transposed,1=no-transposed) form
-0            U  in (0=transposed,1=no-transposed) form
-1            Equilibration (0=no,1=yes)
-8            memory alignment in double (> 0)
-##### what follows is read by hpcc alone #####
-0            # of further sizes for PTRANS
-0            values of N
-0            # of further blocks for PTRANS
-0            values of NB
-"""
 OUTPUT_FILE = "HPL.out"
 
 
 def hpl_dat(n: int, blocks: Sequence[int], grids: Sequence[Grid], *, to_stdout: bool = False) -> bytes:
     """The input for a matrix of order `n`, solved once with each block size on each grid."""
-    lines = (
-        "HPLinpack benchmark input file",
-        "written by seatrial",
-        f"{OUTPUT_FILE}      output file name",
-        f"{6 if to_stdout else 8}            device out (6=stdout,7=stderr,file)",
-        "1            # of problems sizes (N)",
-        f"{n} Ns",
-        f"{len(blocks)} # of NBs",
-        f"{' '.join(map(str, blocks))} NBs",
-        "0            PMAP process mapping (0=Row-,1=Column-major)",
-        f"{len(grids)} # of process grids (P x Q)",
-        f"{' '.join(str(p) for p, _ in grids)} Ps",
-        f"{' '.join(str(q) for _, q in grids)} Qs",
-    )
-    return ("".join(f"{line}\n" for line in lines) + _REST).encode()
+    (data,) = input_files(
+        "hpl",
+        output=OUTPUT_FILE,
+        device=6 if to_stdout else 8,
+        n=n,
+        blocks=len(blocks),
+        sizes=" ".join(map(str, blocks)),
+        grids=len(grids),
+        rows=" ".join(str(p) for p, _ in grids),
+        columns=" ".join(str(q) for _, q in grids),
+    ).values()
+    return data
 
 
 def grids_of(ranks: int) -> tuple[Grid, ...]:

@@ -15,7 +15,7 @@ from seatrial.applications.hpl import read as read_hpl
 from seatrial.applications.hpl_input import grids_of, hpl_dat
 from seatrial.applications.reading import figures
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
-from seatrial.benchmarks.layout import RANKS
+from seatrial.benchmarks.placement import RANKS
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.given_input import NONE, InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, whole

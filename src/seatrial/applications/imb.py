@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit
-from seatrial.benchmarks.mpi.ranks import RANKS
+from seatrial.benchmarks.mpi.mpi_benchmark import RANKS
 from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile

@@ -34,7 +34,7 @@ from seatrial.applications.reading.run_output import run_output
 from seatrial.applications.reading.text import Line, Pattern, number
 from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import exactly, rate, time_step
-from seatrial.benchmarks.layout import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
+from seatrial.benchmarks.placement import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
 from seatrial.model.benchmark.benchmark import Check, External, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord

@@ -21,7 +21,7 @@ from typing import Any
 from seatrial.applications.running.copies import problem
 from seatrial.applications.running.interpreter import interpreter, read_result
 from seatrial.benchmarks.figures import between, duration, exactly, time_step
-from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, openmp_variables, resolved
+from seatrial.benchmarks.placement import RANK_LAYOUT, cpus_of, openmp_variables, resolved
 from seatrial.model.benchmark.benchmark import Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord

@@ -38,9 +38,9 @@ from seatrial.applications import openfoam_output as output
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.text import Line, Pattern, number
-from seatrial.applications.running.copies import problem
+from seatrial.applications.running.copies import input_files, problem
 from seatrial.benchmarks.figures import between, exactly, time_step, wall_time
-from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, resolved
+from seatrial.benchmarks.placement import RANK_LAYOUT, cpus_of, resolved
 from seatrial.model.benchmark.benchmark import Better, Check, External, Figure, Skip
 from seatrial.model.benchmark.declaration import WALL
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -297,83 +297,6 @@ _CENTRE_SLACK_OF_MESH = 0.9
 
 _S_PER_CELL_AND_STEP = 1e-6
 _START_S = 3.0
-_FILE = "FoamFile {{ version 2.0; format ascii; class {kind}; object {name}; }}\n"
-
-_CONTROL = """\
-application icoFoam;
-startFrom startTime;
-startTime 0;
-stopAt endTime;
-endTime {end:.12g};
-deltaT {step:.12g};
-writeControl timeStep;
-writeInterval {half};
-writeFormat binary;
-timePrecision 10;
-runTimeModifiable no;
-profiling {{ active yes; cpuInfo no; memInfo no; sysInfo no; }}
-functions
-{{
-    centreline
-    {{
-        type probes;
-        libs ("libsampling.so");
-        fields (U);
-        writeControl timeStep;
-        writeInterval {half};
-        interpolationScheme cellPoint;
-        probeLocations ({places});
-    }}
-}}
-"""
-_SCHEMES = """\
-ddtSchemes { default Euler; }
-gradSchemes { default Gauss linear; }
-divSchemes { default none; div(phi,U) Gauss linear; }
-laplacianSchemes { default Gauss linear orthogonal; }
-interpolationSchemes { default linear; }
-snGradSchemes { default orthogonal; }
-"""
-_SOLUTION = f"""\
-solvers
-{{
-    p {{ solver PCG; preconditioner DIC; tolerance {_PRESSURE_TOLERANCE}; relTol 0.05; }}
-    pFinal {{ $p; relTol 0; }}
-    U {{ solver smoothSolver; smoother symGaussSeidel; tolerance 1e-8; relTol 0; }}
-}}
-PISO {{ nCorrectors 2; nNonOrthogonalCorrectors 0; pRefCell 0; pRefValue 0; }}
-"""
-_MESH = """\
-vertices ((0 0 0) (1 0 0) (1 1 0) (0 1 0) (0 0 {depth}) (1 0 {depth}) (1 1 {depth}) (0 1 {depth}));
-blocks (hex (0 1 2 3 4 5 6 7) ({cells} {cells} 1) simpleGrading (1 1 1));
-edges ();
-boundary
-(
-    lid {{ type wall; faces ((3 7 6 2)); }}
-    walls {{ type wall; faces ((0 4 7 3) (2 6 5 1) (1 5 4 0)); }}
-    sides {{ type empty; faces ((0 3 2 1) (4 5 6 7)); }}
-);
-"""
-_PARTS = """\
-numberOfSubdomains {ranks};
-method simple;
-simpleCoeffs {{ n ({along} {across} 1); delta 0.001; }}
-"""
-_VELOCITY = """\
-dimensions [0 1 -1 0 0 0 0];
-internalField uniform (0 0 0);
-boundaryField
-{
-    lid { type fixedValue; value uniform (1 0 0); }
-    walls { type noSlip; }
-    sides { type empty; }
-}
-"""
-_PRESSURE = """\
-dimensions [0 2 -2 0 0 0 0];
-internalField uniform 0;
-boundaryField { lid { type zeroGradient; } walls { type zeroGradient; } sides { type empty; } }
-"""
 
 
 def _steps_of_run(params: Params) -> int:
@@ -391,23 +314,20 @@ def _inputs(params: Params) -> dict[str, bytes]:
     step = _COURANT / cells
     along, across = _blocks(ranks)
     places = " ".join(f"(0.5 {height} {_DEPTH / 2})" for height in _PLACES)
-    control = _CONTROL.format(
-        end=_steps_of_run(params) * step, step=step, half=_steps_of_run(params) // 2, places=places
+    return input_files(
+        "openfoam_cavity",
+        end=f"{_steps_of_run(params) * step:.12g}",
+        step=f"{step:.12g}",
+        half=_steps_of_run(params) // 2,
+        places=places,
+        tolerance=_PRESSURE_TOLERANCE,
+        cells=cells,
+        depth=_DEPTH,
+        ranks=ranks,
+        along=along,
+        across=across,
+        viscosity=_VISCOSITY,
     )
-    files = {
-        "system/controlDict": ("dictionary", control),
-        "system/fvSchemes": ("dictionary", _SCHEMES),
-        "system/fvSolution": ("dictionary", _SOLUTION),
-        "system/blockMeshDict": ("dictionary", _MESH.format(cells=cells, depth=_DEPTH)),
-        "system/decomposeParDict": ("dictionary", _PARTS.format(ranks=ranks, along=along, across=across)),
-        "constant/transportProperties": ("dictionary", f"nu [0 2 -1 0 0 0 0] {_VISCOSITY};\n"),
-        "0/U": ("volVectorField", _VELOCITY),
-        "0/p": ("volScalarField", _PRESSURE),
-    }
-    return {
-        path: (_FILE.format(kind=kind, name=path.rpartition("/")[2]) + text).encode()
-        for path, (kind, text) in files.items()
-    }
 
 
 _ONE_FILE_PER_RANK = ("-fileHandler", "uncollated")

@@ -19,7 +19,7 @@ from msgspec import Struct
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Line, Pattern, last_digit
-from seatrial.benchmarks.mpi.ranks import BUFFERS, RANKS
+from seatrial.benchmarks.mpi.mpi_benchmark import BUFFERS, RANKS
 from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen

@@ -16,9 +16,8 @@ from functools import cache
 from types import ModuleType
 
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Figure
+from seatrial.model.benchmark.benchmark import Benchmark, Figure, Role
 from seatrial.model.benchmark.declaration import FOLDER, PREFIX
-from seatrial.model.benchmark.role import Role
 
 _PACKAGES = ("seatrial.benchmarks", "seatrial.applications")
 _ENTRY_POINTS = "seatrial.benchmarks"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial.benchmarks import know_stored, layout
+from seatrial.benchmarks import know_stored, placement
 from seatrial.benchmarks.command import command
 from seatrial.benchmarks.figures import between, exactly, wall_time
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES
@@ -66,8 +66,8 @@ def declared_benchmark(declaration: Declaration, folder: Path) -> Benchmark:
         parameters=(*declaration.parameters, *((NODES, NODE_PLACEMENT) if declaration.ranks else ())),
         figures=_figures([(f.name, f.unit, f.is_higher_better) for f in declaration.figures]),
         checks=_checks(declaration),
-        placement=layout.placement if declaration.ranks else _placement,
-        prepare=layout.resolved if declaration.ranks else _prepare,
+        placement=placement.placement if declaration.ranks else _placement,
+        prepare=placement.resolved if declaration.ranks else _prepare,
         ranks="mpi" if declaration.ranks else "one",
         estimate_s=lambda params: declaration.expected_s,
     )

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypedDict, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
 
-from seatrial.model.benchmark.benchmark import Attainable, Better, Bound, Ceiling, Figure, LimitOf, elapsed
+from seatrial.model.benchmark.benchmark import (
+    Attainable,
+    Better,
+    Bound,
+    Ceiling,
+    Figure,
+    HostCopies,
+    Intensity,
+    LimitOf,
+    Native,
+    Role,
+    elapsed,
+)
 from seatrial.model.benchmark.declaration import WALL
-from seatrial.model.benchmark.parameter import Params, whole
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.quotients import TimePerWork, WorkRate
-from seatrial.model.benchmark.role import HostCopies, Intensity, Role
 from seatrial.model.machine.machine import Machine
 from seatrial.model.units import Unit
 
@@ -74,3 +86,32 @@ def wall_time(work: str) -> Figure:
 def time_step(series: str, work: str) -> Figure:
     """Seconds of a step, which users of molecular dynamics wait for, from samples that count their `steps`."""
     return duration("step", work, "steps", series=series)
+
+
+Words = Sequence[str] | Callable[[Params], Sequence[str]]
+"""Arguments that are always the same, or that follow from the resolved parameters."""
+
+
+class _Abilities(TypedDict, total=False):
+    """What `Native` says about a program beside its source and arguments."""
+
+    library: Literal["blas", "fft", "gpu"] | None
+    variables: tuple[str, ...]
+    commands: Callable[[Params], Sequence[str]] | None
+    inputs: Callable[[Params], Sequence[str]] | None
+    takes_turns: bool
+    starts_containers: bool
+
+
+def native_program(
+    file: str, parameters: Sequence[Parameter], *words: Words, **abilities: Unpack[_Abilities]
+) -> Native:
+    """The program beside the declaration `file`, with the same stem. It gets the options that the parameters declare,
+    then `words`."""
+
+    def arguments(params: Params) -> list[str]:
+        computed = (part(params) if callable(part) else part for part in words)
+        own = (parameter.arguments(params) for parameter in parameters)
+        return [word for part in (*own, *computed) for word in part]
+
+    return Native(Path(file).with_suffix(".cpp"), arguments, **abilities)

@@ -10,8 +10,7 @@ import typer
 
 from seatrial.benchmarks import registry
 from seatrial.cli.command import command
-from seatrial.cli.options import RESULTS, Amount, SetOption, SiteOption, SystemOption
-from seatrial.cli.output import message
+from seatrial.cli.output import RESULTS, Amount, SetOption, SiteOption, SystemOption, message
 from seatrial.engine.durations import learn
 from seatrial.engine.prepare import BuiltAhead, build_helpers, build_points
 from seatrial.environments.build import Built, Environment
@@ -19,15 +18,14 @@ from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.environments.mpi_wheels import install_wheel
 from seatrial.errors import BuildError
 from seatrial.jobs.planned import known_machine
-from seatrial.jobs.where import part_here, where_jobs_go
+from seatrial.jobs.queue import part_here, where_jobs_go
 from seatrial.machine.live import discover_live
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import show
-from seatrial.plan.points import Point, parse_settings, plan_points
+from seatrial.plan.points import Point, parse_settings, plan_points, study_points
 from seatrial.plan.site_in_force import at_site
-from seatrial.plan.study_points import study_points
 from seatrial.plan.targets import only_study, with_declared
 
 

@@ -13,10 +13,10 @@ from seatrial.analysis.folder import trial_of
 from seatrial.analysis.rank_layout import Binding, Layout, bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.command import command
-from seatrial.cli.options import FromOption, LiveOption, Output
+from seatrial.cli.output import FromOption, LiveOption, Output
 from seatrial.cli.sources import parse_dumps, refuse_options
 from seatrial.interface.machines import discover_fabric, is_fabric, machine_of
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.report.documents.check import check_document
 from seatrial.report.text.check import check_text

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.options import EquivalenceOption, FailOn, MarginOption, Output, PageOption
-from seatrial.cli.output import message, write_file
+from seatrial.cli.output import EquivalenceOption, FailOn, MarginOption, Output, PageOption, message, write_file
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:

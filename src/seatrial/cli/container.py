@@ -9,8 +9,7 @@ import typer
 
 from seatrial.benchmarks import registry
 from seatrial.cli.command import command
-from seatrial.cli.options import Output
-from seatrial.cli.output import write_file
+from seatrial.cli.output import Output, write_file
 from seatrial.environments.chosen import isa_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.machine.live import discover_live

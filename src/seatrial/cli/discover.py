@@ -11,8 +11,7 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.options import Amount, FromOption, LiveOption, OutputOption
-from seatrial.cli.output import style_of, write_file
+from seatrial.cli.output import Amount, FromOption, LiveOption, OutputOption, style_of, write_file
 from seatrial.cli.sources import parse_dumps, refuse_options
 from seatrial.interface.machines import Discovered, discover_fabric, discovered, is_fabric
 from seatrial.model.machine.document import machine_document

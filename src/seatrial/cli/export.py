@@ -14,8 +14,7 @@ from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.views import exported_rows, identifiers
 from seatrial.analysis.study_results import study_results
 from seatrial.cli.command import command
-from seatrial.cli.options import RESULTS, Amount, OutputOption
-from seatrial.cli.output import hide_warnings, message, write_bytes, write_file
+from seatrial.cli.output import RESULTS, Amount, OutputOption, hide_warnings, message, write_bytes, write_file
 from seatrial.errors import UsageError
 from seatrial.model.results.figure_result import Exported, ExportedVerdict
 from seatrial.model.spelling import count

@@ -10,8 +10,7 @@ import typer
 from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import histories
 from seatrial.cli.command import command
-from seatrial.cli.options import RESULTS, Output, PageOption
-from seatrial.cli.output import write_file
+from seatrial.cli.output import RESULTS, Output, PageOption, write_file
 from seatrial.report.documents.history import history_document
 from seatrial.report.histories import history_page
 from seatrial.report.text.history import history_text

@@ -15,8 +15,7 @@ from seatrial.analysis.results import Asked, results_of
 from seatrial.applications.readers import reader_of, readers
 from seatrial.applications.reading.text import MAX_BYTES
 from seatrial.cli.command import command
-from seatrial.cli.options import RESULTS, FromOption, Output, ResultsOption, SetOption
-from seatrial.cli.output import message
+from seatrial.cli.output import RESULTS, FromOption, Output, ResultsOption, SetOption, message
 from seatrial.cli.sources import parse_dumps
 from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats

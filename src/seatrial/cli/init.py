@@ -14,7 +14,7 @@ import typer
 from seatrial.benchmarks import benchmark_of
 from seatrial.cli.command import command
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 
 
 class StarterFile(StrEnum):

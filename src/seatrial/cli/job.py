@@ -29,7 +29,7 @@ def _measured(folder: Path) -> int:
     from seatrial.cli.run_results import exit_status, nothing_measured
     from seatrial.errors import SeatrialError
     from seatrial.interface.run import run
-    from seatrial.jobs.job import run_job
+    from seatrial.jobs.folder import run_job
     from seatrial.report.text.results import results_text
 
     show_messages()

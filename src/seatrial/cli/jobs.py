@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seatrial.cli.command import Options
-from seatrial.cli.options import MaxNodeHoursOption
-from seatrial.cli.output import message, print_json
+from seatrial.cli.output import MaxNodeHoursOption, message, print_json
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
+    from seatrial.jobs.queue import Where
     from seatrial.jobs.request import Submission
     from seatrial.jobs.submitted import Sent
-    from seatrial.jobs.where import Where
 
 
 class Jobs(Options):
@@ -48,7 +47,7 @@ def places_of(
 ) -> tuple[Where, ...]:
     """Where this command submits jobs to; () if it measures in this process. Raises UsageError for options that
     contradict that."""
-    from seatrial.jobs.where import places_for
+    from seatrial.jobs.queue import places_for
 
     places = places_for(site, system, () if is_versus else targets, settings)
     if is_versus:

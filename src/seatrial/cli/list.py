@@ -11,8 +11,7 @@ import typer
 
 from seatrial.benchmarks import registry
 from seatrial.cli.command import command
-from seatrial.cli.options import Output, SiteOption, SystemOption
-from seatrial.cli.output import print_json, style_of
+from seatrial.cli.output import Output, SiteOption, SystemOption, print_json, style_of
 from seatrial.engine.prepare import lacking
 from seatrial.environments.blas import find_blas
 from seatrial.environments.build import Environment
@@ -27,7 +26,7 @@ from seatrial.model.json_shape import Json
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.places.containers.trial import container_trials
 from seatrial.places.guest.home import guest_home_path
-from seatrial.places.guest.offered import offered_guests
+from seatrial.places.guest.of_run import offered_guests
 from seatrial.plan.site_in_force import at_site, site_environments, site_in_force
 from seatrial.plan.targets import with_declared
 from seatrial.references.loader import all_references, own_file

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.options import RESULTS, MaxNodeHoursOption, Output, ResultsOption, SiteOption, SystemOption
+from seatrial.cli.output import RESULTS, MaxNodeHoursOption, Output, ResultsOption, SiteOption, SystemOption
 from seatrial.errors import UsageError
 from seatrial.jobs.planned import plan, plan_jobs
+from seatrial.jobs.queue import places_for
 from seatrial.jobs.request import Submission
-from seatrial.jobs.where import places_for
 from seatrial.model.units import parse_seconds
 from seatrial.plan.planned import PlannedJobs
 from seatrial.report.documents.plan import plan_document

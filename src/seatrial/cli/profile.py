@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.options import RESULTS, Output, PageOption, ResultsOption
-from seatrial.cli.output import message, print_painted, style_of, write_file
+from seatrial.cli.output import RESULTS, Output, PageOption, ResultsOption, message, print_painted, style_of, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
 from seatrial.model.units import parse_bytes, parse_seconds

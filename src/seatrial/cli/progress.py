@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from seatrial.cli.output import message
 from seatrial.engine.lock_file import Holder, holders_text
 from seatrial.engine.ready import Fit, Item, Listener, Progress
-from seatrial.model.results.outcome import Outcome, State
+from seatrial.model.results.sample import Outcome, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import count, settings
 from seatrial.model.units import budget_for, duration

@@ -21,8 +21,7 @@ from seatrial.analysis.folder import tell_of_folder
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.views import VIEWS
 from seatrial.cli.command import command
-from seatrial.cli.options import Amount
-from seatrial.cli.output import message, print_json, style_of
+from seatrial.cli.output import Amount, message, print_json, style_of
 from seatrial.errors import UsageError, did_you_mean
 from seatrial.model.spelling import count
 from seatrial.report.text.terminal import clean

@@ -10,8 +10,7 @@ from urllib.parse import quote
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.options import RESULTS, Amount
-from seatrial.cli.output import message, write_file
+from seatrial.cli.output import RESULTS, Amount, message, write_file
 from seatrial.interface.results import Results, results_of_folders
 from seatrial.model.spelling import count
 from seatrial.report.pages.page import page

@@ -11,7 +11,7 @@ import typer
 from seatrial.cli.command import command
 from seatrial.cli.compare import share_of
 from seatrial.cli.jobs import Jobs, places_of, print_jobs, run_jobs, unfinished_status
-from seatrial.cli.options import (
+from seatrial.cli.output import (
     RESULTS,
     EquivalenceOption,
     FailOn,

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from seatrial.analysis.results import RunResult
 from seatrial.cli.compare import verdict_status
-from seatrial.cli.options import FailOn, Output
-from seatrial.cli.output import message, print_json, style_of
+from seatrial.cli.output import FailOn, Output, message, print_json, style_of
 from seatrial.cli.programs import print_comparison
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.model.study.result import StudyResult
 from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document

@@ -10,14 +10,22 @@ import typer
 
 from seatrial.cli.command import command
 from seatrial.cli.compare import share_of
-from seatrial.cli.options import RESULTS, Output, PageOption, ResultsOption, SiteOption, SystemOption
-from seatrial.cli.output import message, write_file
+from seatrial.cli.output import (
+    RESULTS,
+    Output,
+    PageOption,
+    ResultsOption,
+    SiteOption,
+    SystemOption,
+    message,
+    write_file,
+)
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS
 from seatrial.interface.machines import discover_fabric
+from seatrial.jobs.queue import where_jobs_go
 from seatrial.jobs.request import Submission
 from seatrial.jobs.screen import jobs_of, screen, screen_system
-from seatrial.jobs.where import where_jobs_go
 from seatrial.model.study.screen import MARGIN
 from seatrial.model.units import parse_seconds
 from seatrial.report.documents.history import screen_document

@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.options import Output
-from seatrial.cli.output import message
+from seatrial.cli.output import Output, message
 from seatrial.errors import UsageError
 from seatrial.places.guest.home import GUEST, guest_home_path
-from seatrial.places.guest.offered import copied_facts
+from seatrial.places.guest.of_run import copied_facts
 from seatrial.places.guest.session import PORT, Channel
 from seatrial.places.guest.up import (
     WORK,

@@ -20,12 +20,21 @@ from seatrial.diagnosis.ranks import (
     uneven,
     uneven_despite_delay,
 )
-from seatrial.profiler.call_site import Resolve, no_symbols
-from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.cause import (
+    NO_CPU_CAUSES,
+    WAITING_CAUSES,
+    Cause,
+    Diagnosis,
+    Evidence,
+    Resolve,
+    Signal,
+    Sureness,
+    no_symbols,
+)
 from seatrial.profiler.merge.bound import wait_kind
 
 if TYPE_CHECKING:
-    from seatrial.profiler.call_site import CallSite
+    from seatrial.profiler.cause import CallSite
     from seatrial.profiler.cpu import NodeLimits
     from seatrial.profiler.profile import Profile
     from seatrial.profiler.tables.io_samples import IoSamples

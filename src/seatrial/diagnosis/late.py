@@ -29,7 +29,7 @@ from seatrial.profiler.merge.bound import (
 )
 
 if TYPE_CHECKING:
-    from seatrial.profiler.call_site import CallSite
+    from seatrial.profiler.cause import CallSite
     from seatrial.profiler.profile import Profile, RankTotals, SizeTotals
 
 _CLEARLY = 2 / 3

@@ -15,10 +15,8 @@ from seatrial.launch.ranks import rank_layout
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
-from seatrial.model.results.reading import recorded_readings
-from seatrial.model.results.record import RepeatRecord
-from seatrial.model.results.sample import point_key
+from seatrial.model.results.record import RepeatRecord, recorded_readings
+from seatrial.model.results.sample import Outcome, point_key
 from seatrial.stats.interval import LOOKS
 from seatrial.stats.ratio import half_steps, pair_of_block
 from seatrial.store.record_heads import RecordHead

@@ -29,9 +29,8 @@ from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine, NamedLimit
 from seatrial.model.results.figure_result import STATED
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile, StatedExperiment
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment, content_key
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 
 UNNAMED = "not told"
 """The machine's name if neither the file nor the user states one; part of its identity."""

@@ -26,9 +26,8 @@ from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.machine.identity import emulation_unnoticed
 from seatrial.model.machine.links import Traffic, too_little
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome, Stage
-from seatrial.model.results.reading import impossible_reason, readings
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import impossible_reason, readings
+from seatrial.model.results.sample import Outcome, Sample, Stage
 from seatrial.plan.points import Point
 
 

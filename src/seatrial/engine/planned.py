@@ -18,12 +18,11 @@ from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.study import Study, study_without_secrets
 from seatrial.plan.planned import LinkedProgram, PlannedExperiment, PlannedStudy, PlannedTrial
-from seatrial.plan.points import Point, plan_points, without_secrets
-from seatrial.plan.study_points import plan_study, refuse_unfit, same_sides
+from seatrial.plan.points import Point, plan_points, plan_study, refuse_unfit, same_sides, without_secrets
 from seatrial.stats.interval import StoppingRule
 
 

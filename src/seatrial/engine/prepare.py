@@ -22,7 +22,7 @@ from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.container import BROUGHT
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import VM
-from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.sample import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import settings
 from seatrial.places.contained import Contained

@@ -15,8 +15,8 @@ from seatrial.model.benchmark.program import Hello, ProgramRecord
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.study import KeptStudy
 from seatrial.places.contained import Contained
 from seatrial.plan.points import Point

@@ -37,8 +37,8 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import VM
 from seatrial.model.machine.identity import is_emulated
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.secrets import secrets_in, without_secrets
 from seatrial.places.guest.inside import guest_counters
 from seatrial.plan.site_in_force import place_in_force

@@ -40,8 +40,7 @@ from seatrial.model.benchmark.program import BINDING, UNBOUND, Hello, ProgramRec
 from seatrial.model.environment.mpi import CLUSTER_LINK
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome, State
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample, State
 from seatrial.places.cluster.network import links_at
 from seatrial.places.cluster.tools import ClusterError
 from seatrial.places.contained import Start, started

@@ -14,14 +14,13 @@ from seatrial.engine.prepare import Preparation
 from seatrial.engine.ready import Fit, Item, Ready, Refused
 from seatrial.environments.chosen import Environments
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.outcome import NO_TIME, Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import NO_TIME, Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study.study import SYSTEM, Compare, Study
 from seatrial.model.units import duration
 from seatrial.plan.planned import by_importance
-from seatrial.plan.points import Point
-from seatrial.plan.study_points import compared_points
+from seatrial.plan.points import Point, compared_points
 from seatrial.stats.interval import MINIMUM_REPEATS, least_repeats
 from seatrial.stats.sequential import ALPHA, least_blocks
 from seatrial.store.folder import ResultsFolder

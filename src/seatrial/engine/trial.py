@@ -37,8 +37,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord, content_key
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study.study import KeptStudy, Study, StudyPoint, study_document, study_without_secrets
-from seatrial.plan.points import Point
-from seatrial.plan.study_points import same_sides
+from seatrial.plan.points import Point, same_sides
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.claim import claim_next
 from seatrial.store.folder import ResultsFolder

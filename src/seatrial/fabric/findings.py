@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from seatrial.fabric.parts import LinkRate, show_rate
 from seatrial.fabric.readers.infiniband import SHARED_NAMES
 from seatrial.model.machine.fabric import AdapterKind, CapableBasis, Fabric, FabricLink, LinkEnd
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.spelling import count, show
 
 _MOST_NAMED = 8  # Links or switches that a sentence names; `devices` has all.

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seatrial.analysis.folder import judged_profiles, node_limits, profiles_of_tables
 from seatrial.analysis.network_fit import network_tables
-from seatrial.analysis.profile_folder import judged_profiles, node_limits, profiles_of_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.launch.local import Ended

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from seatrial.analysis.compare_along import Comparisons, compare_along
 from seatrial.analysis.compare_folders import PREFIX, NamedFolder, compare_folders, compare_with_reference
-from seatrial.analysis.folder import contents_in
+from seatrial.analysis.folder import contents_in, profiles_in
 from seatrial.analysis.history import long_histories
 from seatrial.analysis.outliers import SCREENS, node_outliers, second_stage
-from seatrial.analysis.profile_folder import profiles_in
 from seatrial.analysis.results import trials_of
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError, nearest_names

@@ -23,10 +23,10 @@ from seatrial.engine.trial import Trial, TrialRun
 from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError
 from seatrial.interface.results import margin_given
-from seatrial.jobs.where import part_here
+from seatrial.jobs.queue import part_here
 from seatrial.launch.allocation import machine_here
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.secrets import masked_words
 from seatrial.model.study.study import (
     DEFAULT_MARGIN,
@@ -40,9 +40,8 @@ from seatrial.model.study.study import (
     refuse_margin,
 )
 from seatrial.places.guest.of_run import guest_names, with_guests
-from seatrial.plan.points import Settings, plan_points, values_of
+from seatrial.plan.points import PROBES, Settings, plan_points, refuse_unfit, study_points, values_of
 from seatrial.plan.site_in_force import at_site
-from seatrial.plan.study_points import PROBES, refuse_unfit, study_points
 from seatrial.plan.targets import only_study, with_declared
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder

@@ -28,9 +28,8 @@ from seatrial.engine.trial import BUDGET_EACH_S, keep_trial
 from seatrial.environments.chosen import Environments
 from seatrial.errors import StoreError, UsageError
 from seatrial.jobs.batch.portable import facts_first, node_script
-from seatrial.jobs.folder import PROGRAMS, JobFolder
+from seatrial.jobs.folder import PROGRAMS, JobFolder, job_document
 from seatrial.jobs.following import is_over
-from seatrial.jobs.job import job_document
 from seatrial.jobs.node_plan import (
     NodePlan,
     can_run,
@@ -43,14 +42,13 @@ from seatrial.jobs.node_plan import (
     record_node_repeats,
     repeats_in,
 )
-from seatrial.jobs.queue import bringing, folder_on_node
+from seatrial.jobs.queue import Where, bringing, folder_on_node
 from seatrial.jobs.request import Command, Portion, batch_request, part_of_job, points_of
-from seatrial.jobs.where import Where
 from seatrial.machine.copied import PATTERNS, copied_cpu_words, cpu_words, discover_copied
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.places.rank_helpers import helper
 from seatrial.plan.points import Point
 from seatrial.probes.system import starts_of_performance_variables

@@ -23,9 +23,8 @@ from seatrial.benchmarks.nodes import (
 )
 from seatrial.errors import UsageError
 from seatrial.jobs.batch.slurm import nodes_command, read_idle, read_nodes, read_topology, topology_command
-from seatrial.jobs.queue import Queue
+from seatrial.jobs.queue import Queue, Where
 from seatrial.jobs.request import Portion, nodes_of
-from seatrial.jobs.where import Where
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import fold_hosts
 from seatrial.plan.points import Point

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from seatrial.engine.planned import planned_study, planned_trial
 from seatrial.errors import UsageError
 from seatrial.jobs.placed_nodes import with_placed_nodes
-from seatrial.jobs.queue import Queue
+from seatrial.jobs.queue import Queue, Where, part_here
 from seatrial.jobs.request import Submission, planned_script, portions_of
 from seatrial.jobs.submitted import machine_of_place, refuse_too_much
-from seatrial.jobs.where import Where, part_here
 from seatrial.launch.allocation import machine_here
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import Machine

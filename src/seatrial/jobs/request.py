@@ -22,9 +22,8 @@ from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.errors import UsageError
 from seatrial.jobs.batch.portable import node_script
 from seatrial.jobs.batch.system import JobRequest
-from seatrial.jobs.folder import JobFolder
-from seatrial.jobs.job import VERSION
-from seatrial.jobs.where import Where, part_here
+from seatrial.jobs.folder import VERSION, JobFolder
+from seatrial.jobs.queue import Where, part_here
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.benchmark.program import NODES, RANKS
@@ -33,10 +32,9 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import content_key
 from seatrial.model.study.study import Study, study_without_secrets
 from seatrial.plan.axis_values import concerns
-from seatrial.plan.points import Point, Settings, plan_points, values_of
+from seatrial.plan.points import Point, Settings, plan_points, study_points, values_of
 from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
-from seatrial.plan.study_points import study_points
 from seatrial.plan.targets import only_study, with_declared
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.folder import IN_JOB, JOBS

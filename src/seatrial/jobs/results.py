@@ -13,15 +13,14 @@ from seatrial.analysis.study_results import joined, study_result
 from seatrial.engine.planned import planned_experiments
 from seatrial.errors import StoreError
 from seatrial.jobs.batch.system import JobState
-from seatrial.jobs.folder import JobFolder, Phase
+from seatrial.jobs.folder import JobFolder, Phase, entry_from
 from seatrial.jobs.following import GIVEN_UP, REFUSED
-from seatrial.jobs.job import entry_from
+from seatrial.jobs.queue import Where
 from seatrial.jobs.request import Command, named_from_anywhere, part_of, points_of
-from seatrial.jobs.where import Where
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome, Stage, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study.study import KeptStudy, study_from_document
 from seatrial.model.units import duration

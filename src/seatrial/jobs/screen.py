@@ -23,11 +23,10 @@ from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.jobs.batch.slurm import nodes_command, read_nodes, read_topology, topology_command
 from seatrial.jobs.folder import JobFolder
-from seatrial.jobs.queue import Queue, QueueError
+from seatrial.jobs.queue import CLUSTER, Queue, QueueError, Where
 from seatrial.jobs.request import Submission
 from seatrial.jobs.submitted import Sent, run_in_jobs
-from seatrial.jobs.where import CLUSTER, Where
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import Fabric
 from seatrial.model.machine.identity import unlike

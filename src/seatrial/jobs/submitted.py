@@ -32,7 +32,7 @@ from seatrial.jobs.node_jobs import (
     settle,
 )
 from seatrial.jobs.placed_nodes import with_placed_nodes
-from seatrial.jobs.queue import Fetching, Queue, QueueError
+from seatrial.jobs.queue import Fetching, Queue, QueueError, Where
 from seatrial.jobs.request import (
     Command,
     Portion,
@@ -55,19 +55,17 @@ from seatrial.jobs.results import (
     without,
     without_jobs,
 )
-from seatrial.jobs.where import Where
 from seatrial.machine.live import discover_live
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome, State
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome, State
 from seatrial.model.spelling import count
 from seatrial.model.units import duration
 from seatrial.plan.planned import PlannedJob
-from seatrial.plan.points import Point
+from seatrial.plan.points import Point, refuse_unfit
 from seatrial.plan.site_in_force import at_site
-from seatrial.plan.study_points import refuse_unfit
 from seatrial.store.files import make_folder
 from seatrial.store.folder import JOBS, ResultsFolder
 

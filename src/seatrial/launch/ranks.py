@@ -17,7 +17,7 @@ from seatrial.launch.mpi import rank_records, runs_of
 from seatrial.model.benchmark.copies import copies_of, part_of
 from seatrial.model.benchmark.program import BINDING, Hello, Layout, ProgramRecord, layout_of
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.outcome import Outcome, Stage
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.plan.points import Point
 
 _LONGEST_PHASE = 200

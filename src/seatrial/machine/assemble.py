@@ -19,7 +19,7 @@ from seatrial.machine.memory_population import judge_memory, memory_devices
 from seatrial.machine.paths import Peers, pci_paths, pcie_limits, with_one_rate_per_link
 from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.survey import CpuPart, MemoryModule, Survey, merge_facts, one_fact
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, NamedLimit, Platform, Sign

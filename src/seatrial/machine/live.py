@@ -15,8 +15,8 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.readers.adapters import read_cxi_stat, read_opainfo
 from seatrial.machine.readers.nvidia_smi import ECC_QUERY, ROWS_QUERY, read_ecc_modes, read_remapped_rows
 from seatrial.machine.survey import FactBook, NamedPart, Survey
-from seatrial.machine.sysfs.machine import survey_sysfs
 from seatrial.machine.sysfs.memory import survey_firmware
+from seatrial.machine.sysfs.platform import survey_sysfs
 from seatrial.model.machine.machine import Machine
 from seatrial.processes.start import OutOfTimeError, output_of
 

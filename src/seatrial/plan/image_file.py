@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import UnknownNameError
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.environment.image import (
     FACTS_FOLDER,
     AddedFile,

@@ -9,11 +9,10 @@ from typing import Annotated
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import NonNegative, OneOrMore, Positive, Text, key, published
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.study import SYSTEM, Study
-from seatrial.plan.points import Point
-from seatrial.plan.study_points import SameSides, compared_points
+from seatrial.plan.points import Point, SameSides, compared_points
 from seatrial.stats import interval, sequential
 from seatrial.stats.interval import LOOKS, MINIMUM_REPEATS, StoppingRule
 

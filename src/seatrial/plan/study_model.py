@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.study.study import DEFAULT_MARGIN, MOST_REPEATS, RepeatPolicy
 from seatrial.model.units import parse_seconds, parse_share
 from seatrial.plan.file_model import (

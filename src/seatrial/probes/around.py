@@ -18,8 +18,16 @@ from seatrial.machine.files import FileTree
 from seatrial.machine.sysfs.devices import read_link_counters
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind, LinkCounter, Readings, counters_between
-from seatrial.probes.group_limits import GroupLimits, limits_between, read_limits
-from seatrial.probes.system import Snapshot, pressure_between, read_pressure, seen_between, snapshot
+from seatrial.probes.system import (
+    GroupLimits,
+    Snapshot,
+    limits_between,
+    pressure_between,
+    read_limits,
+    read_pressure,
+    seen_between,
+    snapshot,
+)
 
 _ROOT = Path("/")
 

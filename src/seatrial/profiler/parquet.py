@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seatrial.errors import StoreError
-from seatrial.profiler.call_site import Frame
+from seatrial.profiler.cause import Frame
 from seatrial.profiler.profile import PairTable, Profile
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from seatrial.model.json_shape import (
     key,
     published,
 )
-from seatrial.profiler.call_site import CallSite
-from seatrial.profiler.cause import Diagnosis
+from seatrial.profiler.cause import CallSite, Diagnosis
 from seatrial.profiler.cpu import CpuSlices, CpuUse, NodeLimits, RankCounters, SliceDifferences
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
 from seatrial.profiler.regions import NO_FAULTS, ParallelPlace, RankOpenMp, Region, RegionFaults

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, Key, NonNegative, key
-from seatrial.profiler.call_site import CallSite
+from seatrial.profiler.cause import CallSite
 
 
 class RankRegion(Frozen):

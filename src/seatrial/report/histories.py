@@ -13,7 +13,7 @@ from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, displ
 from seatrial.report.charts.distributions import padded_domain
 from seatrial.report.charts.repeats import spaced
 from seatrial.report.charts.vega import Chart, chart, layer, quantity, text_layers
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.pages.view import Cell, Cells, Table, headings, right
 from seatrial.report.studies.article import Article, Head, Section, article, whole_page
 
 FALSE_ALARMS = f"In a history without a change, one is named in at most {FALSE_ALARM_RATE:.0%} of cases."

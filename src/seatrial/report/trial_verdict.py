@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.finding import Finding, Severity
-from seatrial.model.results.outcome import NO_TIME
+from seatrial.model.machine.fact import Finding, Severity
+from seatrial.model.results.sample import NO_TIME
 from seatrial.model.spelling import count, show_percent
 from seatrial.model.study.result import Trial
 

@@ -245,8 +245,8 @@ def _confirmed(
 
 
 def _reach_of_noise(logs: Sequence[Sequence[float]]) -> float:
-    """How far the noise of these may hide that they differ: not at all where the repeats show that they are equal; up to
-    its farthest repeat, where it has levels or heavy tails; infinite where they differ."""
+    """How far the noise of these may hide that they differ: none where the repeats show that they are equal; up to its
+    farthest repeat, where it has levels or heavy tails; infinite where they differ."""
     if p_equal(logs) <= _DIFFERS:
         return math.inf
     residuals = [value - middle for group in logs for middle in (median(group),) for value in group]

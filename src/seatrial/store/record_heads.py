@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord, crc_tail, decode
+from seatrial.model.results.sample import Outcome
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_lines import OutcomeFields, SharedOutcomes
 from seatrial.store.stored_samples import PartReader, RecordFile

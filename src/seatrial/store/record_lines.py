@@ -21,10 +21,9 @@ import msgspec
 from seatrial.errors import ProtocolError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import LARGEST, parse_json
-from seatrial.model.results.outcome import Outcome, Stage, State
 from seatrial.model.results.record import RepeatRecord, crc_tail, decode
 from seatrial.model.results.record_shape import SEEN
-from seatrial.model.results.sample import SampleColumns
+from seatrial.model.results.sample import Outcome, SampleColumns, Stage, State
 from seatrial.store.stored_samples import KEY, RecordFile, StoredSamples, checked_groups, has_spaces
 
 _PARSED = 32

@@ -26,8 +26,8 @@ from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.model.machine.links import Traffic, too_little
 from seatrial.places.cluster import tools
-from seatrial.places.cluster.home import Home, State
 from seatrial.places.cluster.network import INTERFACE
+from seatrial.places.cluster.shape import Home, State
 from seatrial.places.cluster.status import node_variables
 from seatrial.places.cluster.tools import entering
 from seatrial.places.containers.runtimes import RUNTIMES

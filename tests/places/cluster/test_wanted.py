@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.places.cluster.home import Home, Obtained, State
 from seatrial.places.cluster.network import head_lines, partner_of, shaping
-from seatrial.places.cluster.shape import Link, Shape, read_link, read_wanted, shape_of
+from seatrial.places.cluster.shape import Home, Link, Obtained, Shape, State, read_link, read_wanted, shape_of
 from seatrial.places.cluster.up import configuration, topology
 from seatrial.places.owned_folder import write_state
 

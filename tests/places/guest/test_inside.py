@@ -9,7 +9,7 @@ import pytest
 from seatrial.errors import UsageError
 from seatrial.model.machine.guest import Guest
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside
 from seatrial.places.guest.inside import Request, guest_counters, write_counters

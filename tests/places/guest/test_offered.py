@@ -9,9 +9,9 @@ from places.guest.made_up_kernel import VERSION, make_kernel_package
 
 from seatrial.model.environment.site import SiteGuest
 from seatrial.model.machine.guest import RUNNING
-from seatrial.places.guest import offered
+from seatrial.places.guest import of_run as offered
 from seatrial.places.guest.kernel import KERNEL
-from seatrial.places.guest.offered import ANY_TOPOLOGY, offered_guests
+from seatrial.places.guest.of_run import ANY_TOPOLOGY, offered_guests
 from seatrial.places.guest.qemu import Emulator
 
 OF_SITE = [SiteGuest("far", ssh="far.example"), SiteGuest("near", topology=Path("/site/near.yaml"))]

@@ -8,7 +8,7 @@ from profiler.made_up_samples import Samples, Series, counters, io_fields
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
-from seatrial.profiler.call_site import Frame
+from seatrial.profiler.cause import Frame
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.io_samples import parse_io_samples
 from seatrial.profiler.tables.process_table import parse_table

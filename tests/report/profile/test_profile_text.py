@@ -8,8 +8,7 @@ import pytest
 from report.profile.profile_samples import SAMPLES, crash, hostile, nothing, one_rank
 from report.terminals import COLOURED
 
-from seatrial.profiler.call_site import CallSite, Frame
-from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.cause import CallSite, Cause, Diagnosis, Evidence, Frame, Signal, Sureness
 from seatrial.profiler.profile import Bound
 from seatrial.report.profile.diagnosis_words import sentence, short_words
 from seatrial.report.profile.place_words import share_words, site_words

@@ -10,8 +10,8 @@ from typing import Any
 from seatrial.analysis.fairness.side import Kind, Noticed, SideFacts, contrast, counted
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.results.outcome import State
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import State
 from seatrial.model.spelling import plain, written
 
 BUILD = "build"

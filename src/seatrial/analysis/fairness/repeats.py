@@ -23,8 +23,8 @@ from seatrial.analysis.fairness.side import (
     distinct,
     tally,
 )
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.model.spelling import cpu_list, plain
 from seatrial.model.study.study import is_number
 

@@ -17,8 +17,8 @@ from seatrial.analysis.results import superseded
 from seatrial.errors import StoreError
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.store.contents import kept_environments, kept_experiment, kept_machine_keys
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import Span, parts_of, read_in_order

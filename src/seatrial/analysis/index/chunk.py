@@ -23,10 +23,8 @@ from seatrial.model.json_check import check_shape
 from seatrial.model.machine.document import KeptMachineJson, machine_from_document
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import share_of
-from seatrial.model.results.outcome import Outcome
-from seatrial.model.results.reading import Reading, impossible_reason, readings
-from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import Experiment, Reading, RepeatRecord, impossible_reason, readings
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.store.files import opened_file, reason
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import Span

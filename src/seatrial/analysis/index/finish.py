@@ -18,9 +18,8 @@ from seatrial.benchmarks import registry
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, RepeatValues
-from seatrial.model.results.outcome import Outcome, Stage, State
-from seatrial.model.results.reading import impossible_reason
-from seatrial.model.results.record import Experiment
+from seatrial.model.results.record import Experiment, impossible_reason
+from seatrial.model.results.sample import Outcome, Stage, State
 
 if TYPE_CHECKING:
     import duckdb

@@ -23,7 +23,7 @@ from functools import cache
 
 from seatrial.analysis.device_copies import with_link_rates
 from seatrial.analysis.rules.finding import Case, Rule, Seen, registered
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import ExperimentResult
 

@@ -20,7 +20,7 @@ from seatrial.analysis.rules.devices import (
 )
 from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, note, rule
 from seatrial.analysis.rules.places import contradicted, nodes_of
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.links import links_above
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count

@@ -23,7 +23,7 @@ from statistics import median
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 
 LOW_SHARE = 0.75
 FAR_BELOW = 0.2

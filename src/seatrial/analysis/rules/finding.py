@@ -15,8 +15,7 @@ from seatrial.benchmarks import registry
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
 from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.fact import Fact, Facts
-from seatrial.model.machine.finding import Aim, Finding, NamedCause, Severity
+from seatrial.model.machine.fact import Aim, Fact, Facts, Finding, NamedCause, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import settings, surrounding, written

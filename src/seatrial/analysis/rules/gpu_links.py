@@ -12,7 +12,7 @@ from seatrial.analysis.device_places import by_model
 from seatrial.analysis.direct_links import DirectLinks, LinkFault, Missing, Pair, direct_links, link_faults
 from seatrial.analysis.rules.devices import gpus, of_pairs, spans
 from seatrial.analysis.rules.finding import Case, Subject, finding, listed, note, rule, warning
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import count
 

@@ -11,14 +11,13 @@ from seatrial.analysis.roles import Source, figures_with, is_of_devices
 from seatrial.analysis.rules.expectation import ABOVE_CEILING, FAR_BELOW, LOW_SHARE, Judge, settings_of_limit, under
 from seatrial.analysis.rules.finding import Case, Names, Subject, again, error, listed, note, rule, warning
 from seatrial.environments.blas import HOW_TO_GET_ONE, Vectors, vectors_of_cpu, vectors_of_kernels
-from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Better, Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Finding
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.results.outcome import Outcome, Stage, State
+from seatrial.model.results.sample import Outcome, Stage, State
 from seatrial.model.spelling import count, show, show_percent
 from seatrial.model.units import Unit
 

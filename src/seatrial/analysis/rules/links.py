@@ -8,7 +8,7 @@ from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import spans
 from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, is_virtual, listed, note, rule
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.limit import pcie_bandwidth
 from seatrial.model.machine.links import faces_down
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine

@@ -25,9 +25,8 @@ from seatrial.analysis.rules.finding import (
 )
 from seatrial.analysis.rules.memory_modules import ECC, devices_of, evidence, sentences
 from seatrial.benchmarks import benchmark_of
-from seatrial.model.benchmark.role import Role
-from seatrial.model.machine.fact import LATE, Fact, Facts, is_late
-from seatrial.model.machine.finding import Aim, Finding, Severity
+from seatrial.model.benchmark.benchmark import Role
+from seatrial.model.machine.fact import LATE, Aim, Fact, Facts, Finding, Severity, is_late
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list, show, show_percent
 

@@ -9,8 +9,8 @@ from seatrial.analysis.roles import figures_with
 from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, is_virtual, listed, note, rule, warning
 from seatrial.benchmarks import benchmark_of
 from seatrial.machine.processors import highest_memory_MTps
-from seatrial.model.benchmark.role import Role
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.benchmark.benchmark import Role
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import DeviceKind, Machine, OddSlot, Population, SocketMemory
 from seatrial.model.spelling import count, show, show_transfers, surrounding
 

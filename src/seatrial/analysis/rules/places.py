@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.rules.devices import coherent_gpus, fabric_adapters, gpus, node_cpus, numa_of, spans
 from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, listed, note, rule, warning
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
 

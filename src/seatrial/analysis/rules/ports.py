@@ -10,8 +10,7 @@ from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import fabric_adapters, spans
 from seatrial.analysis.rules.finding import Case, Subject, cite, listed, note, rule, warning
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.fact import Fact
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Fact, Finding
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind, narrowest, way_up
 from seatrial.model.machine.machine import Device, Machine
 from seatrial.model.spelling import show, show_percent

@@ -21,7 +21,7 @@ from seatrial.analysis.rules.finding import (
     rule,
     warning,
 )
-from seatrial.model.machine.finding import Aim, Finding, Severity
+from seatrial.model.machine.fact import Aim, Finding, Severity
 from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.spelling import count, show
 

@@ -10,7 +10,7 @@ from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import spans
 from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, rule, warning
 from seatrial.analysis.rules.links import READ_AGAIN, capability_of
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth
 from seatrial.model.machine.links import PCIE, paths_are_known, way_up
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine

@@ -25,7 +25,7 @@ from seatrial.diagnosis.disturbance.cause import (
 from seatrial.diagnosis.disturbance.diagnose import disturbances, has_idle_cpus, is_slow
 from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.finding import Finding, NamedCause, Severity
+from seatrial.model.machine.fact import Finding, NamedCause, Severity
 from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import count, show, show_percent, surrounding

@@ -8,7 +8,7 @@ from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.finding import Case, Subject, cite_best, listed, note, rule, warning
 from seatrial.diagnosis.cpu import steal_words
 from seatrial.machine.attachment import ATTACHMENT
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Finding
 from seatrial.model.machine.identity import is_emulated
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import count, show, show_percent, surrounding

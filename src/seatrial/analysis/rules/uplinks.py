@@ -9,9 +9,9 @@ from seatrial.analysis.device_copies import WORDS, HostCopy, host_copies
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import gpus, spans
 from seatrial.analysis.rules.finding import Case, Subject, again, listed, rule, warning
-from seatrial.model.benchmark.role import Direction
+from seatrial.model.benchmark.benchmark import Direction
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Finding
 from seatrial.model.machine.links import faces_down, way_up
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.results.figure_result import FigureResult

@@ -17,16 +17,20 @@ from seatrial.analysis.grouped import Numbering, grouped
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.benchmarks import benchmark_of, registry
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.benchmark.benchmark import Benchmark, Figure
+from seatrial.model.benchmark.benchmark import Benchmark, Figure, Role
 from seatrial.model.benchmark.declaration import PREFIX
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.program import UNREADABLE
-from seatrial.model.benchmark.role import Role
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.outcome import Outcome
-from seatrial.model.results.reading import PlacesOfPoints, SamplesOfPoint, figure_values, places_of_points
-from seatrial.model.results.record import Experiment, RepeatRecord
-from seatrial.model.results.sample import Sample, SampleColumns
+from seatrial.model.results.record import (
+    Experiment,
+    PlacesOfPoints,
+    RepeatRecord,
+    SamplesOfPoint,
+    figure_values,
+    places_of_points,
+)
+from seatrial.model.results.sample import Outcome, Sample, SampleColumns
 from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
 from seatrial.store.reading import Span, parts_of, spans_of

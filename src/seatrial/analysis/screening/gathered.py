@@ -23,8 +23,8 @@ from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import is_stored_as_emulated
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.store.contents import KeptFacts, kept_facts
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import Span, read_in_order

@@ -16,9 +16,8 @@ from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
 from seatrial.analysis.screening.item_figures import FolderFigures, item_figures, key_of
 from seatrial.analysis.screening.screen import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
-from seatrial.model.benchmark.benchmark import Benchmark, Figure
+from seatrial.model.benchmark.benchmark import Benchmark, Figure, Role
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.identity import is_stored_as_emulated

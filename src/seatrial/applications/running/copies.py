@@ -3,17 +3,21 @@
 All copies run the same job. Its size (`auto`) is that of a single job on the whole node, but for the memory, of which
 each copy has its part: so a run with 1 copy and one with 4 do the same job, and their throughputs can be compared. Its
 layout (`ranks=all`) is that of the share. The figures of several copies: rates are summed, times are those of the
-slowest (model/results/reading.py).
+slowest (model/results/record.py).
+
+And what our own problems of applications have in common: `problem`, and their input files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from string import Template
 from typing import Literal
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks import layout
+from seatrial.benchmarks import placement as layout
 from seatrial.benchmarks.figures import duration, rate
 from seatrial.benchmarks.nodes import RANKS_PER_NODE
 from seatrial.model.benchmark.benchmark import Benchmark, Check, External, Figure, Skip
@@ -142,3 +146,10 @@ def problem(
             estimate_s=estimate_s,
         )
     )
+
+
+def input_files(folder: str, **values: object) -> dict[str, bytes]:
+    """Path -> content of the files in a folder of `applications/inputs`, with `$name` replaced by these values."""
+    root = Path(__file__).parents[1] / "inputs" / folder
+    found = sorted(path for path in root.rglob("*") if path.is_file())
+    return {str(path.relative_to(root)): Template(path.read_text()).substitute(values).encode() for path in found}

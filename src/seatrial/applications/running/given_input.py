@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.figures import between, exactly
-from seatrial.benchmarks.layout import LAYOUT, RANKS, openmp_variables, placement, resolved
-from seatrial.benchmarks.placement import spread, thread_count
+from seatrial.benchmarks.placement import LAYOUT, RANKS, openmp_variables, placement, resolved, spread, thread_count
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure, Skip
 from seatrial.model.benchmark.given_input import AUTO, CASE, CLOCKED_S, FOLDER, INPUT, NONE, OWN, GivenInput, InputCase

@@ -24,14 +24,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from seatrial.benchmarks.figures import between, duration, exactly, rate, time_step
-from seatrial.benchmarks.layout import RANK_LAYOUT, cpus_of, placement, resolved
-from seatrial.benchmarks.native_program import native_program
-from seatrial.benchmarks.placement import thread_count
+from seatrial.benchmarks.figures import between, duration, exactly, native_program, rate, time_step
+from seatrial.benchmarks.placement import RANK_LAYOUT, cpus_of, placement, resolved, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check
+from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, Intensity, Role
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Intensity, Role
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
 

@@ -18,11 +18,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isqrt, log2
 
-from seatrial.benchmarks.figures import between, duration, exactly
-from seatrial.benchmarks.layout import cpus_of, placement, resolved
-from seatrial.benchmarks.mpi.mpi_benchmark import ALL_RANKS
-from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks
-from seatrial.benchmarks.native_program import native_program
+from seatrial.benchmarks.figures import between, duration, exactly, native_program
+from seatrial.benchmarks.mpi.mpi_benchmark import ALL_RANKS, rank_cpus, resolved_ranks
+from seatrial.benchmarks.placement import cpus_of, placement, resolved
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.machine.limit import Basis, Limit

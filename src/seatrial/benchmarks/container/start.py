@@ -16,12 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.figures import between, duration, exactly
-from seatrial.benchmarks.native_program import native_program
+from seatrial.benchmarks.figures import between, duration, exactly, native_program
 from seatrial.benchmarks.placement import NODE, node_of_cpus, spread
-from seatrial.model.benchmark.benchmark import Benchmark, Check
+from seatrial.model.benchmark.benchmark import Benchmark, Check, Role
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
 

@@ -18,12 +18,10 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.figures import between, exactly, rate, zero
-from seatrial.benchmarks.native_program import native_program
+from seatrial.benchmarks.figures import between, exactly, native_program, rate, zero
 from seatrial.benchmarks.placement import THREADS, memory_size, spread, thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check
+from seatrial.model.benchmark.benchmark import Benchmark, Ceiling, Check, Intensity, Role
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
-from seatrial.model.benchmark.role import Intensity, Role
 from seatrial.model.machine.limit import ELEMENT_BITS, FmaUnit, Limit, fma_rate
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

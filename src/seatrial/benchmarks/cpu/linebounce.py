@@ -16,9 +16,8 @@ from pathlib import Path
 
 from seatrial.benchmarks.figures import duration, exactly, zero
 from seatrial.benchmarks.placement import THREADS, spread, thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Check, Native, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Check, Native, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Device, Machine
 from seatrial.model.results.sample import Sample
 

@@ -13,12 +13,10 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.figures import between, rate, zero
-from seatrial.benchmarks.native_program import native_program
+from seatrial.benchmarks.figures import between, native_program, rate, zero
 from seatrial.benchmarks.placement import spread
-from seatrial.model.benchmark.benchmark import Benchmark, Check
+from seatrial.model.benchmark.benchmark import Benchmark, Check, Role
 from seatrial.model.benchmark.parameter import Parameter, Params
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, FmaUnit, Limit, fma_rate
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

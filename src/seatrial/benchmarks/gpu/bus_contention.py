@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import math
 
-from seatrial.benchmarks.figures import between, duration, rate, zero
+from seatrial.benchmarks.figures import between, duration, native_program, rate, zero
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
-from seatrial.benchmarks.mpi.mpi_benchmark import WRONG_BYTES
-from seatrial.benchmarks.mpi.ranks import OVERSUBSCRIBE, resolved_ranks
-from seatrial.benchmarks.native_program import native_program
+from seatrial.benchmarks.mpi.mpi_benchmark import OVERSUBSCRIBE, WRONG_BYTES, resolved_ranks
 from seatrial.benchmarks.nodes import NODES, cpus_of_nodes, on_each_node
 from seatrial.benchmarks.placement import spread
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Better, Check, Figure, Skip

@@ -13,12 +13,10 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from seatrial.benchmarks.figures import More, rate, zero
-from seatrial.benchmarks.native_program import Words, native_program
+from seatrial.benchmarks.figures import More, Words, native_program, rate, zero
 from seatrial.benchmarks.placement import spread, thread_count
-from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure, HostCopies, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
-from seatrial.model.benchmark.role import HostCopies, Role
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.units import Unit
 

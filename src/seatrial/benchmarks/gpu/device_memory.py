@@ -22,9 +22,8 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
-from seatrial.model.benchmark.benchmark import Figure, LimitOf
+from seatrial.model.benchmark.benchmark import Figure, LimitOf, Role
 from seatrial.model.benchmark.parameter import Parameter
-from seatrial.model.benchmark.role import Role
 
 
 def _kind(series: str, work: str, limit: LimitOf | None = None, role: Role | None = None) -> tuple[Figure, ...]:

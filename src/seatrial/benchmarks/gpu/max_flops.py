@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from seatrial.benchmarks.figures import zero
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import flop_limit
-from seatrial.model.benchmark.benchmark import Check, LimitOf
+from seatrial.model.benchmark.benchmark import Check, LimitOf, Role
 from seatrial.model.benchmark.parameter import Params
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

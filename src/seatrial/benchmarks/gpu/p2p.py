@@ -18,9 +18,8 @@ from seatrial.benchmarks.figures import duration, rate
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, peer_limit
 from seatrial.benchmarks.placement import spread
-from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.benchmark import Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Machine
 
 _AUTO_B = 64 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 
 _TOLERANCE = {"fp32": 1e-6, "fp64": 1e-12}
 """Of the sum, relative to the sum of magnitudes: far above what rounding does to sums of sums (N. J. Higham, "The

@@ -21,9 +21,8 @@ from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.benchmarks.placement import pages_check, require_memory, spread
-from seatrial.model.benchmark.benchmark import Figure, Skip
+from seatrial.model.benchmark.benchmark import Direction, Figure, HostCopies, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Direction, HostCopies
 from seatrial.model.machine.machine import Machine
 
 _KiB = 1 << 10

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
-from seatrial.model.benchmark.benchmark import Attainable
+from seatrial.model.benchmark.benchmark import Attainable, Role
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Role
 
 _KiB = 1 << 10
 _MiB = 1 << 20

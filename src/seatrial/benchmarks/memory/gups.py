@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.figures import between, exactly, rate, zero
-from seatrial.benchmarks.native_program import native_program
+from seatrial.benchmarks.figures import between, exactly, native_program, rate, zero
 from seatrial.benchmarks.placement import HUGE_PAGES, NODE, THREADS, node_of_cpus, spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
 from seatrial.model.benchmark.parameter import CACHES_TIMES, Parameter, Params, beyond_caches_B, whole

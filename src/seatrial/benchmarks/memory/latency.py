@@ -15,12 +15,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from seatrial.benchmarks import placement
-from seatrial.benchmarks.figures import between, exactly, zero
-from seatrial.benchmarks.native_program import native_program
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
+from seatrial.benchmarks.figures import between, exactly, native_program, zero
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Role, Skip
 from seatrial.model.benchmark.parameter import CACHES_TIMES, Parameter, Params, beyond_caches_B, whole
 from seatrial.model.benchmark.quotients import TimePerWork
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.fact import sizing_memory_B
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, Limit
 from seatrial.model.machine.machine import DeviceKind, Machine

@@ -16,11 +16,9 @@ from collections.abc import Sequence, Set
 from msgspec.structs import replace
 
 from seatrial.benchmarks import placement
-from seatrial.benchmarks.figures import between, exactly, rate, zero
-from seatrial.benchmarks.native_program import native_program
-from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Benchmark, Ceiling, Check, Figure
+from seatrial.benchmarks.figures import between, exactly, native_program, rate, zero
+from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Benchmark, Ceiling, Check, Figure, Intensity, Role
 from seatrial.model.benchmark.parameter import CACHES_TIMES, UNKNOWN, Parameter, Params, beyond_caches_B, whole
-from seatrial.model.benchmark.role import Intensity, Role
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 
 from seatrial.benchmarks.figures import between
-from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, WRONG_BYTES, mpi_benchmark
-from seatrial.benchmarks.mpi.ranks import resolved_ranks
+from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, WRONG_BYTES, mpi_benchmark, resolved_ranks
 from seatrial.model.benchmark.benchmark import Better, Check, Figure, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.quotients import TimePerWork

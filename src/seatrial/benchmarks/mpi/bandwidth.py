@@ -17,16 +17,24 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.mpi.mpi_benchmark import bandwidth, exchanged_in_pairs, mpi_benchmark, pair
+from seatrial.benchmarks.mpi.mpi_benchmark import (
+    BUFFERS,
+    DATATYPE,
+    HUGE_PAGES,
+    OVERSUBSCRIBE,
+    bandwidth,
+    exchanged_in_pairs,
+    mpi_benchmark,
+    pair,
+    resolved_ranks,
+)
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, OVERSUBSCRIBE, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, node_count
 from seatrial.benchmarks.placement import thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.benchmark import Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Machine
 
 _LEAST_WINDOWS = 9

@@ -24,13 +24,11 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from seatrial.benchmarks.figures import between, zero
-from seatrial.benchmarks.mpi.mpi_benchmark import SLICE_S, mpi_benchmark
-from seatrial.benchmarks.mpi.ranks import BUFFERS, resolved_ranks
+from seatrial.benchmarks.mpi.mpi_benchmark import BUFFERS, SLICE_S, mpi_benchmark, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, LimitOf, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, LimitOf, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.fact import sizing_memory_B
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample, point_key

@@ -17,8 +17,7 @@ from seatrial.benchmarks.mpi.collective_family import (
     resolved_call,
     resolved_largest,
 )
-from seatrial.benchmarks.mpi.mpi_benchmark import exchanged_together, links_of_node
-from seatrial.benchmarks.mpi.ranks import DATATYPE
+from seatrial.benchmarks.mpi.mpi_benchmark import DATATYPE, exchanged_together, links_of_node
 from seatrial.benchmarks.mpi.sizes import ELEMENT_B
 from seatrial.model.benchmark.benchmark import Benchmark, LimitOf, Skip
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, whole

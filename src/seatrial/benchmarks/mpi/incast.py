@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.benchmarks.mpi.mpi_benchmark import SLICE_S, bandwidth, links_of_node, mpi_benchmark
-from seatrial.benchmarks.mpi.ranks import resolved_ranks
+from seatrial.benchmarks.mpi.mpi_benchmark import SLICE_S, bandwidth, links_of_node, mpi_benchmark, resolved_ranks
 from seatrial.model.benchmark.benchmark import Better, Figure, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.machine.limit import Limit

@@ -7,10 +7,8 @@ because libraries connect on demand. On many nodes the second grows with the num
 
 from __future__ import annotations
 
-from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark
-from seatrial.benchmarks.mpi.ranks import resolved_ranks
-from seatrial.model.benchmark.benchmark import Better, Figure
-from seatrial.model.benchmark.role import Role
+from seatrial.benchmarks.mpi.mpi_benchmark import mpi_benchmark, resolved_ranks
+from seatrial.model.benchmark.benchmark import Better, Figure, Role
 from seatrial.model.results.sample import Sample
 from seatrial.model.units import Unit
 

@@ -14,14 +14,21 @@ from statistics import median
 from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import zero
-from seatrial.benchmarks.mpi.mpi_benchmark import WRONG_BYTES, exchanged_in_turns, mpi_benchmark, pair
+from seatrial.benchmarks.mpi.mpi_benchmark import (
+    BUFFERS,
+    DATATYPE,
+    HUGE_PAGES,
+    WRONG_BYTES,
+    exchanged_in_turns,
+    mpi_benchmark,
+    pair,
+    resolved_ranks,
+)
 from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
-from seatrial.benchmarks.mpi.ranks import BUFFERS, DATATYPE, HUGE_PAGES, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Better, Check, Figure
+from seatrial.model.benchmark.benchmark import Better, Check, Figure, Role
 from seatrial.model.benchmark.parameter import Params, whole
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample

@@ -12,8 +12,7 @@ report half of an exchange in which both ranks are origins; here only one rank i
 from __future__ import annotations
 
 from seatrial.benchmarks.figures import duration
-from seatrial.benchmarks.mpi.mpi_benchmark import bandwidth, exchanged_in_pairs, mpi_benchmark, pair
-from seatrial.benchmarks.mpi.ranks import resolved_ranks
+from seatrial.benchmarks.mpi.mpi_benchmark import bandwidth, exchanged_in_pairs, mpi_benchmark, pair, resolved_ranks
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_of
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole

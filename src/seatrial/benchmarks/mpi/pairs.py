@@ -23,12 +23,12 @@ from seatrial.benchmarks.mpi.mpi_benchmark import (
     exchanged_in_tournament,
     links_of_node,
     mpi_benchmark,
+    rank_cpus,
+    resolved_ranks,
 )
-from seatrial.benchmarks.mpi.ranks import rank_cpus, resolved_ranks
 from seatrial.benchmarks.mpi.tournament import Pair, all_rounds, rounds_by_spread, sampled_pairs
-from seatrial.model.benchmark.benchmark import Check, Skip
+from seatrial.model.benchmark.benchmark import Check, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
-from seatrial.model.benchmark.role import Role
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
 

@@ -12,8 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.benchmarks.figures import rate
-from seatrial.benchmarks.mpi.mpi_benchmark import AWARE_RANKS, SLICE_S, bandwidth, links_of_node, mpi_benchmark
-from seatrial.benchmarks.mpi.ranks import resolved_ranks
+from seatrial.benchmarks.mpi.mpi_benchmark import (
+    AWARE_RANKS,
+    SLICE_S,
+    bandwidth,
+    links_of_node,
+    mpi_benchmark,
+    resolved_ranks,
+)
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.machine.limit import Limit

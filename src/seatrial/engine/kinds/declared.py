@@ -33,9 +33,8 @@ from seatrial.model.benchmark.benchmark import External, Native
 from seatrial.model.benchmark.declaration import WALL, Declaration, filled_in
 from seatrial.model.benchmark.program import Hello, ProgramRecord
 from seatrial.model.environment.mpi import Mpi
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import content_key
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.places.contained import Contained
 from seatrial.plan.points import Point
 

@@ -31,9 +31,8 @@ from seatrial.model.benchmark.declaration import WALL
 from seatrial.model.benchmark.parameter import Params, whole
 from seatrial.model.benchmark.program import RANKS, Hello, ProgramRecord
 from seatrial.model.environment.mpi import Mpi
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import content_key
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.places.contained import Contained, started
 from seatrial.places.containers.fitted import Containers
 from seatrial.places.images.programs_inside import ImageProgram, find_in_image, for_program

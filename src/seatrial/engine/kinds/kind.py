@@ -18,8 +18,8 @@ from seatrial.model.benchmark.benchmark import ImportedOnly
 from seatrial.model.benchmark.program import Program
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.machine.identity import machine_identity
-from seatrial.model.results.outcome import Outcome, Stage
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.secrets import masked_parameters
 from seatrial.places.rank_helpers import make_helpers
 from seatrial.plan.points import Point

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from seatrial.engine.kinds.kind import Kind
 from seatrial.engine.ready import Ready, Refused, Runnable
+from seatrial.environments.asking import AUTO, Gpu, Gpus, NoGpuError, find_gpus, lacking_gpu
 from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
 from seatrial.environments.build import Built, Environment, build, program_key
 from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.chosen import absent_environment, isa_of
 from seatrial.environments.compiler import DECISIVE_FEATURES, variables_with
-from seatrial.environments.gpu import AUTO, Gpu, Gpus, NoGpuError, find_gpus, lacking_gpu
 from seatrial.environments.loaded_libraries import LoadedLibrary, Once, files_among, hashes_of, loaded_blas, loaded_fft
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.errors import BuildError
@@ -33,8 +33,8 @@ from seatrial.model.benchmark.program import RANKS, Hello, ProgramRecord, parse_
 from seatrial.model.environment.container import INSIDE
 from seatrial.model.machine.guest import VM
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import content_key
+from seatrial.model.results.sample import Outcome
 from seatrial.places.contained import Contained
 from seatrial.places.containers.fitted import Containers, contained_environment
 from seatrial.places.containers.tiny_root import timed_program

@@ -22,7 +22,7 @@ from seatrial.model.benchmark.parameter import whole
 from seatrial.model.benchmark.program import RANKS
 from seatrial.model.benchmark.python_script import AUTO, PYTHON, PythonScript
 from seatrial.model.environment.mpi import Mpi
-from seatrial.model.results.outcome import Outcome
+from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import Point
 
 

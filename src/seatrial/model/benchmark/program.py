@@ -17,8 +17,7 @@ from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.parameter import Params, Value, whole
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import no_constant
-from seatrial.model.results.outcome import Outcome
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 
 
 class Program(Frozen):

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, Keywords, NonNegative, OneOrMore, Positive, Text, published
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Finding
 
 
 class AdapterKind(StrEnum):

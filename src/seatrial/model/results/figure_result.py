@@ -22,8 +22,8 @@ from seatrial.model.json_shape import (
     published,
 )
 from seatrial.model.machine.limit import Limit
-from seatrial.model.results.outcome import Outcome
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.model.units import Unit
 
 FEWEST_PARTNERS = 3

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import StatedFigure
-from seatrial.model.results.outcome import Outcome
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.sample import Outcome, Sample
 
 
 class ImportedExperiment(Frozen):

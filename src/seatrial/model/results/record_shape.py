@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from seatrial.model.json_check import Check, ShapeError, check_of, check_of_keys, list_of, or_null, require_plain
 from seatrial.model.json_shape import Count, Keywords, NonNegative, Text
-from seatrial.model.results.outcome import Stage, State
+from seatrial.model.results.sample import Stage, State
 
 RECORD_VERSION = 1
 MOST_SAMPLES = 4 << 20

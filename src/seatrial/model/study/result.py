@@ -24,7 +24,7 @@ from seatrial.model.json_shape import (
     published,
     shape,
 )
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Finding
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.study.comparison import Breakdown, Comparison, ContainerContrast, Difference

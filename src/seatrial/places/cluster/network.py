@@ -24,8 +24,19 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
-from seatrial.places.cluster.home import FOLDER, Home, Obtained, State
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, PREFIX_BITS, Link, Node, Shape, read_rate
+from seatrial.places.cluster.shape import (
+    FOLDER,
+    HEAD,
+    HEAD_ADDRESS,
+    PREFIX_BITS,
+    Home,
+    Link,
+    Node,
+    Obtained,
+    Shape,
+    State,
+    read_rate,
+)
 from seatrial.places.cluster.tools import ClusterError, Tools, entering, find_tools, need_root, plain_environment
 from seatrial.processes.start import Running
 

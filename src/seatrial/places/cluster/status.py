@@ -11,8 +11,7 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.launch.local import run_attached
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join, members
-from seatrial.places.cluster.home import FOLDER, Home, State, existing_home
-from seatrial.places.cluster.shape import HEAD, Node
+from seatrial.places.cluster.shape import FOLDER, HEAD, Home, Node, State, existing_home
 from seatrial.places.cluster.tools import SYSTEM_PATH, TMP, ClusterError, Tools, entering, find_tools
 from seatrial.places.cluster.up import node_states, variables
 

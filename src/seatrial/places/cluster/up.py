@@ -24,9 +24,8 @@ from seatrial.places.cluster.groups import (
     plan_groups,
     remove_groups,
 )
-from seatrial.places.cluster.home import Home, State, existing_home, new_home
 from seatrial.places.cluster.network import make_network, measure_links
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Shape
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Home, Shape, State, existing_home, new_home
 from seatrial.places.cluster.tools import (
     TMP,
     ClusterError,

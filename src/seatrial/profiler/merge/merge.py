@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from seatrial.profiler.call_site import Resolve, no_symbols
+from seatrial.profiler.cause import Resolve, no_symbols
 from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.merge.bound import gaps_share, is_of_files, reference_of
 from seatrial.profiler.merge.cpu import node_cpus, rank_counters, rank_cpu
 from seatrial.profiler.merge.over_time import io_of, over_time, slice_differences
-from seatrial.profiler.merge.rank_waits import rank_waits, without_skew
-from seatrial.profiler.merge.regions import merged_regions, parallel_places, rank_openmp, region_faults
+from seatrial.profiler.merge.regions import (
+    merged_regions,
+    parallel_places,
+    rank_openmp,
+    rank_waits,
+    region_faults,
+    without_skew,
+)
 from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, measured_waiting, size_totals
 from seatrial.profiler.merge.sites import call_sites
 from seatrial.profiler.merge.worlds import World, pair_table, worlds

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from seatrial.profiler.call_site import Caller, CallSite, Frame, Resolve, is_for_others, shown_of
+from seatrial.profiler.cause import Caller, CallSite, Frame, Resolve, is_for_others, shown_of
 from seatrial.profiler.merge.rows import Rows
 from seatrial.profiler.tables.process_table import PLACE_BIT, Module, Place, ProcessTable
 

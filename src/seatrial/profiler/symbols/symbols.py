@@ -16,7 +16,7 @@ from pathlib import Path
 from seatrial.environments.elf import Functions, read_functions
 from seatrial.errors import ParseError
 from seatrial.processes.start import OutOfTimeError, output_of
-from seatrial.profiler.call_site import Frame
+from seatrial.profiler.cause import Frame
 
 _TIMEOUT_S = 60.0
 _LINE = re.compile(r"^(?P<file>.*):(?P<line>\d+|\?)(?: \(discriminator \d+\))?$")

@@ -19,7 +19,7 @@ import numpy as np
 
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.call_site import Frame
+from seatrial.profiler.cause import Frame
 from seatrial.profiler.profile_io import SystemUse
 from seatrial.profiler.tables.extension import EXTENSION_B, MOST_REGIONS, Extension, parse_extension
 from seatrial.profiler.tables.header import (

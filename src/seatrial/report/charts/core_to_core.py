@@ -15,8 +15,18 @@ from seatrial.model.spelling import cpu_list, show, show_range
 from seatrial.model.units import Unit
 from seatrial.report.charts import heat
 from seatrial.report.charts.vega import cpu_pair
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Svg, Table, headings, median_cells, right
-from seatrial.report.pages.view import BenchmarkView, TrialView
+from seatrial.report.pages.view import (
+    MEDIAN_COLUMNS,
+    BenchmarkView,
+    Cell,
+    Cells,
+    Svg,
+    Table,
+    TrialView,
+    headings,
+    median_cells,
+    right,
+)
 
 Pair = tuple[int, int]
 

@@ -14,8 +14,17 @@ from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import arrow, display_scale, label, show, show_percent, show_range
 from seatrial.model.units import Unit
 from seatrial.report.charts import vega
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, headings, median_cells, right
-from seatrial.report.pages.view import BenchmarkView, TrialView
+from seatrial.report.pages.view import (
+    MEDIAN_COLUMNS,
+    BenchmarkView,
+    Cell,
+    Cells,
+    Table,
+    TrialView,
+    headings,
+    median_cells,
+    right,
+)
 
 _WIDTH, _ROW_HEIGHT = 720, 26
 _TOGETHER = "_together"

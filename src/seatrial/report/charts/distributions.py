@@ -14,7 +14,7 @@ from seatrial.model.spelling import NO_VALUE, arrow, display_scale, show
 from seatrial.model.study.comparison import Comparison, Side
 from seatrial.report.charts.repeats import moment
 from seatrial.report.charts.vega import Chart, between, chart, layer, quantity
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.pages.view import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import effect_of, signed, size_of
 from seatrial.report.studies.verdicts import ORDER, short
 

@@ -12,8 +12,17 @@ from seatrial.model.spelling import arrow_meaning, label, setting_number, show
 from seatrial.model.units import Unit
 from seatrial.report.charts import heat
 from seatrial.report.charts.vega import Chart, file_and_record
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Svg, Table, median_cells, right
-from seatrial.report.pages.view import BenchmarkView, TrialView
+from seatrial.report.pages.view import (
+    MEDIAN_COLUMNS,
+    BenchmarkView,
+    Cell,
+    Cells,
+    Svg,
+    Table,
+    TrialView,
+    median_cells,
+    right,
+)
 
 _CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
 _LEFT, _TOP, _GAP = 70.0, 44.0, 34.0

@@ -12,8 +12,7 @@ from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import setting_number, show
 from seatrial.report.charts import vega
 from seatrial.report.charts.lines import Line, lines_over
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right
-from seatrial.report.pages.view import BenchmarkView, TrialView
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, Cell, Cells, Table, TrialView, median_cells, right
 
 _AXIS = "working_set_B"
 _FEWEST_POINTS = 3

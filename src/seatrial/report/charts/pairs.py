@@ -13,8 +13,17 @@ from seatrial.model.results.figure_result import ExperimentResult, FigureResult,
 from seatrial.model.spelling import arrow_meaning, show, show_range
 from seatrial.report.charts import heat
 from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cells, Svg, Table, headings, median_cells, right
-from seatrial.report.pages.view import BenchmarkView, TrialView
+from seatrial.report.pages.view import (
+    MEDIAN_COLUMNS,
+    BenchmarkView,
+    Cells,
+    Svg,
+    Table,
+    TrialView,
+    headings,
+    median_cells,
+    right,
+)
 from seatrial.report.studies.best_of_words import screening_lines
 
 _LEAST_MARK = 3.0

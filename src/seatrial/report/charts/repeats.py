@@ -10,8 +10,7 @@ from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.results.figure_result import FigureResult, RepeatValue
 from seatrial.model.spelling import NO_VALUE, show_percent
 from seatrial.report.charts.vega import Chart, chart, layer, quantity
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
-from seatrial.report.pages.view import BenchmarkView, Row, TrialView
+from seatrial.report.pages.view import BenchmarkView, Cell, Cells, Row, Table, TrialView, headings, right
 
 _MOST_PANELS = 16
 _MOST_POINTS = 240

@@ -10,8 +10,7 @@ from seatrial.model.spelling import show, show_percent
 from seatrial.report.charts.heat import short
 from seatrial.report.charts.roofline_devices import Point, Ridge, Roof, Roofline, device_rooflines, roofline
 from seatrial.report.charts.vega import Chart, chart, layer, logarithmic, text_layers
-from seatrial.report.pages.templating import Cell, Cells, Table, right
-from seatrial.report.pages.view import TrialView
+from seatrial.report.pages.view import Cell, Cells, Table, TrialView, right
 
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9

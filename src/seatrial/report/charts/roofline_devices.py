@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.roles import Source, figures_with, is_of_devices, role_of
 from seatrial.benchmarks import benchmark_named, declared_figure, registry
-from seatrial.model.benchmark.role import Intensity, Role
+from seatrial.model.benchmark.benchmark import Intensity, Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import ELEMENT_BITS, Basis, Limit
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult

@@ -22,7 +22,7 @@ from seatrial.model.spelling import (
 from seatrial.model.study.result import EFFICIENT, ScalingPoint, ScalingResult
 from seatrial.report.charts import vega
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.templating import Cell, Cells, Column, Table, headings, right
+from seatrial.report.pages.view import Cell, Cells, Column, Table, headings, right
 from seatrial.report.studies.effect import interval_words, ratio_words, signed
 from seatrial.report.studies.scaling_words import (
     crossing_words,

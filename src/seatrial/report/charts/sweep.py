@@ -15,8 +15,7 @@ from seatrial.model.spelling import arrow, bare_name, display_scale, label, sett
 from seatrial.model.units import Unit
 from seatrial.report.charts import vega
 from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
-from seatrial.report.pages.templating import MEDIAN_COLUMNS, Cell, Cells, Table, median_cells, right
-from seatrial.report.pages.view import BenchmarkView, TrialView
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, Cell, Cells, Table, TrialView, median_cells, right
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20

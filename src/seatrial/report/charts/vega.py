@@ -16,7 +16,7 @@ from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.report.charts.renderer import NotDrawnError, draw
-from seatrial.report.pages.templating import Svg, Table
+from seatrial.report.pages.view import Svg, Table
 
 _log = logging.getLogger(__name__)
 

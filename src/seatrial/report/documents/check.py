@@ -9,7 +9,7 @@ from seatrial.analysis.rank_layout import Binding, Layout
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, OPEN, From, Json, Keywords, Text, shape, view
 from seatrial.model.machine.fabric import Fabric, FabricAdapter, FabricLink, FabricSwitch, Oversubscription, PortDown
-from seatrial.model.machine.finding import Finding
+from seatrial.model.machine.fact import Finding
 
 
 @shape(None, OPEN)

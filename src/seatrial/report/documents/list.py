@@ -17,7 +17,7 @@ from seatrial.model.results.history import Qualifier, Reference
 from seatrial.model.spelling import written
 from seatrial.model.units import Unit
 from seatrial.places.containers.trial import Trial
-from seatrial.places.guest.offered import OfferedGuest
+from seatrial.places.guest.of_run import OfferedGuest
 
 
 class Tools(Frozen):

@@ -9,8 +9,7 @@ from seatrial.model.environment.image import ImageFormat, ImageProgram, Package
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, Count, From, Json, Keywords, NonNegative, Positive, shape, view
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode
-from seatrial.places.cluster.home import Obtained, State
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Link, Node, Switch
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Link, Node, Obtained, State, Switch
 from seatrial.places.cluster.status import Condition, Status
 from seatrial.places.guest.home import GuestState
 from seatrial.places.guest.up import Condition as GuestCondition

@@ -25,7 +25,7 @@ from seatrial.model.json_shape import (
 )
 from seatrial.model.study.study import Axis, BestOf, Scaling
 from seatrial.plan.planned import LinkedProgram, PlannedExperiment, PlannedJob, PlannedJobs, PlannedStudy, PlannedTrial
-from seatrial.plan.study_points import SameSides
+from seatrial.plan.points import SameSides
 
 
 @shape(

@@ -28,7 +28,7 @@ from seatrial.model.json_shape import (
 )
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier, PairSampling
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.model.study.result import Trial
 from seatrial.model.units import Unit
 from seatrial.report.documents.compare import StudyJson

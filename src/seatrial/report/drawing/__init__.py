@@ -13,7 +13,7 @@ from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.layout import lay_out
 from seatrial.report.drawing.peers import with_peer_map
 from seatrial.report.drawing.render import describe, document, fragment
-from seatrial.report.pages.templating import Svg
+from seatrial.report.pages.view import Svg
 
 __all__ = ["machine_svg", "machine_svg_fragment"]
 

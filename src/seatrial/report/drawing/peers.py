@@ -9,7 +9,7 @@ from typing import TypeVar
 from seatrial.analysis.device_copies import PeerRates
 from seatrial.analysis.direct_links import DirectLinks, Missing, direct_links, link_faults
 from seatrial.analysis.rules.gpu_links import observed
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Path
 from seatrial.model.spelling import arrow_meaning, count, show, show_percent, show_range
 from seatrial.report.charts import heat

@@ -14,7 +14,7 @@ from pathlib import Path
 from seatrial.model.spelling import count
 from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Picture, Stroke, Text, clean, text_width
 from seatrial.report.drawing.scene import Grade, Peers, Place, Scene, Tone
-from seatrial.report.pages.templating import style_sheet
+from seatrial.report.pages.view import style_sheet
 
 _ONLY_ON_PAGES = frozenset({"faint", "series-6", "near", "mid", "far"})
 """Colours of the page that no drawing has."""

@@ -29,8 +29,7 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
-from seatrial.report.pages.templating import Svg
-from seatrial.report.pages.view import Row
+from seatrial.report.pages.view import Row, Svg
 from seatrial.report.studies.effect import Overhead
 
 

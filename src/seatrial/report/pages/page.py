@@ -14,8 +14,7 @@ from seatrial.profiler.profile import Profile
 from seatrial.report.charts.distributions import Recorded
 from seatrial.report.histories import history_article
 from seatrial.report.pages.fingerprint import fact_lines, fingerprint
-from seatrial.report.pages.templating import Verbatim, rendered
-from seatrial.report.pages.view import TrialView, trial_view
+from seatrial.report.pages.view import TrialView, Verbatim, rendered, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
 from seatrial.report.studies.answer_words import answer_sentence
@@ -25,13 +24,14 @@ from seatrial.report.studies.article import (
     Section,
     alarm,
     article,
+    experiment_sections,
     no_record,
     outcome_counts,
+    published_sections,
     whole_page,
 )
 from seatrial.report.studies.best_of_words import needed_words, outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.container_section import start_sections
-from seatrial.report.studies.experiments import experiment_sections, published_sections
 from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
 from seatrial.report.trial_verdict import verdict
 from seatrial.version import __version__

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.report.charts.core_to_core import core_to_core
 from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.io_surface import io_surfaces
@@ -19,8 +19,7 @@ from seatrial.report.charts.pairs import device_pairs, rank_pairs
 from seatrial.report.charts.repeats import repeats_in_time
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.sweep import over_a_number
-from seatrial.report.pages.templating import Cells, Table
-from seatrial.report.pages.view import BenchmarkView, TrialView
+from seatrial.report.pages.view import BenchmarkView, Cells, Table, TrialView
 
 Context = Mapping[str, Any]
 

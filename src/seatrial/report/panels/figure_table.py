@@ -13,8 +13,7 @@ from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
 from seatrial.report.intervals import derivation, no_interval_words, widening_words
 from seatrial.report.pages.bars import ReferenceLine, ReferenceMarks, bar
-from seatrial.report.pages.templating import Svg
-from seatrial.report.pages.view import BenchmarkView, Row
+from seatrial.report.pages.view import BenchmarkView, Row, Svg
 from seatrial.report.panels.charts import Panel
 
 _MOST_DIGITS = 5

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDic
 
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import FLAT, GIVEN, Count, From, Json, Keywords, NonNegative, Text, shape, view
-from seatrial.profiler.call_site import Caller, CallSite, Frame
-from seatrial.profiler.cause import Diagnosis
+from seatrial.profiler.cause import Caller, CallSite, Diagnosis, Frame
 from seatrial.profiler.profile import CallTotals, PairTable, Profile, SizeTotals
 from seatrial.profiler.profile_io import NodeIo, ProfileIo, RankIo
 from seatrial.profiler.regions import ParallelPlace

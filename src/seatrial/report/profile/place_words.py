@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from seatrial.model.spelling import count, show, show_percent
-from seatrial.profiler.call_site import Caller, CallSite, shown_of
-from seatrial.profiler.cause import Diagnosis, Signal
+from seatrial.profiler.cause import Caller, CallSite, Diagnosis, Signal, shown_of
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.regions import Region
 

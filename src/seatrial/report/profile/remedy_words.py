@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 
 from seatrial.benchmarks import benchmark_of
 from seatrial.diagnosis.cpu import raise_quota, stop_others, use_own_host
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.spelling import count, show_percent
-from seatrial.profiler.call_site import CallSite
-from seatrial.profiler.cause import Cause, Diagnosis, Signal
+from seatrial.profiler.cause import CallSite, Cause, Diagnosis, Signal
 from seatrial.report.profile.io_words import is_explained, waits_for_locks
 from seatrial.report.profile.place_words import call_words, number_of, rank_words, seconds_of, site_words, upper
 

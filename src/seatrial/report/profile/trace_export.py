@@ -32,7 +32,7 @@ from seatrial.analysis.network_fit import EAGER_B, Affine, NetworkTables, fit_ne
 from seatrial.benchmarks import benchmark_of
 from seatrial.diagnosis.cpu import LEAST_DELAY
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.role import Role
+from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import show_percent
 from seatrial.profiler.profile import Profile, RankTotals

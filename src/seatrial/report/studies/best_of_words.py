@@ -10,7 +10,7 @@ from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.units import budget_for, duration
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, right
+from seatrial.report.pages.view import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import UNDECIDED, change_words, effect_of, signed, signed_words
 
 _MOST_NAMED = 4

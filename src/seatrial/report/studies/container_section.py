@@ -18,7 +18,7 @@ from seatrial.model.study.comparison import (
 )
 from seatrial.model.study.result import Compared
 from seatrial.report.pages.bars import overhead_bar
-from seatrial.report.pages.templating import Cell, Cells, Table, headings, interval_text, right
+from seatrial.report.pages.view import Cell, Cells, Table, headings, interval_text, right
 from seatrial.report.studies.article import Section, tables_section
 from seatrial.report.studies.effect import effect_words, overheads
 from seatrial.report.studies.verdicts import in_order_of_sizes

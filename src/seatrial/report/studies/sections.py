@@ -13,13 +13,12 @@ from seatrial.report.charts.distributions import Recorded, distributions, drawn_
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
 from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.templating import Cell, Cells, Table
+from seatrial.report.pages.view import Cell, Cells, Table
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.article import Section, chart_section
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
-from seatrial.report.studies.curves import said_once, spoken
-from seatrial.report.studies.design import design_lines, fairness_headline, unintended_first
+from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
 from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, shared
 
 _MOST_UNFOLDED = 12

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from seatrial.analysis.rank_layout import Binding, Layout
 from seatrial.analysis.rules.devices import spans
-from seatrial.model.machine.finding import Finding, Severity
+from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.spelling import count, cpu_list
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean, joined
 from seatrial.report.trial_verdict import findings_counted

@@ -10,7 +10,7 @@ from seatrial.analysis.pairs import pair_of
 from seatrial.model.machine.host_list import fold_hosts
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.results.outcome import State
+from seatrial.model.results.sample import State
 from seatrial.model.spelling import arrow, settings, show, show_percent, show_range
 from seatrial.report.intervals import derivation, widening_words
 from seatrial.report.studies.best_of_words import screening_lines

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from seatrial.model.spelling import NO_VALUE
 
 if TYPE_CHECKING:
-    from seatrial.report.pages.templating import Table
+    from seatrial.report.pages.view import Table
 
 Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.charts import vega
-from seatrial.report.pages.templating import Cell, Table, right
+from seatrial.report.pages.view import Cell, Table, right
 from seatrial.report.profile.words import calls_table, sizes_table
 
 _WIDTH = 620

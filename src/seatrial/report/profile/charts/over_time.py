@@ -8,7 +8,7 @@ from seatrial.model.spelling import NO_VALUE, display_scale, show
 from seatrial.profiler.profile import OverTime
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.charts import heat, vega
-from seatrial.report.pages.templating import Cell, Cells, Table, right
+from seatrial.report.pages.view import Cell, Cells, Table, right
 
 _WIDTH, _HEIGHT = 620, 190
 _LEFT, _TOP = 90.0, 12.0

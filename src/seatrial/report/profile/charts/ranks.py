@@ -11,7 +11,7 @@ from seatrial.model.units import Unit
 from seatrial.profiler.profile import PairTable, Profile, RankTotals
 from seatrial.report.charts import heat
 from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, chart, quantity
-from seatrial.report.pages.templating import Cell, Cells, Svg, Table, right
+from seatrial.report.pages.view import Cell, Cells, Svg, Table, right
 
 _WIDTH, _HEIGHT = 620, 170
 _MOST_BARS = 128
