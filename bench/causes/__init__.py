@@ -1,1 +1,1 @@
-"""Planted causes and controls, by subject; `bench/diagnosis.py` runs them."""
+"""Planted causes and controls, by subject; `bench/planted_causes.py` runs them."""

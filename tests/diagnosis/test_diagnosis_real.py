@@ -17,7 +17,7 @@ from seatrial.profiler.cause import NO_CPU_CAUSES
 
 pytestmark = [pytest.mark.real, pytest.mark.quiet]
 
-SCRIPT = Path(__file__).parents[2] / "bench" / "diagnosis.py"
+SCRIPT = Path(__file__).parents[2] / "bench" / "planted_causes.py"
 
 
 @pytest.mark.parametrize("left_out", usually_first(["MPICH", "Open MPI"]))

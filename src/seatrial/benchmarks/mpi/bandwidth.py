@@ -28,7 +28,7 @@ from seatrial.benchmarks.mpi.mpi_benchmark import (
     pair,
     resolved_ranks,
 )
-from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
+from seatrial.benchmarks.mpi.pair_placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, node_count
 from seatrial.benchmarks.placement import thread_count

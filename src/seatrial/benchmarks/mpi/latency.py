@@ -24,7 +24,7 @@ from seatrial.benchmarks.mpi.mpi_benchmark import (
     pair,
     resolved_ranks,
 )
-from seatrial.benchmarks.mpi.placement import PLACEMENT, pair_cpus, resolved_placement
+from seatrial.benchmarks.mpi.pair_placement import PLACEMENT, pair_cpus, resolved_placement
 from seatrial.benchmarks.mpi.sizes import LARGEST, SIZE, resolved_sizes, sizes_argument, sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Better, Check, Figure, Role

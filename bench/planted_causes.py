@@ -5,7 +5,7 @@ The cases are in bench/causes/, by subject, each as a planted cause or as a cont
 with a spinner on each CPU. A case is named if the planted cause comes first; on the loaded machine, other processes
 count as well, because they are true. A control is clean if no cause is named.
 
-python bench/diagnosis.py [--seconds 2] [--load quiet loaded] [--subject NAME ...] [--quick] [--only TEXT]
+python bench/planted_causes.py [--seconds 2] [--load quiet loaded] [--subject NAME ...] [--quick] [--only TEXT]
     [--skip TEXT] [-o FILE.json]
 """
 
