@@ -6,6 +6,7 @@ With 2n ranks, rank p and rank p + n form a pair. On several nodes these two are
 from __future__ import annotations
 
 from collections.abc import Sequence
+
 from seatrial.benchmarks.nodes import on_each_node
 from seatrial.benchmarks.placement import numa_node, spread
 from seatrial.model.benchmark.benchmark import Skip
