@@ -38,6 +38,7 @@ from seatrial.report.pages.page import page
 from seatrial.report.pages.view import trial_view
 from seatrial.report.text.machine import machine_text
 from seatrial.report.text.results import results_text
+from seatrial.report.text.terminal import Detail
 from seatrial.report.trial_verdict import verdict
 
 VOID = frozenset({"meta", "link", "br", "hr", "img", "input", "col", "base", "source", "wbr"})
@@ -233,7 +234,7 @@ def test_the_attainable_share_is_in_the_derivation():
     words = Outline(page([trial])).words
     assert "2 channels; plain stores: at most 75 % of it can be counted" in words
     assert verdict(trial).line == "1 of 1 experiment as expected"
-    assert "2 channels; plain stores" in results_text(trial.results)
+    assert "2 channels; plain stores" in results_text(trial.results, detail=Detail.FULL)
 
 
 def test_findings_and_table_spell_a_share_alike():

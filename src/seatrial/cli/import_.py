@@ -30,6 +30,7 @@ from seatrial.plan.files import STDIN, read_output
 from seatrial.plan.points import parse_settings
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
+from seatrial.report.text.terminal import Detail
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -74,7 +75,7 @@ def _import(
     if out.as_json or found.repeats:
         out.show(
             lambda: results_document(found.experiments, found.environments),
-            lambda style: results_text(found.experiments, style),
+            lambda style: results_text(found.experiments, style, Detail.FULL),
         )
     if found.repeats and not out.as_json:
         out.announce(f"records: {results}; the page: seatrial report {results} -o FILE.html")

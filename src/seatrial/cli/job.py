@@ -31,6 +31,7 @@ def _measured(folder: Path) -> int:
     from seatrial.interface.run import run
     from seatrial.jobs.folder import run_job
     from seatrial.report.text.results import results_text
+    from seatrial.report.text.terminal import Detail
 
     show_messages()
     try:
@@ -38,7 +39,7 @@ def _measured(folder: Path) -> int:
     except SeatrialError as error:
         message(f"seatrial: {error}")
         return error.exit_code
-    print(results_text(found.experiments))
+    print(results_text(found.experiments, detail=Detail.FULL))
     for line in nothing_measured(found.experiments):
         message(line)
     return exit_status(found.experiments, named=True)

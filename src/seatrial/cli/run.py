@@ -74,7 +74,11 @@ def _run(
         FailOn | None, typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower")
     ] = None,
     out: Annotated[
-        Output, {"quiet": "no progress; only results, waits and failures", "verbose": "a line for every repeat"}
+        Output,
+        {
+            "quiet": "no progress; only results, waits and failures",
+            "verbose": "a line for every repeat, and every figure of a trial",
+        },
     ],
 ) -> int:
     """`run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs."""

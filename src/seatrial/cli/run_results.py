@@ -17,9 +17,10 @@ from seatrial.model.results.sample import State
 from seatrial.model.study.result import StudyResult
 from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document
+from seatrial.report.text.check import problems_text
 from seatrial.report.text.compare import study_text
 from seatrial.report.text.results import few, results_text
-from seatrial.report.text.terminal import Style, clean
+from seatrial.report.text.terminal import Detail, Style, clean, joined
 from seatrial.report.trial_verdict import verdict
 
 _MOST_REASONS = 12
@@ -41,11 +42,20 @@ class Printer(Frozen):
             document = results_document(found.experiments, found.environments, found.trial)
             print_json(document if found.study is None else {**document, "study": study_document(found.study)})
         else:
-            style = style_of(sys.stdout)
-            print(_by_environment(found, style) if found.study is None else study_text(found.study, style=style))
-            if found.trial is not None:
-                print("", *style.wrapped(clean(verdict(found.trial).sentence), "answer: "), sep="\n")
+            print(self._text(found, style_of(sys.stdout)))
         return self._status(found)
+
+    def _text(self, found: RunResult, style: Style) -> str:
+        """Of a trial: the answer, and what is wrong, the costliest first (in full, also its figures, which are on the
+        page). Else the figures, or the result of the study."""
+        is_full = self.out.detail is Detail.FULL
+        if found.study is not None:
+            return study_text(found.study, style=style)
+        if found.trial is None:
+            return _by_environment(found, style, self.out.detail)
+        answer = "\n".join(style.wrapped(clean(verdict(found.trial).sentence), "answer: "))
+        figures = _by_environment(found, style, Detail.FULL) if is_full else ""
+        return joined([figures, answer, problems_text(found.trial.findings, style)])
 
     def compared(self, found: RunResult) -> int:
         """Print the comparison of programs; the exit status."""
@@ -72,10 +82,10 @@ def compared_status(study: StudyResult | None) -> int:
     return 3
 
 
-def _by_environment(found: RunResult, style: Style) -> str:
+def _by_environment(found: RunResult, style: Style, detail: Detail) -> str:
     """The results; if experiments chose different environments, grouped by choice and resolved environment."""
     if len(set(found.choices.values())) <= 1:
-        return results_text(found.experiments, style)
+        return results_text(found.experiments, style, detail)
 
     def heading(result: ExperimentResult) -> str:
         chosen = found.choices[result.id].text or "the default environment"
@@ -83,7 +93,7 @@ def _by_environment(found: RunResult, style: Style) -> str:
         return f"In {chosen}" + ("" if document is None else f" ({document.get('name', '')})")
 
     groups = groupby(found.experiments, heading)
-    return "\n\n".join(f"{title}\n\n{results_text(list(group), style)}" for title, group in groups)
+    return "\n\n".join(f"{title}\n\n{results_text(list(group), style, detail)}" for title, group in groups)
 
 
 def exit_status(results: Sequence[ExperimentResult], *, named: bool) -> int:

@@ -13,6 +13,7 @@ from seatrial.report.trial_verdict import findings_counted
 
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))
 _TONES: dict[Severity, Tone] = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "near"}
+_MOST_PROBLEMS = 8
 _MOST_EVIDENCE = 3
 """Number of evidence lines shown; `--verbose` and the JSON have all."""
 
@@ -36,6 +37,15 @@ def check_text(
         return "\n".join([_summary(findings, style), *(_brief(one, style) for one in problems)])
     blocks = [_summary(findings, style), *(finding_text(finding, style, detail) for finding in ordered)]
     return joined([*blocks, _bindings(bindings, style), _layout(layout, style) if layout is not None else ""])
+
+
+def problems_text(findings: Sequence[Finding], style: Style = PLAIN) -> str:
+    """A line for each error and warning, the most severe and costly first, and the number of the others."""
+    ordered = [finding for severity, _ in _GROUPS for finding in findings if finding.severity is severity]
+    problems = [one for one in ordered if one.severity is not Severity.INFO][:_MOST_PROBLEMS]
+    lines = [line for one in problems for line in _wrapped(style, _brief(one, style), "", "  ")]
+    more = len(ordered) - len(problems)
+    return "\n".join([*lines, *([f"and {count(more, 'more finding')}: on the page"] if more else [])])
 
 
 def _summary(findings: Sequence[Finding], style: Style) -> str:

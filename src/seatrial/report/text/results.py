@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -14,21 +15,28 @@ from seatrial.model.results.sample import State
 from seatrial.model.spelling import arrow, settings, show, show_percent, show_range
 from seatrial.report.intervals import derivation, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
-from seatrial.report.text.terminal import PLAIN, Style, Tone
+from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""
+_MOST_POINTS = 3
+"""Points of a sweep that are listed one by one."""
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDE = 20.0
+"""Bars of values that differ by more are on a logarithmic scale."""
 _MOST_NAMES = 8
 _TONES: dict[State, Tone] = {State.SKIPPED: "near", State.UNSUPPORTED: "warning"}
 
 
-def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN) -> str:
-    """A block for each experiment: its parameters, then a line for each figure, or the reason why there is none.
-    Experiments that could not be run for the same reason are one line, at the end."""
+def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN, detail: Detail = Detail.USUAL) -> str:
+    """A block for each experiment: its parameters, then a line for each figure, or the reason why there is none; in
+    full, a line for each point of a sweep, how limits are derived, and notes. Experiments that could not be run for the
+    same reason are one line, at the end."""
     shared = {reason: alike for reason, alike in not_run(results).items() if len(alike) > 1}
     left_out = {id(result) for alike in shared.values() for result in alike}
     several = len({host for result in results for host in result.hosts}) > 1
-    blocks = [_experiment(result, style, has_hosts=several) for result in results if id(result) not in left_out]
+    kept = [result for result in results if id(result) not in left_out]
+    blocks = [_experiment(result, style, has_hosts=several, is_full=detail is Detail.FULL) for result in kept]
     blocks += [
         f"{style.paint(state.value, _TONES[state])} ({len(alike)} experiments): "
         f"{few([result.experiment.benchmark for result in alike])}\n  {reason}"
@@ -52,7 +60,7 @@ def few(names: Iterable[str]) -> str:
     return ", ".join(found) if more <= 1 else f"{', '.join(found[:_MOST_NAMES])} and {more} more"
 
 
-def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool) -> str:
+def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, is_full: bool) -> str:
     title = f"{result.experiment.benchmark} {settings(result.experiment.parameters)}".rstrip()
     lines = [style.paint(title, "heading") + ("  (stored)" if result.reused else "")]
     if not result.outcome.is_ok:
@@ -60,21 +68,26 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool) -> s
         lines.append(f"  {state}: {result.outcome.reason}")
         lines += [f"    | {line}" for line in result.outcome.evidence.splitlines()[-5:]]
     elif result.shown:
-        lines.append(style.table(row for rows in _rows(result) for row in rows))
+        lines.append(style.table(row for rows in _rows(result, is_full=is_full) for row in rows))
         lines += [f"  {line}" for line in screening_lines(result.screening)]
-        lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.shown).items()]
+        if is_full:
+            lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.shown).items()]
     if has_hosts and result.hosts:
         lines.append(f"  ran on {fold_hosts(result.hosts)}")
-    lines += [f"  note: {note}" for note in result.notes]
+    notes = result.notes if is_full else () if result.emulated is None else (result.emulated.why,)
+    lines += [f"  note: {note}" for note in notes]
     return "\n".join(lines)
 
 
-def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
-    """A line for each figure; of many pairs of ranks, one line for all and one for each slow pair."""
+def _rows(result: ExperimentResult, *, is_full: bool) -> Iterable[list[tuple[str, ...]]]:
+    """A line for each figure; in full, for each point of a sweep, else one for its ends. Of many pairs of ranks, one
+    line for all and one for each slow pair."""
     by_name = grouped((figure.name, figure) for figure in result.shown)
     for name, figures in by_name.items():
-        if len(figures) <= _MOST_PAIRS or not all(pair_of(figure.point) for figure in figures):
-            yield [_row(figure) for figure in figures]
+        are_pairs = all(pair_of(figure.point) for figure in figures)
+        if not are_pairs or len(figures) <= _MOST_PAIRS:
+            is_listed = are_pairs or is_full or len(figures) <= _MOST_POINTS
+            yield [_row(figure) for figure in figures] if is_listed else [_ends(figures)]
             continue
         medians = [figure.median for figure in figures]
         first = figures[0]
@@ -90,6 +103,18 @@ def _rows(result: ExperimentResult) -> Iterable[list[tuple[str, ...]]]:
         ]
 
 
+def _ends(figures: Sequence[FigureResult]) -> tuple[str, ...]:
+    """The first and the last point of a sweep, and a bar for each between them."""
+    first, last = figures[0], figures[-1]
+    ends = [f"{show(one.median, one.unit)} at {settings(one.point)}" for one in (first, last)]
+    heights = [one.median for one in figures]
+    low, high = min(heights), max(heights)
+    if low > 0 and high > _WIDE * low:
+        heights, low, high = [math.log(one) for one in heights], math.log(low), math.log(high)
+    bars = "".join(_BARS[round((one - low) / ((high - low) or 1.0) * (len(_BARS) - 1))] for one in heights)
+    return (f"{first.name} {arrow(first.better)}", *ends, bars)
+
+
 def _row(figure: FigureResult) -> tuple[str, ...]:
     interval = (
         "no interval"
@@ -99,7 +124,7 @@ def _row(figure: FigureResult) -> tuple[str, ...]:
     share = figure.fraction_of_limit
     limit = figure.limit
     if limit is None or limit.value is None or share is None:
-        against = "limit unknown"
+        against = ""
     else:
         kind = "" if limit.basis is Basis.PHYSICAL else f" ({limit.basis})"
         against = f"{show_percent(share)} of {show(limit.value, limit.unit)}{kind}"
