@@ -148,8 +148,7 @@ def read(data: bytes) -> ImportedFile:
     """
     log = Log(_TOOL, data)
     entries = _summary(log)
-    ranks = _whole(entries, "CommWorldProcs")
-    if not ranks:
+    if not _whole(entries, "CommWorldProcs"):
         raise entries["CommWorldProcs"][1].error("a run has at least one process")
     samples: list[Sample] = []
     for of, sample in ((_RATES, figures.rate_sample), (_TIMES, figures.time_sample)):

@@ -134,13 +134,11 @@ class _Entries(Frozen):
 
     def number(self, key: str) -> float:
         """The value of a key as a number above zero."""
-        token = self.text(key)
-        return self.of[key][1].number_of(token, key)
+        return self.of[key][1].number_of(self.text(key), key)
 
     def whole(self, key: str, what: str) -> int:
         """The value of a key as a whole number from 1 on."""
-        token = self.text(key)
-        return self.of[key][1].whole_of(token, what)
+        return self.of[key][1].whole_of(self.text(key), what)
 
 
 def _entries(log: Log) -> tuple[_Entries, str]:

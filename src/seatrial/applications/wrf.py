@@ -81,8 +81,7 @@ def _check_steps(steps: list[Found], success: Found) -> Fraction | None:
             raise step.error("not later than the step before it: two runs in one file, or damaged")
     if _moment(success, 1) != moments[-1]:
         raise success.error(f"the last step in the file is that of {steps[-1].text(2)}: steps are missing")
-    is_adaptive = any(step.match[1] for step in steps)
-    if is_adaptive:
+    if any(step.match[1] for step in steps):
         for step, width in zip(steps[1:], widths, strict=True):
             if step.match[1] and abs(float(width) - step.number(1, "dt")) > 1.0:
                 raise step.error("later than the step before it by more than dt: a step is missing")

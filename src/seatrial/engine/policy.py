@@ -92,8 +92,7 @@ class Alone(Policy):
         budget_s = self.rule.budget_s
         if not member.made and member.latest is not None:
             budget_s = budget_s if member.latest.budget_s is None else member.latest.budget_s
-        rule = replace(self.rule, budget_s=budget_s)
-        return _stops(rule, member, member.spent_s, member.next_s)
+        return _stops(replace(self.rule, budget_s=budget_s), member, member.spent_s, member.next_s)
 
     def remaining_s(self, groups: list[Group]) -> float:
         """The rest of each budget, or the time of the minimum number of repeats if that is more."""

@@ -94,8 +94,7 @@ def _kernels_asked(path: Path, prefix: str, suffix: str, changed: int, loader: t
     }
     words = [sys.executable, "-I", str(_SCRIPT), str(path), prefix, suffix]
     try:
-        answer = ask_once(words, variables, _ASK_LIMIT_S, (_SCRIPT, path))
-        document = last_object(answer.stdout)
+        document = last_object(ask_once(words, variables, _ASK_LIMIT_S, (_SCRIPT, path)).stdout)
         return Kernels(_printable(document["version"]), _printable(document["core"]))
     except (BuildError, ValueError, KeyError, TypeError):
         return NO_KERNELS

@@ -102,8 +102,7 @@ def _files_below(entry: Path, depth: int) -> Iterator[Path]:
         yield entry
     elif depth > 0:
         entries = listed(entry)
-        versions = [one for one in entries if one.is_file()][:_MOST_VERSIONS]
-        yield from versions
+        yield from [one for one in entries if one.is_file()][:_MOST_VERSIONS]
         for inner in entries:
             if inner.is_dir():
                 yield from _files_below(inner, depth - 1)

@@ -158,8 +158,7 @@ def within(path: Path) -> list[Path]:
     """The wrapper in a prefix; the path itself if it is a wrapper or has none."""
     if is_file(path):
         return [path]
-    found = (wrapper for below in _BELOW_PREFIX for wrapper in _wrappers(path / below))
-    return [next(found, path)]
+    return [next((wrapper for below in _BELOW_PREFIX for wrapper in _wrappers(path / below)), path)]
 
 
 def wheel_prefixes() -> list[Path]:

@@ -96,8 +96,7 @@ def profile(
         raise UsageError(f"--rows cannot be {rows}", f"give a power of two from {SLOTS} to {MOST_SLOTS}")
     if not command:
         raise UsageError("no command given", "for example: seatrial profile -- mpirun -n 8 ./app")
-    started_s = time.time()
-    name = profile_name(started_s)
+    name = profile_name(time.time())
     folder = ResultsFolder.create(Path(results)).path / "profiles" / name
     tables = folder / "tables"
     try:

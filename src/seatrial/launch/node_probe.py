@@ -54,8 +54,7 @@ def machines_in(output: str) -> dict[str, Machine]:
 
 def _machine(name: str, packed: str) -> Machine:
     try:
-        unpacking = zlib.decompressobj()
-        text = unpacking.decompress(base64.b64decode(packed, validate=True), _MOST_B)
+        text = zlib.decompressobj().decompress(base64.b64decode(packed, validate=True), _MOST_B)
         return machine_from_document(json.loads(text))
     except (ValueError, binascii.Error, zlib.error, UsageError) as error:
         raise UsageError(

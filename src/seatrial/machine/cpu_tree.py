@@ -149,8 +149,7 @@ def _distances(part: CpuPart) -> dict[int | None, int]:
 
 def _order(node: _Node) -> tuple[int, int, int]:
     """Children in the order of their first CPU; memory without CPUs after those; then the operating system's number."""
-    first = min(node.part.cpus, default=1 << 30)
-    return (first, 0 if node.is_leaf else 1, node.part.os_index or 0)
+    return (min(node.part.cpus, default=1 << 30), 0 if node.is_leaf else 1, node.part.os_index or 0)
 
 
 def _ids(walk: list[_Node]) -> dict[int, str]:

@@ -184,8 +184,7 @@ def _in_plain_words(problem: str, lines: list[str], todo: str) -> tuple[str, str
     """What is wrong and what to write, for the mistakes that the parser's words do not explain; `lines` has the line
     where it noticed."""
     line = lines[0] if lines else ""
-    indentation = line[: len(line) - len(line.lstrip())]
-    if "\t" in indentation:
+    if "\t" in line[: len(line) - len(line.lstrip())]:
         return "the line is indented with a tab", "indent with spaces"
     if _NO_SPACE.search(line):
         return "a colon without a space after it", "write `key: value` with a space after the colon"

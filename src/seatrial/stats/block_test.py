@@ -95,8 +95,7 @@ class PooledRanks:
     def p_outside(self, edge: float) -> float:
         """The p-value of "the difference is within [-edge, edge]": at most alpha if the interval is outside."""
         above = self._p(bisect_right(self._steps, edge), 1)
-        below = self._p(bisect_left(self._steps, -edge), -1)
-        return min(above, below)
+        return min(above, self._p(bisect_left(self._steps, -edge), -1))
 
     @cached_property
     def _differences(self) -> list[float]:

@@ -133,8 +133,7 @@ def two_classes(middles: Sequence[float], margin: float) -> tuple[int, ...]:
         return ()
     order = np.argsort(middles, kind="stable")
     values = np.asarray(middles, dtype=np.float64)[order]
-    gaps = np.diff(values)[least - 1 : n - least]
-    cut = int(np.argmax(gaps)) + least
+    cut = int(np.argmax(np.diff(values)[least - 1 : n - least])) + least
     gap = float(values[cut] - values[cut - 1])
     for side in (values[:cut], values[cut:]):
         low, high = np.quantile(side, (0.1, 0.9))

@@ -116,8 +116,7 @@ def law_interval(
 ) -> LawInterval | None:
     """The interval of the serial share of a law that was fitted to these speedups, at so many workers each (both over
     those of the baseline). `blocks` has the speedups at all points in each block. None below six blocks."""
-    n = len(blocks)
-    if n < MINIMUM_REPEATS:
+    if len(blocks) < MINIMUM_REPEATS:
         return None
     shares = [law.fit_weighted(workers, block, speedups) for block in blocks]
     middle, ends = signed_rank_interval(sorted(shares), _ALPHA)

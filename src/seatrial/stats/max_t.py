@@ -96,8 +96,7 @@ def adjusted_p(differences: Sequence[Sequence[float]], margins: Sequence[float] 
     order = tested[np.argsort(-observed[tested], kind="stable")]
     if not len(order):
         return found
-    others = np.setdiff1d(np.arange(len(values)), order)
-    exceeded = _exceedances(scaled, observed, order, others)
+    exceeded = _exceedances(scaled, observed, order, np.setdiff1d(np.arange(len(values)), order))
     largest = 0.0
     for place, share in zip(order, exceeded, strict=True):
         largest = max(largest, float(share))  # a difference is not surer than one with a larger statistic

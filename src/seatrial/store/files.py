@@ -133,8 +133,7 @@ def _open(name: str, flags: int, folder: int, wanted: str) -> int:
     """Open a name in a folder. A link, FIFO, socket or device is refused by what it is, before it is opened."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise OSError(errno.EINVAL, f"{name[:80]!r} is not a file name")
-    found = os.lstat(name, dir_fd=folder)
-    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "a file")
+    kind = _KINDS.get(stat.S_IFMT(os.lstat(name, dir_fd=folder).st_mode), "a file")
     if kind != wanted:
         raise OSError(errno.EINVAL, f"it is {kind}, not {wanted}")
     return os.open(name, flags, dir_fd=folder)  # it may have been exchanged since: the flags refuse a link again

@@ -302,8 +302,7 @@ def _common_end(
         length += len(name) + len(bytes(raw)) + 4
     if not n:
         return None
-    values = tuple(seen.values())
-    return _Common(text[-length:], values[-n:], tuple(found)[:-n], seen.names)
+    return _Common(text[-length:], tuple(seen.values())[-n:], tuple(found)[:-n], seen.names)
 
 
 def _keep(table: dict[Any, Any], key: Any, value: Any) -> None:

@@ -84,8 +84,7 @@ def additions(connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, now:
         end = max((span.end for span in own), default=0)
         if now.sizes[name] > end:
             new.append(Span(name, end, now.sizes[name]))
-    added = [key for key in now.documents if key not in documents]
-    return Additions(new, added)
+    return Additions(new, [key for key in now.documents if key not in documents])
 
 
 def _stamps(folder: ResultsFolder, kind: str, suffix: str) -> tuple[dict[str, str], dict[str, int]]:

@@ -169,8 +169,7 @@ def link_unlike_siblings(case: Case) -> Iterator[Finding]:
     """
     machine = case.machine
     for unlike in unlike_cards(machine):
-        first = next(iter(unlike.rates))
-        device = machine.device(first)
+        device = machine.device(next(iter(unlike.rates)))
         kind = "device" if device is None else _NAMES[device.kind]
         idle = device is not None and device.kind is DeviceKind.GPU and _may_be_idle(unlike)
         is_note = unlike.is_pair or idle or is_virtual(machine)

@@ -65,8 +65,7 @@ class FolderFigures:
         """The values of one figure, in order of time."""
         import numpy as np
 
-        rows = np.flatnonzero(self.of_rows == figure.number)
-        return _values(self.folder, rows)
+        return _values(self.folder, np.flatnonzero(self.of_rows == figure.number))
 
 
 def item_figures(

@@ -80,8 +80,7 @@ def unwrapped(lines: Sequence[Line]) -> tuple[Line, ...]:
 
 def _first_row(lines: Sequence[Line], at: int) -> int | None:
     """Index of the first row below a possible header line."""
-    text = without_prefix(lines[at].text[:_MAX_WIDTH])
-    words = text.split()
+    words = without_prefix(lines[at].text[:_MAX_WIDTH]).split()
     if len(words) < 2 or words[0] != "GPU0" or is_any_cell(words[1]) or not all(map(LABEL.match, words)):
         return None
     for index in range(at, min(at + _MAX_PIECES, len(lines))):

@@ -66,8 +66,7 @@ def make_groups(groups: Groups) -> None:
     """Make the groups in which those of the nodes will be. Raises GroupsError."""
     try:
         if groups.is_v2:
-            root = groups.tops[0].parent
-            _pass_on(root, groups.enabled)
+            _pass_on(groups.tops[0].parent, groups.enabled)
             groups.tops[0].mkdir()
             _pass_on(groups.tops[0], _CONTROLLERS)
             return

@@ -193,8 +193,7 @@ def _set(state: State, rate_Bps: float | None) -> None:
     head = entering(tools, state.processes[HEAD]["namespaces"])
     for node in state.shape.nodes:
         link: Link = node.link if rate_Bps is None else replace(node.link, rate_Bps=rate_Bps)
-        inside = entering(tools, state.processes[node.name]["namespaces"])
-        reshape(tools, inside, INTERFACE, link)
+        reshape(tools, entering(tools, state.processes[node.name]["namespaces"]), INTERFACE, link)
         reshape(tools, head, f"port{node.number}", link)
 
 
@@ -244,8 +243,7 @@ def _elsewhere(shape: Shape, switch: str) -> tuple[Node, ...]:
     """As many nodes on other leaf switches, taken from these in turn."""
     leaves = [shape.below(other.name) for other in shape.switches if other.uplink is not None and other.name != switch]
     each = len(shape.below(switch))
-    in_turn = [nodes[k] for k in range(each) for nodes in leaves]
-    return tuple(in_turn[:each])
+    return tuple([nodes[k] for k in range(each) for nodes in leaves][:each])
 
 
 class _Bench(Frozen):

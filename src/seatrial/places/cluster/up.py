@@ -114,8 +114,7 @@ def start_slurm(
     conf = str(folder / _CONF)
 
     def start(node: str, words: Sequence[str], log: Path) -> int:
-        inside = entering(tools, holders[node])
-        command = [*inside, tools.paths[words[0]], *words[1:]]
+        command = [*entering(tools, holders[node]), tools.paths[words[0]], *words[1:]]
         return start_detached(command, plain_environment(), log, before=partial(join, groups.of(node)))
 
     munged = ["munged", "--foreground", *(f"--{option}={munge / name}" for option, name in files.items())]

@@ -63,8 +63,7 @@ def tried(runtime: Runtime, folder: Path) -> Trial:
 
 
 def _why_not_started(runtime: Runtime, root: Path) -> str:
-    image = Image(str(root), ImageKind.FOLDER, "")
-    command = [*runtime.prefix(Inside(image)), PROGRAM]
+    command = [*runtime.prefix(Inside(Image(str(root), ImageKind.FOLDER, ""))), PROGRAM]
     try:
         done = output_of(command, {**os.environ, **runtime.variables(), "TMPDIR": str(SHARED), "LC_ALL": "C"}, _LIMIT_S)
     except OutOfTimeError:

@@ -119,8 +119,7 @@ def add_programs(tree: Tree, programs: tuple[Path, ...]) -> None:
         entry = _refuse_setuid(_followed(path, tree.mtime_s), path)
         if entry.kind is not Kind.FILE:
             raise UsageError(f"{path} is a folder", "`programs` takes programs; use `files` for a folder")
-        at = tree.resolved(f"{_PROGRAMS}/{path.name}")
-        tree.add(at, _of_root(entry, 0o755))
+        tree.add(tree.resolved(f"{_PROGRAMS}/{path.name}"), _of_root(entry, 0o755))
 
 
 def add_files(tree: Tree, files: tuple[AddedFile, ...]) -> None:

@@ -59,8 +59,7 @@ def move_into_place(made: Path, image: Path, *, replace: bool) -> Path | None:
     """
     if replace and image.exists():
         if not _rename(made, image, _EXCHANGE):
-            aside = made.with_name(f"{made.name}.before")
-            image.rename(aside)
+            image.rename(made.with_name(f"{made.name}.before"))
             made.rename(image)
         return made
     if not _rename(made, image, _NO_REPLACE):
@@ -108,8 +107,7 @@ _MOST_LINES = 12
 
 def tool(name: str, package: str) -> str:
     """The path of a tool. Raises ImageError, which names its Debian package."""
-    path = tool_environment()["PATH"]
-    found = shutil.which(name, path=path)
+    found = shutil.which(name, path=tool_environment()["PATH"])
     if found is None:
         raise ImageError(f"{name} not found", f"install the package {package} (Debian: apt install {package})")
     return found
@@ -138,8 +136,7 @@ def run_tool(
             writing = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
             opened.append(writing)
         status = _status(words, [reading, writing, printed], environment or tool_environment())
-        size = os.fstat(printed).st_size
-        text = os.pread(printed, _MOST_SHOWN_B, max(0, size - _MOST_SHOWN_B))
+        text = os.pread(printed, _MOST_SHOWN_B, max(0, os.fstat(printed).st_size - _MOST_SHOWN_B))
     except OSError as error:
         raise ImageError(f"{words[0]} cannot be started: {error.strerror or error}") from error
     finally:

@@ -69,8 +69,7 @@ def slice_differences(tables: Sequence[ProcessTable]) -> SliceDifferences | None
     if not 2 <= slices <= BINS_OVER_TIME:
         return None
     edges: Real = np.linspace(begin, begin + slices * width, slices + 1)
-    mpi = _mpi_in_bins(tables, start, edges)
-    outside = np.clip(width - mpi, 0.0, width)
+    outside = np.clip(width - _mpi_in_bins(tables, start, edges), 0.0, width)
     return SliceDifferences(width, float((outside.max(axis=0) - outside).sum()))
 
 

@@ -77,11 +77,10 @@ class MatrixGroups:
             return Place(self._cards(known, names))
         classes, title = _LEVELS[level]
         groups = self._components(names, classes)
-        if len(groups) == 1 and level == len(_LEVELS) - 1:
+        is_alone = len(groups) == 1 and level == len(_LEVELS) - 1
+        if is_alone and len(self._components(names, _LEVELS[level - 1][0])) > 1:
             # One group below one host bridge, without nearer ones, adds nothing to the domain.
-            nearer = self._components(names, _LEVELS[level - 1][0])
-            if len(nearer) > 1:
-                return self._level(known, names, level - 1)
+            return self._level(known, names, level - 1)
         singles = [name for group in groups if len(group) == 1 for name in group]
         hubs: list[Hub] = []
         loose: list[str] = list(singles)
@@ -115,8 +114,7 @@ class MatrixGroups:
                 a, b = pair
                 if a in group_of and b in group_of:
                     group_of[top(a)] = top(b)
-        groups = grouped((top(name), name) for name in names)
-        return list(groups.values())
+        return list(grouped((top(name), name) for name in names).values())
 
     def _cards(self, known: Mapping[str, Device], names: Sequence[str]) -> tuple[Card, ...]:
         chains = {name: (self._links[name],) for name in names if name in self._links}

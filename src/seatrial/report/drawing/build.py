@@ -121,8 +121,7 @@ class _Builder:
         if not roots:
             if not self._processors.has_bare_cores():
                 return []
-            domain = Domain("processor", self._processors.parts(None))
-            return [Socket("", domains=(domain,))]
+            return [Socket("", domains=(Domain("processor", self._processors.parts(None)),))]
         sockets = [self._socket(root, modules.get(root.id)) for root in roots[:_MOST_SOCKETS]]
         rest = roots[_MOST_SOCKETS:]
         if rest:
@@ -138,8 +137,7 @@ class _Builder:
     def _socket(self, root: Device, modules: Modules | None) -> Socket:
         inner = [device for device in self._processors.inner(root) if device.kind is DeviceKind.NUMA]
         if root.kind is DeviceKind.NUMA:
-            domain = self._domain(root, (root, *self._inner_all(root)))
-            return Socket("", domains=(domain,))
+            return Socket("", domains=(self._domain(root, (root, *self._inner_all(root))),))
         hint = ", ".join([title_of(root), *(line.text for line in package_lines(root)), self._processors.cpus(root)])
         ids = (root.id,)
         title, lines = title_of(root), package_lines(root)

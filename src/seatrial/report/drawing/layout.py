@@ -269,8 +269,7 @@ def _module_texts(modules: Modules, room: float) -> tuple[tuple[Text, ...], floa
     pitch = min(_SLOT_WIDTH + 4.0, inner / max(1, len(modules.slots)))
     beside = len(modules.slots) * pitch + 2 * PAD if modules.slots else 0.0
     texts, height = set_text("", modules.lines, inner)
-    widest = max((text.width for text in texts), default=0.0)
-    if beside + widest <= inner:
+    if beside + max((text.width for text in texts), default=0.0) <= inner:
         down = max(0.0, (_SLOT_HEIGHT + 0.8 * PAD - height) / 2)
         return moved(texts, beside, down), pitch, max(height, _SLOT_HEIGHT) + 1.4 * PAD
     return moved(texts, 0.0, _SLOT_HEIGHT + 6.0), pitch, _SLOT_HEIGHT + 6.0 + height + 1.2 * PAD

@@ -113,8 +113,7 @@ def _is_free_below(picture: Picture, box: Box, bottom: float) -> bool:
 def _chips(picture: Picture, peers: Peers, y: float, left: float) -> dict[str, Box]:
     """The processors again, in a row, if they are too far apart to be connected directly."""
     names = list(dict.fromkeys(end for edge in peers.edges for end in (edge.a, edge.b)))
-    title = f"{peers.name} between GPUs"
-    picture.labels.append(Text(left, y, title, 12.0, bold=True))
+    picture.labels.append(Text(left, y, f"{peers.name} between GPUs", 12.0, bold=True))
     right = max((box.right for box in picture.boxes), default=left + 400)
     pitch = max(min((right - left) / max(1, len(names)), 140.0), _CHIP_WIDTH * 0.66)
     width = min(_CHIP_WIDTH, pitch - 6.0)

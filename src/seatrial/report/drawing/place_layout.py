@@ -93,8 +93,7 @@ class PlaceLayout(Struct):
                 self.picture.join((x + 3, from_y), (x + 3, top - DROP / 2), kind="rail")
             for unit in row:
                 start = (x + 3, top - DROP / 2) if number else (None, from_y)
-                bottom = self._unit(unit, at, top, start)
-                low = max(low, bottom)
+                low = max(low, self._unit(unit, at, top, start))
                 at += unit.width + GAP
         return low
 
@@ -136,8 +135,7 @@ class PlaceLayout(Struct):
         for card in upper:
             at = self._card(card, x, at, ends) + CARD_GAP
         if gpus:
-            heights = [self._height(card) for card in gpus]
-            whole = sum(heights) + CARD_GAP * (len(gpus) - 1)
+            whole = sum([self._height(card) for card in gpus]) + CARD_GAP * (len(gpus) - 1)
             if self.gpu_floor is not None:
                 at = max(at, self.gpu_floor - whole)
             for card in gpus:

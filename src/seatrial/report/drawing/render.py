@@ -24,8 +24,7 @@ _FONT = re.compile(r"--sans: (.*);")
 
 def _rules(name: str) -> str:
     """A style sheet of this folder, without the comment at its beginning."""
-    text = (Path(__file__).parent / name).read_text(encoding="utf-8")
-    return text.partition("*/")[2].strip()
+    return (Path(__file__).parent / name).read_text(encoding="utf-8").partition("*/")[2].strip()
 
 
 def rules(selector: str) -> str:

@@ -153,8 +153,7 @@ def bar(figure: FigureResult, largest: float, ticks: Sequence[Tick] = ()) -> Svg
         beyond = " (beyond the end of the bar)"
         marks = ", ".join(f"{tick.mark}: {tick.words}{beyond if tick.value > scale else ''}" for tick in ticks)
         words += f"; published for other machines: {marks}"
-    height = _HEIGHT + (_LABELS_HEIGHT if ticks else 0)
-    return _svg("bar", height, words, drawn)
+    return _svg("bar", _HEIGHT + (_LABELS_HEIGHT if ticks else 0), words, drawn)
 
 
 def _svg(kind: str, height: int, words: str, drawn: str) -> Svg:

@@ -24,15 +24,19 @@ from seatrial.report.studies.article import (
     Section,
     alarm,
     article,
-    experiment_sections,
     no_record,
     outcome_counts,
-    published_sections,
     whole_page,
 )
 from seatrial.report.studies.best_of_words import needed_words, outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.container_section import start_sections
-from seatrial.report.studies.sections import best_of_sections, comparison_sections, scaling_sections
+from seatrial.report.studies.sections import (
+    best_of_sections,
+    comparison_sections,
+    experiment_sections,
+    published_sections,
+    scaling_sections,
+)
 from seatrial.report.trial_verdict import verdict
 from seatrial.version import __version__
 

@@ -75,8 +75,7 @@ def main_call(profile: Profile) -> CallTotals:
     """The call for the headline: the one with the most time, but MPI startup and shutdown only if no other call takes
     a relevant share."""
     first = profile.calls[0]
-    others = (one for one in profile.calls if one.bound is not Bound.START)
-    second = next(others, first)
+    second = next((one for one in profile.calls if one.bound is not Bound.START), first)
     return second if second.time_s >= _COMPUTES * profile.wall_s else first
 
 

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from seatrial.analysis.answer import reaches_of
-from seatrial.model.spelling import label
+from seatrial.analysis.grouped import grouped
+from seatrial.model.frozen import Frozen
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.history import Reference
+from seatrial.model.spelling import NO_VALUE, arrow, count, label, settings
 from seatrial.model.study.comparison import Difference
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
+from seatrial.model.study.study import Study, varying
+from seatrial.references.loader import all_references
+from seatrial.references.words import (
+    ANOTHER_MACHINE,
+    configuration_text,
+    contradiction_text,
+    machine_of,
+    source_text,
+    value_text,
+)
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
 from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.view import Cell, Cells, Table
+from seatrial.report.pages.view import (
+    Cell,
+    Cells,
+    Table,
+    headings,
+    median_cells,
+    nearest,
+    right,
+)
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
-from seatrial.report.studies.article import Section, chart_section
+from seatrial.report.studies.article import Section, chart_section, tables_section
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
 from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, shared
 
+_MOST_ROWS = 1000
+_MOST_EXPERIMENTS_UNFOLDED = 20
 _MOST_UNFOLDED = 12
 _FEWEST_TO_FOLD = 16
 _MOST_SCALING_CHARTS = 12
@@ -176,3 +200,131 @@ def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
         for result in results
     ]
     return [Section("best-of", "Best of the sweep", "best_of", {"parts": parts})] if parts else []
+
+
+def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -> list[Section]:
+    """One section: experiments without a result first, then the table of figures."""
+    if not results:
+        return []
+    names = _names(results)
+    rows = [_row(names[result.id], result, figure, record) for result in results for figure in result.shown]
+    numbers = right("Median", "95 % interval", "Repeats", "Fraction of limit")
+    columns = headings("Experiment", "Figure", *numbers, "Record")
+    caption = f"Figures of {count(len(results), 'experiment')}"
+    context = {
+        "held": [_held(results, benchmark) for benchmark in dict.fromkeys(r.experiment.benchmark for r in results)],
+        "lost": _lost([result for result in results if not result.shown], names),
+        "table": Table.if_any(caption, columns, rows[:_MOST_ROWS]),
+        "is_folded": len(rows) > _MOST_EXPERIMENTS_UNFOLDED,
+        "left_out": max(0, len(rows) - _MOST_ROWS),
+    }
+    return [Section("experiments", "Experiments", "experiments", context)]
+
+
+def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
+    """Experiment id -> the benchmark with the settings that distinguish its experiments."""
+    settings = grouped((result.experiment.benchmark, result.experiment.parameters) for result in results)
+    distinct = {benchmark: varying(own) for benchmark, own in settings.items()}
+    several = len({result.experiment.environment for result in results}) > 1
+    has_containers = any(result.container for result in results)
+    names = {}
+    for result in results:
+        benchmark, parameters = result.experiment.benchmark, result.experiment.parameters
+        words = [benchmark, *(label(name, parameters[name]) for name in distinct[benchmark] if name in parameters)]
+        if has_containers:
+            words.append(f"in {result.container}" if result.container else "no container")
+        elif several and result.experiment.environment:
+            words.append(f"environment {result.experiment.environment}")
+        names[result.id] = " · ".join(words)
+    return names
+
+
+def _held(results: Sequence[ExperimentResult], benchmark: str) -> str:
+    own = [result.experiment.parameters for result in results if result.experiment.benchmark == benchmark]
+    held = " · ".join(label(name, value) for name, value in shared(own).items())
+    return f"{benchmark}, all with {held}" if held else benchmark
+
+
+def _lost(lost: Sequence[ExperimentResult], names: Mapping[str, str]) -> Table | None:
+    rows: list[Cells] = []
+    for result in lost[:_MOST_ROWS]:
+        state = result.outcome.state.value
+        why = result.outcome.reason or ("no figures" if result.outcome.is_ok else "no reason was recorded")
+        rows.append([names[result.id], Cell(state.replace("_", " "), tone=f"outcome {state}"), why])
+    return Table.if_any("Without a result", ["Experiment", "Outcome", "Why"], rows)
+
+
+def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Recorded) -> Cells:
+    point = " · ".join(label(*item) for item in figure.point.items())
+    link = next((href for repeat in nearest(figure, 3) if (href := record(result.id, repeat))), None)
+    return [
+        name,
+        f"{figure.name}{f' · {point}' if point else ''} {arrow(figure.better)}",
+        *median_cells(figure),
+        Cell.number(figure.n_repeats),
+        Cell.share(figure.fraction_of_limit),
+        Cell("record", href=link) if link else NO_VALUE,
+    ]
+
+
+_RULE = (
+    "What others measured for the same question on other machines, without intervals: compare directions and sizes "
+    "with the verdicts, not the values themselves."
+)
+
+
+_MOST_LINES = 4
+"""Of one source on a terminal."""
+
+
+class Source(Frozen):
+    """The values of one source, in the order of the study."""
+
+    name: str
+    references: Sequence[Reference]
+
+
+def published_sources(study: Study) -> Sequence[Source]:
+    """The published values of a study by source; ids that are not known here (a results folder of another site) are
+    left out."""
+    known = {reference.id: reference for reference in all_references()}
+    sources: dict[str, list[Reference]] = {}
+    for reference in filter(None, map(known.get, study.references)):
+        name = ": ".join(filter(None, (source_text(reference), machine_of(reference))))
+        sources.setdefault(name, []).append(reference)
+    return [Source(name, those) for name, those in sources.items()]
+
+
+def published_sections(study: Study) -> list[Section]:
+    """One section with a table for each source; none if the study names no value."""
+    tables = [_table(source) for source in published_sources(study)]
+    return [tables_section("published", "Published values", _RULE, tables)] if tables else []
+
+
+def published_lines(study: Study) -> list[tuple[str, str]]:
+    """(What stands before it and below which it is wrapped, text): a line for each source and for its first values."""
+    lines = []
+    for source in published_sources(study):
+        lines.append(("published: ", f"{source.name} ({ANOTHER_MACHINE})"))
+        for reference in source.references[:_MOST_LINES]:
+            value = f"{reference.benchmark} {reference.figure} {value_text(reference)} {arrow(reference.better)}"
+            about = "; ".join(filter(None, (_with(reference), f"reference {reference.id}")))
+            lines.append(("  ", f"{value}: {about}"))
+        if len(source.references) > _MOST_LINES:
+            lines.append(("  ", f"and {len(source.references) - _MOST_LINES} more, on the page"))
+    return lines
+
+
+def _table(source: Source) -> Table:
+    rows: list[Cells] = []
+    for reference in source.references:
+        value = Cell(f"{value_text(reference)} {arrow(reference.better)}", reference.value)
+        remark = "; ".join(filter(None, (reference.remark, contradiction_text(reference))))
+        tone = "remark-cell" if reference.contradicts else ""
+        what = f"{reference.benchmark} {reference.figure}"
+        rows.append([what, value, _with(reference), Cell(remark, tone=tone), reference.id])
+    return Table.of(source.name, ["What", *right("Published"), "With", "Remark", "Reference"], rows)
+
+
+def _with(reference: Reference) -> str:
+    return "; ".join(filter(None, (configuration_text(reference), settings(reference.parameters))))

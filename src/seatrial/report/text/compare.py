@@ -12,10 +12,11 @@ from seatrial.model.study.comparison import Breakdown, Difference, Verdict
 from seatrial.model.study.result import BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import answer_line
-from seatrial.report.studies.article import outcome_counts, published_lines
+from seatrial.report.studies.article import outcome_counts
 from seatrial.report.studies.container_section import alike_line, cost_lines, fact_rows, is_stated_by_facts
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
 from seatrial.report.studies.effect import ratio_words
+from seatrial.report.studies.sections import published_lines
 from seatrial.report.studies.verdicts import Statement, comparison_table, headline, in_order_of_sizes
 from seatrial.report.text.results import few, not_run, results_text
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, joined, plain, rows_of, sentences, side_text
