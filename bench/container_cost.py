@@ -24,7 +24,7 @@ from typing import Any
 from common import live_machine, machine_provenance, write
 
 from seatrial.environments.compiler import variables_with
-from seatrial.launch.local import Program, run_together
+from seatrial.launch.local import LocalProgram, run_together
 from seatrial.places.contained import Contained, started
 from seatrial.places.containers.image import image_of
 from seatrial.places.containers.runtime import SHARED, Inside, Runtime
@@ -57,7 +57,7 @@ def as_a_repeat(runtime: Runtime, root: Path, folder: Path) -> float:
     start = time.perf_counter()
     begun = started(None, None, container, (), {}, [folder, folder])
     command = [*begun.before, *begun.words([PROGRAM])]
-    (done,) = run_together([Program(command, begun.variables, folder)], 60.0)
+    (done,) = run_together([LocalProgram(command, begun.variables, folder)], 60.0)
     require(done.returncode == STATUS, done.evidence)
     return time.perf_counter() - start
 
@@ -74,7 +74,7 @@ def as_a_repeat_bare(root: Path, folder: Path) -> float:
     """Seconds of the same as seatrial starts it."""
     start = time.perf_counter()
     begun = started(None, None, None, (), {}, [folder])
-    (done,) = run_together([Program([f"{root}{PROGRAM}"], begun.variables, folder)], 60.0)
+    (done,) = run_together([LocalProgram([f"{root}{PROGRAM}"], begun.variables, folder)], 60.0)
     require(done.returncode == STATUS, done.evidence)
     return time.perf_counter() - start
 

@@ -39,7 +39,7 @@ from common import live_machine, provenance, ready, today, write
 
 from seatrial.engine.lock_file import HOST
 from seatrial.jobs.folder import JobFolder
-from seatrial.places.cluster.groups import Groups, join
+from seatrial.places.cluster.groups import ControlGroups, join
 from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import FOLDER, HEAD, Home, State
 from seatrial.places.cluster.tools import Tools, entering, find_tools, plain_environment
@@ -68,7 +68,7 @@ class Cluster:
 
     tools: Tools
     state: State
-    groups: Groups
+    groups: ControlGroups
     daemons: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def command(self, *words: str, node: str = "1") -> list[str]:

@@ -17,7 +17,7 @@ from analysis.made_up_nodes import beside, cpu_tree, gpu, matrix, nic
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from seatrial.analysis.rank_layout import Layout, rank_layout, usable_cores
+from seatrial.analysis.rank_layout import RankLayout, rank_layout, usable_cores
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import DeviceKind, Machine
@@ -44,7 +44,7 @@ def machines(draw: st.DrawFn, *, with_gpus: bool) -> Machine:
     return replace(machine, allowed_cpus=tuple(sorted(allowed)))
 
 
-def check_whole(machine: Machine, layout: Layout, n: int) -> None:
+def check_whole(machine: Machine, layout: RankLayout, n: int) -> None:
     """What holds for every layout."""
     assert [place.rank for place in layout.places] == list(range(n))
     seen: set[int] = set()

@@ -12,7 +12,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats
+from seatrial.engine.importing import Given, ImportedRepeat, ResultFile, read_repeats
 from seatrial.environments.asking import lacking_gpu
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
@@ -35,7 +35,7 @@ def note(key: str, value: Any) -> dict[str, Any]:
 WHOLE = [HELLO, note("arguments", MODE_S), note("devices", [DEVICE]), SAMPLE, CHECK, END]
 
 
-def imported(events: list[dict[str, Any]], **settings: str) -> Repeat:
+def imported(events: list[dict[str, Any]], **settings: str) -> ImportedRepeat:
     data = "".join(json.dumps(event) + "\n" for event in events).encode()
     (repeat,) = read_repeats([ResultFile("records", "rank-000000.jsonl", data)], Given(settings=settings))
     return repeat

@@ -15,7 +15,7 @@ from seatrial.environments.build import NATIVE_HEADERS, build
 from seatrial.environments.compiled import units_of
 from seatrial.environments.compiler import first_compiler
 from seatrial.errors import Exit
-from seatrial.launch.local import Completed, Program, run, run_together
+from seatrial.launch.local import Completed, LocalProgram, run, run_together
 from seatrial.model.benchmark.program import parse_record
 from seatrial.model.machine.machine import Machine
 
@@ -139,7 +139,9 @@ def start(program: Path, folder: Path, *partners: Mapping[str, int], cpus: str) 
         own.mkdir()
     return run_together(
         [
-            Program([str(program), "--cpus", cpus, *(str(part) for item in given.items() for part in item)], {}, own)
+            LocalProgram(
+                [str(program), "--cpus", cpus, *(str(part) for item in given.items() for part in item)], {}, own
+            )
             for given, own in zip(partners, folders, strict=True)
         ],
         60.0,
@@ -260,7 +262,7 @@ def test_stream_is_exact_between_turns(kernel: str, nontemporal: int, live_machi
         own = ["--kernel", kernel, "--nontemporal", str(nontemporal), "--array-bytes", str(1 << 20), "--slice", "0.05"]
         cpus = some_cpus(live_machine, min(2, len(live_machine.allowed_cpus)))
         command = [str(program.path), "--record", str(folder), "--cpus", cpus, *own]
-        programs.append(Program(command, os.environ, folder))
+        programs.append(LocalProgram(command, os.environ, folder))
     assert [done.returncode for done in run_together(programs, 60.0)] == [0, 0]
     for folder in folders:
         record = parse_record((folder / "rank-000000.jsonl").read_bytes())

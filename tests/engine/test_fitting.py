@@ -10,8 +10,8 @@ from made_up import made_up_machine
 
 from seatrial.cli.progress import fit_lines
 from seatrial.engine.durations import Build, Costs
-from seatrial.engine.ready import Fit
-from seatrial.engine.study_work import Wanted, fit_of, wanted_of_study
+from seatrial.engine.ready import BudgetFit
+from seatrial.engine.study_work import WantedWork, fit_of, wanted_of_study
 from seatrial.plan.planned import by_importance
 from seatrial.plan.points import Point, plan_points, study_points
 from seatrial.plan.study_file import read_study
@@ -40,8 +40,8 @@ class MadeUp:
 
 def fit(
     points: Iterable[Point], budget_s: float, costs: MadeUp, *, must_have_all: bool = False, needs_one: bool = False
-) -> Fit:
-    wanted = [Wanted((point,), 6) for point in points]
+) -> BudgetFit:
+    wanted = [WantedWork((point,), 6) for point in points]
     return fit_of(wanted, cast(Costs, costs), budget_s, 2.0, must_have_all=must_have_all, needs_one=needs_one)
 
 

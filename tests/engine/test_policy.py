@@ -13,7 +13,7 @@ from made_up import made_up_machine
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.engine.group import FigureKey, Figures, Group, Latest, Member, OkRepeat, paired
 from seatrial.engine.kinds.native import NativeProgram
-from seatrial.engine.policy import Alone, Compared, Pool, Pooled
+from seatrial.engine.policy import Alone, ComparedBlocks, Pool, Pooled
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import Built
 from seatrial.model.benchmark.program import Hello
@@ -69,15 +69,15 @@ def test_what_only_accompanies_a_figure_decides_nothing() -> None:
         return made
 
     group = Group([side(1.0, 1), side(1.2, 2)])
-    assert Compared(Pool(1e9), 0.01, 100).has_enough(group)
-    named = Compared(Pool(1e9), 0.01, 100, figures=frozenset({"voluntary_switches"}))
+    assert ComparedBlocks(Pool(1e9), 0.01, 100).has_enough(group)
+    named = ComparedBlocks(Pool(1e9), 0.01, 100, figures=frozenset({"voluntary_switches"}))
     assert not named.has_enough(group)  # a study that asks for it
     assert Pooled(Pool(1e9), 0.01, 100).has_enough(group)
 
 
 @pytest.mark.parametrize("n", [LOOKS[0] - 1, LOOKS[0], LOOKS[0] + 1])
 def test_a_clear_comparison_stops_at_a_planned_look_and_nowhere_else(n: int) -> None:
-    policy = Compared(Pool(1e9), 0.01, 100)
+    policy = ComparedBlocks(Pool(1e9), 0.01, 100)
     group = Group([member(noisy(n)), member(noisy(n, 1.2, seed=2))])
     assert policy.has_enough(group) is (n == LOOKS[0])
 
@@ -85,7 +85,7 @@ def test_a_clear_comparison_stops_at_a_planned_look_and_nowhere_else(n: int) -> 
 def test_every_candidate_must_be_decided() -> None:
     n = LOOKS[0]
     clear, open_ = member(noisy(n, 1.2, seed=2)), member(noisy(n, 1.02, 0.05, seed=3))
-    policy = Compared(Pool(1e9), 0.01, 100, family=2)
+    policy = ComparedBlocks(Pool(1e9), 0.01, 100, family=2)
     assert not policy.has_enough(Group([member(noisy(n)), clear, open_]))
     open_.has_failed = True
     assert policy.has_enough(Group([member(noisy(n)), clear, open_]))
@@ -94,15 +94,15 @@ def test_every_candidate_must_be_decided() -> None:
 def test_without_a_baseline_the_rest_is_measured_until_precise() -> None:
     baseline = member([])
     baseline.has_failed = True
-    policy = Compared(Pool(1e9), 0.01, 100)
+    policy = ComparedBlocks(Pool(1e9), 0.01, 100)
     assert not policy.has_enough(Group([baseline, member(noisy(6))]))
     assert policy.has_enough(Group([baseline, member(noisy(12))]))
 
 
 def test_no_more_than_the_largest_number_of_repeats_is_made() -> None:
     wild = Group([member(noisy(14, noise=0.3)), member(noisy(14, noise=0.3, seed=2))])
-    assert not Compared(Pool(1e9), 0.01, 15).has_enough(wild)
-    assert Compared(Pool(1e9), 0.01, 14).has_enough(wild)
+    assert not ComparedBlocks(Pool(1e9), 0.01, 15).has_enough(wild)
+    assert ComparedBlocks(Pool(1e9), 0.01, 14).has_enough(wild)
 
 
 def test_a_block_that_does_not_fit_the_budget_is_not_begun() -> None:
@@ -117,7 +117,7 @@ def test_a_block_that_does_not_fit_the_budget_is_not_begun() -> None:
 
 def test_policies_of_one_study_share_its_budget_and_others_do_not() -> None:
     pool = Pool(10.0)
-    assert Pooled(pool, 0.01, 10).budget_source is Compared(pool, 0.01, 10).budget_source
+    assert Pooled(pool, 0.01, 10).budget_source is ComparedBlocks(pool, 0.01, 10).budget_source
     assert Alone(StoppingRule()).budget_source is not Alone(StoppingRule()).budget_source
 
 

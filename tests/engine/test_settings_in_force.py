@@ -13,7 +13,7 @@ from made_up import made_up_machine
 from seatrial.engine.judge import is_same, setting_not_in_force
 from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.ready import Ready, Silent
-from seatrial.engine.trial import Trial
+from seatrial.engine.trial import TrialToRun
 from seatrial.environments.build import Built
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark.program import Hello, ProgramRecord
@@ -115,7 +115,7 @@ def measured(
         changed = tampered(point.benchmark, folder, edits, monkeypatch)
         point = replace(point, benchmark=changed)
     results = ResultsFolder.create(folder / "results")
-    (prepared,) = Trial(machine, lambda: results, Silent()).run_points([point], budget_s=0.0).experiments
+    (prepared,) = TrialToRun(machine, lambda: results, Silent()).run_points([point], budget_s=0.0).experiments
     return read_contents(results).records[prepared.experiment.id][-1]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from seatrial.analysis.study_results import study_results
 from seatrial.engine.ready import Ready, Silent
-from seatrial.engine.trial import Trial, TrialRun
+from seatrial.engine.trial import TrialRun, TrialToRun
 from seatrial.model.machine.machine import Machine
 from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
 from seatrial.plan.points import study_points
@@ -30,7 +30,7 @@ ITSELF = Study(
 
 
 def run(study: Study, machine: Machine, folder: Path, **options: bool) -> tuple[TrialRun, Contents]:
-    trial = Trial(machine, lambda: ResultsFolder.create(folder), Silent(), **options)
+    trial = TrialToRun(machine, lambda: ResultsFolder.create(folder), Silent(), **options)
     return trial.run_study(study, study_points(study, machine)), read_contents(ResultsFolder.existing(folder))
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from engine.test_policy import MACHINE, member
 
 from seatrial.analysis.compare import compared
-from seatrial.analysis.match import Match, Measured
+from seatrial.analysis.match import Match, MeasuredSide
 from seatrial.engine.group import Group
-from seatrial.engine.policy import Compared
+from seatrial.engine.policy import ComparedBlocks
 from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.model.benchmark.benchmark import Better
@@ -46,7 +46,7 @@ def test_points_that_differ_along_the_axis_are_a_group_with_the_baseline_first()
     (work,) = study_work(STUDY, prepared(STUDY))
     assert [labels(group) for group in work.groups] == [["b", "a", "c"], ["b", "a", "c"]]
     assert all(len({ready.point.given["precision"] for ready in group}) == 1 for group in work.groups)
-    assert isinstance(work.policy, Compared) and work.policy.family == 4 and work.study == "s"
+    assert isinstance(work.policy, ComparedBlocks) and work.policy.family == 4 and work.study == "s"
 
 
 def test_axes_that_advance_with_the_compared_one_part_no_groups() -> None:
@@ -60,7 +60,7 @@ def test_axes_that_advance_with_the_compared_one_part_no_groups() -> None:
 def test_without_a_comparison_each_experiment_stands_alone() -> None:
     alone = replace(STUDY, compare=None)
     (work,) = study_work(alone, prepared(alone))
-    assert [len(group) for group in work.groups] == [1] * 6 and not isinstance(work.policy, Compared)
+    assert [len(group) for group in work.groups] == [1] * 6 and not isinstance(work.policy, ComparedBlocks)
 
 
 def test_what_cannot_run_is_in_no_group() -> None:
@@ -100,7 +100,7 @@ def test_the_engine_and_the_reader_count_the_same_family() -> None:
         assert work.policy.has_enough(group) is (at_a_look and all(look is not None for look in decided))
 
 
-def _measured(name: str, values: list[float]) -> Measured:
+def _measured(name: str, values: list[float]) -> MeasuredSide:
     repeats = tuple(RepeatValue(n, n, float(n), value) for n, value in enumerate(values))
     figure = FigureResult("fma", {}, "flop/s", Better.HIGHER, "", 1.0, None, 1.0, 1.0, 1, None, repeats)
-    return Measured(name, name, figure, ("n1",), "m", {n: f"block:{n}" for n in range(len(values))})
+    return MeasuredSide(name, name, figure, ("n1",), "m", {n: f"block:{n}" for n in range(len(values))})

@@ -21,10 +21,10 @@ from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import repeat
 from seatrial.engine.engine import Work, run_work
 from seatrial.engine.group import Member, can_take_turns
-from seatrial.engine.policy import Compared, Pool
+from seatrial.engine.policy import ComparedBlocks, Pool
 from seatrial.engine.ready import Ready, Silent
 from seatrial.engine.repeat import command_of
-from seatrial.engine.trial import Trial
+from seatrial.engine.trial import TrialToRun
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
@@ -48,7 +48,7 @@ def sides(live_machine: Machine, folder: ResultsFolder, program_cache: Path) -> 
 
 
 def compared(sides: list[Ready], blocks: int) -> list[Work]:
-    return [Work((tuple(sides),), Compared(Pool(60.0), 0.0, blocks, figures=frozenset({"none"})), "turns")]
+    return [Work((tuple(sides),), ComparedBlocks(Pool(60.0), 0.0, blocks, figures=frozenset({"none"})), "turns")]
 
 
 def blocks_of(contents: Contents) -> dict[str, list[RepeatRecord]]:
@@ -79,7 +79,7 @@ def test_a_study_of_a_program_against_itself_takes_turns(
         compare=Compare("label", "a"),
         repeat=RepeatPolicy(budget_s=3.0),
     )
-    trial = Trial(live_machine, lambda: ResultsFolder.create(tmp_path / "r"), Silent())
+    trial = TrialToRun(live_machine, lambda: ResultsFolder.create(tmp_path / "r"), Silent())
     trial.run_study(study, study_points(study, live_machine))
     contents = read_contents(ResultsFolder.existing(tmp_path / "r"))
     blocks = blocks_of(contents)

@@ -10,14 +10,14 @@ from fabric.made_up_fabrics import FatTree
 
 from seatrial.errors import ParseError, UsageError
 from seatrial.fabric.dumps import read_fabric
-from seatrial.fabric.parts import Text
+from seatrial.fabric.parts import FabricText
 from seatrial.model.machine.fabric import CapableBasis, Fabric
 
 PODS = FatTree(pods=3, leaves=4, nodes=5, spines=2, cores=4)
 
 
 def read(kind: str, *texts: str) -> Fabric:
-    return read_fabric(kind, [Text(f"part{n}", text.encode()) for n, text in enumerate(texts)])
+    return read_fabric(kind, [FabricText(f"part{n}", text.encode()) for n, text in enumerate(texts)])
 
 
 def refused(kind: str, *texts: str) -> ParseError:
@@ -134,7 +134,7 @@ def test_two_dumps_in_one_file_need_a_choice() -> None:
     one, two = FatTree(leaves=2).ibnetdiscover(), FatTree(leaves=3).ibnetdiscover()
     with pytest.raises(UsageError, match="2 dumps"):
         read("ibnetdiscover", one + "\n" + two)
-    picked = read_fabric("ibnetdiscover", [Text("both", f"{one}\n{two}".encode(), 2)])
+    picked = read_fabric("ibnetdiscover", [FabricText("both", f"{one}\n{two}".encode(), 2)])
     assert len(picked.switches) == 5
 
 

@@ -15,7 +15,7 @@ from machine.mutations import damaged
 
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import read_fabric
-from seatrial.fabric.parts import Text
+from seatrial.fabric.parts import FabricText
 from seatrial.report.documents.check import fabric_document
 from seatrial.report.fabric_drawing import fabric_svg
 from seatrial.report.text.fabric import fabric_text
@@ -44,7 +44,7 @@ def test_mutants_are_read_or_refused(form: str) -> None:
     for number in range(-(-MUTANTS // len(DUMPS))):
         data = damaged(DUMPS[form].encode(), Random(f"{form} {number}"), "lspci-tree")
         try:
-            fabric = read_fabric(kind, [Text("mutant", data, (None, 1, 2, None)[number % 4])])
+            fabric = read_fabric(kind, [FabricText("mutant", data, (None, 1, 2, None)[number % 4])])
         except UsageError as error:
             assert str(error).strip()
             refused += 1

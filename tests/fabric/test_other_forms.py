@@ -13,7 +13,7 @@ from fabric.test_fabric_dumps import PODS, read, refused
 
 from seatrial.errors import ParseError
 from seatrial.fabric.dumps import read_fabric
-from seatrial.fabric.parts import Text
+from seatrial.fabric.parts import FabricText
 from seatrial.model.machine.fabric import Fabric
 
 SMALL = FatTree(leaves=2, nodes=2, spines=2)
@@ -228,4 +228,4 @@ def test_two_dumps_in_two_files_are_not_the_parts_of_one() -> None:
 @pytest.mark.parametrize("kind", ["ibnetdiscover", "iblinkinfo", "slurm-topology"])
 def test_a_compressed_file_is_named_as_such(kind: str) -> None:
     with pytest.raises(ParseError, match="compressed with gzip: give what `zcat` prints"):
-        read_fabric(kind, [Text("f.gz", gzip.compress(SMALL.ibnetdiscover().encode()))])
+        read_fabric(kind, [FabricText("f.gz", gzip.compress(SMALL.ibnetdiscover().encode()))])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from seatrial.errors import ParseError, UsageError
 from seatrial.fabric.dumps import read_fabric
-from seatrial.fabric.parts import Text
+from seatrial.fabric.parts import FabricText
 from seatrial.model.machine.fabric import Fabric
 from seatrial.model.machine.host_list import by_number, expand_hosts, fold_hosts
 
@@ -22,7 +22,7 @@ SwitchName=s1 \\
 
 
 def read(text: str) -> Fabric:
-    return read_fabric("slurm-topology", [Text("topology.conf", text.encode())])
+    return read_fabric("slurm-topology", [FabricText("topology.conf", text.encode())])
 
 
 def test_a_tree() -> None:
@@ -72,7 +72,7 @@ def test_an_included_file_must_be_given() -> None:
     main, other = "SwitchName=top Switches=s0\nInclude /etc/slurm/leaves.conf\n", "SwitchName=s0 Nodes=n1\n"
     with pytest.raises(ParseError, match=r"includes /etc/slurm/leaves\.conf"):
         read(main)
-    both = [Text("topology.conf", main.encode()), Text("/tmp/leaves.conf", other.encode())]
+    both = [FabricText("topology.conf", main.encode()), FabricText("/tmp/leaves.conf", other.encode())]
     assert read_fabric("slurm-topology", both).nodes == ("n1",)
 
 
@@ -102,12 +102,12 @@ YAML = """\
 def test_topology_yaml_has_several() -> None:
     with pytest.raises(UsageError, match="3 dumps"):
         read(YAML)
-    one, two = (read_fabric("slurm-topology", [Text("topology.yaml", YAML.encode(), pick)]) for pick in (1, 2))
+    one, two = (read_fabric("slurm-topology", [FabricText("topology.yaml", YAML.encode(), pick)]) for pick in (1, 2))
     assert [(switch.name, switch.level) for switch in one.switches] == [("top", 2), ("s0", 1), ("s1", 1)]
     assert one.nodes == ("7", "n01", "n02", "n03") and one.facts == {"topology": "tree"}
     assert len(two.nodes) == 8 and two.facts == {"topology": "blocks", "block_sizes": "4,8"}
     with pytest.raises(ParseError, match="flat is not read"):
-        read_fabric("slurm-topology", [Text("topology.yaml", YAML.encode(), 3)])
+        read_fabric("slurm-topology", [FabricText("topology.yaml", YAML.encode(), 3)])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.launch.local import Completed, Program, run, run_together
+from seatrial.launch.local import Completed, LocalProgram, run, run_together
 from seatrial.processes.tree import children, is_alive
 
 pytestmark = pytest.mark.real
@@ -123,7 +123,7 @@ def together(folder: Path, *commands: list[str], limit_s: float = 60.0) -> list[
     folders = [folder / str(number) for number in range(len(commands))]
     for own in folders:
         own.mkdir()
-    return run_together([Program(c, os.environ, own) for c, own in zip(commands, folders, strict=True)], limit_s)
+    return run_together([LocalProgram(c, os.environ, own) for c, own in zip(commands, folders, strict=True)], limit_s)
 
 
 @pytest.mark.parametrize("count", [2, 3])

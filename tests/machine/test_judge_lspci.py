@@ -15,7 +15,7 @@ from machine.pasted_text import BREAKS, LABELS, folded, labelled
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
-from seatrial.machine.survey import LinkRate, PciPart
+from seatrial.machine.survey import PciPart, SurveyLinkRate
 
 SEEDS = st.integers(min_value=0, max_value=1 << 32)
 WIDTHS = st.sampled_from((80, 100, 132))
@@ -76,7 +76,7 @@ def test_a_listing_of_many_functions_is_joined() -> None:
             assert broken(text, width) != text
             parts = vv(broken(text, width))
             assert [(part.capable, part.trained) for part in parts.values() if part.class_id] == [
-                (LinkRate(16.0, 16), LinkRate(8.0, 16))
+                (SurveyLinkRate(16.0, 16), SurveyLinkRate(8.0, 16))
             ] * 4
 
 
@@ -94,7 +94,7 @@ def test_damaged_broken_listings_are_refused_or_right(seed: int, width: int) -> 
     for part in (part for part in parts.values() if part.class_id):
         function, parent = truth[part.address]
         assert part.parent in (parent, None)
-        rates = [LinkRate(float(r[0]), r[1]) if r else None for r in (function.capable, function.trained)]
+        rates = [SurveyLinkRate(float(r[0]), r[1]) if r else None for r in (function.capable, function.trained)]
         assert part.capable in (rates[0], None)
         # A port's cut "x1" of x16 goes unnoticed: lspci does not say "(downgraded)" of ports.
         if not (function.port in ("Root Port", "Downstream Port") and how in ("truncate", "cut", "paste")):

@@ -12,7 +12,7 @@ from seatrial.errors import ParseError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
-from seatrial.machine.survey import LinkRate, PciPart, Survey
+from seatrial.machine.survey import PciPart, Survey, SurveyLinkRate
 from seatrial.model.machine.machine import DeviceKind
 
 TOPOLOGY = Path(__file__).resolve().parents[3] / "shared" / "data" / "topology"
@@ -46,11 +46,11 @@ def test_a_workstation_with_a_switch() -> None:
     assert above["0000:ff:02.0"] == "0000:ff"
     assert sum(parent == "0000:00" for parent in above.values()) == 26
     links = {address: (part.capable, part.trained) for address, part in parts.items()}
-    assert links["0000:00:01.0"] == (LinkRate(5.0, 4), None)  # an empty slot: Width x0
-    assert links["0000:00:07.0"] == (LinkRate(5.0, 16), LinkRate(2.5, 16))
-    assert links["0000:03:00.0"] == (LinkRate(5.0, 16), LinkRate(5.0, 8))
-    assert links["0000:04:00.0"] == (LinkRate(5.0, 8), LinkRate(5.0, 8))
-    assert links["0000:06:00.0"] == (LinkRate(2.5, 16), LinkRate(2.5, 16))
+    assert links["0000:00:01.0"] == (SurveyLinkRate(5.0, 4), None)  # an empty slot: Width x0
+    assert links["0000:00:07.0"] == (SurveyLinkRate(5.0, 16), SurveyLinkRate(2.5, 16))
+    assert links["0000:03:00.0"] == (SurveyLinkRate(5.0, 16), SurveyLinkRate(5.0, 8))
+    assert links["0000:04:00.0"] == (SurveyLinkRate(5.0, 8), SurveyLinkRate(5.0, 8))
+    assert links["0000:06:00.0"] == (SurveyLinkRate(2.5, 16), SurveyLinkRate(2.5, 16))
     assert links["0000:00:14.0"] == (None, None)  # integrated: no link
     assert parts["0000:06:00.0"].class_id == "0300"
     assert parts["0000:06:00.0"].facts.text("vendor_id") == "10de"
@@ -66,7 +66,7 @@ def test_a_laptop_with_a_cardbus_bridge() -> None:
     assert len(parts) == 22
     assert (parts["0000:1c:03.0"].class_id, parts["0000:1d:00.0"].parent) == ("0607", "0000:1c:03.0")
     assert parts["0000:1c:03.2"].parent == "0000:00:1e.0"
-    assert (parts["0000:04:00.0"].parent, parts["0000:04:00.0"].trained) == ("0000:00:1c.0", LinkRate(2.5, 1))
+    assert (parts["0000:04:00.0"].parent, parts["0000:04:00.0"].trained) == ("0000:00:1c.0", SurveyLinkRate(2.5, 1))
     assert survey.unread == ()
 
 
@@ -79,19 +79,19 @@ def test_both_forms_agree_on_every_parent(machine: str) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("cap-dpc", {"0000:05:01.0": ("0604", None, LinkRate(8.0, 4), LinkRate(8.0, 4))}),
-        ("cap-pcie-2", {"0000:01:00.0": ("0200", None, LinkRate(2.5, 4), LinkRate(2.5, 4))}),
+        ("cap-dpc", {"0000:05:01.0": ("0604", None, SurveyLinkRate(8.0, 4), SurveyLinkRate(8.0, 4))}),
+        ("cap-pcie-2", {"0000:01:00.0": ("0200", None, SurveyLinkRate(2.5, 4), SurveyLinkRate(2.5, 4))}),
         (
             "cap-exp-lnkcap2",
             {
-                "0000:00:1c.0": ("0604", "0000:00", LinkRate(8.0, 4), LinkRate(8.0, 4)),
-                "0000:02:00.0": ("0302", "0000:00:1c.0", LinkRate(8.0, 4), LinkRate(8.0, 4)),
+                "0000:00:1c.0": ("0604", "0000:00", SurveyLinkRate(8.0, 4), SurveyLinkRate(8.0, 4)),
+                "0000:02:00.0": ("0302", "0000:00:1c.0", SurveyLinkRate(8.0, 4), SurveyLinkRate(8.0, 4)),
             },
         ),
     ],
 )
 def test_single_devices(
-    name: str, expected: dict[str, tuple[str, str | None, LinkRate | None, LinkRate | None]]
+    name: str, expected: dict[str, tuple[str, str | None, SurveyLinkRate | None, SurveyLinkRate | None]]
 ) -> None:
     rendered = functions(read_lspci_vv(sample(f"lspci-vv_rendered_{name}.txt")))
     told = {a: (p.class_id, p.parent, p.capable, p.trained) for a, p in rendered.items()}
@@ -117,7 +117,7 @@ def test_idle_gpus_of_a_subset() -> None:
     assert list(parts) == [f"0000:{bus}:00.{number}" for bus in ("01", "41", "81", "c1") for number in (0, 1)]
     gpus = [part for part in parts.values() if part.class_id == "0300"]
     assert len(gpus) == 4
-    assert all((gpu.capable, gpu.trained) == (LinkRate(16.0, 16), LinkRate(2.5, 16)) for gpu in gpus)
+    assert all((gpu.capable, gpu.trained) == (SurveyLinkRate(16.0, 16), SurveyLinkRate(2.5, 16)) for gpu in gpus)
     assert all((gpu.parent, gpu.facts.text("driver")) == (None, "nvidia") for gpu in gpus)
     assert len(survey.unread) == 1
 

@@ -15,7 +15,7 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
-from seatrial.machine.survey import LinkRate, PciPart, Survey
+from seatrial.machine.survey import PciPart, Survey, SurveyLinkRate
 from seatrial.model.machine.machine import DeviceKind
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "machine" / "lspci"
@@ -58,8 +58,8 @@ def test_a_switch_with_gpu_adapter_and_virtual_functions() -> None:
     }
     adapter, gpu, empty = parts["0000:3e:00.0"], parts["0000:3d:00.0"], parts["0000:3c:0c.0"]
     assert (adapter.kind, adapter.class_id, adapter.numa) == (DeviceKind.NIC, "0207", 0)
-    assert (adapter.capable, adapter.trained) == (LinkRate(8.0, 16), LinkRate(8.0, 8))
-    assert (empty.capable, empty.trained) == (LinkRate(8.0, 16), None)
+    assert (adapter.capable, adapter.trained) == (SurveyLinkRate(8.0, 16), SurveyLinkRate(8.0, 8))
+    assert (empty.capable, empty.trained) == (SurveyLinkRate(8.0, 16), None)
     assert (gpu.facts.text("driver"), gpu.facts.text("iommu_group")) == ("nvidia", "35")
     assert gpu.facts.text("pci_name") == "GV100GL [Tesla V100 PCIe 32GB]"
     assert parts["0000:85:00.0"].numa is None
@@ -161,7 +161,7 @@ def test_links_of_all_versions_of_lspci(
 ) -> None:
     text = f"{GPU}{EXPRESS}\t\tLnkCap:\t{capable}\n\t\tLnkSta:\t{trained}\n\t\t\tTrErr- Train-\n"
     part = read(text)["0000:41:00.0"]
-    assert (part.capable, part.trained) == tuple(LinkRate(*rate) if rate else None for rate in rates)
+    assert (part.capable, part.trained) == tuple(SurveyLinkRate(*rate) if rate else None for rate in rates)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_second_listing_must_be_picked() -> None:
     with pytest.raises(UsageError, match="line 3 and line 12"):
         read(text)
     rates = [read(text, pick)["0000:41:00.0"].trained for pick in (1, 2)]
-    assert rates == [LinkRate(2.5, 16), LinkRate(16.0, 16)]
+    assert rates == [SurveyLinkRate(2.5, 16), SurveyLinkRate(16.0, 16)]
     with pytest.raises(UsageError, match="no listing of PCI functions 3"):
         read(text, 3)
 
@@ -266,7 +266,7 @@ def test_grepped_lines_and_plain_lspci_have_no_bridges() -> None:
     plain = read("00:00.0 Host bridge: Intel Corporation X\n41:00.0 3D controller: NVIDIA Corporation GA100 (rev a1)\n")
     assert (plain["0000:41:00.0"].class_id, plain["0000:41:00.0"].parent) == ("0302", None)
     grepped = read(f"41:00.0 3D controller: NVIDIA Corporation GA100\n{LINK.replace('			TrErr- Train-', '')}")
-    assert grepped["0000:41:00.0"].trained == LinkRate(16.0, 16)
+    assert grepped["0000:41:00.0"].trained == SurveyLinkRate(16.0, 16)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_random_machines_are_read_back(seed: int, numbers: bool) -> None:
         assert (part.facts.text("driver") or "") == function.leaf[4]
         assert part.numa == function.numa
         assert [part.capable, part.trained] == [
-            LinkRate(float(rate[0]), rate[1]) if rate else None for rate in (function.capable, function.trained)
+            SurveyLinkRate(float(rate[0]), rate[1]) if rate else None for rate in (function.capable, function.trained)
         ]
 
 
@@ -322,12 +322,12 @@ def test_damaged_listings_are_refused_or_right(seed: int) -> None:
         assert part.parent in (parent, None)
         assert part.class_id == function.leaf[1]
         assert part.capable in (
-            LinkRate(float(function.capable[0]), function.capable[1]) if function.capable else None,
+            SurveyLinkRate(float(function.capable[0]), function.capable[1]) if function.capable else None,
             None,
         )
         # A port's cut "x1" of x16 goes unnoticed: lspci does not say "(downgraded)" of ports.
         if not (function.port in ("Root Port", "Downstream Port") and how in ("truncate", "cut", "paste")):
-            rate = LinkRate(float(function.trained[0]), function.trained[1]) if function.trained else None
+            rate = SurveyLinkRate(float(function.trained[0]), function.trained[1]) if function.trained else None
             assert part.trained in (rate, None)
 
 

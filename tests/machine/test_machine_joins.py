@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from seatrial.machine.assemble import assemble
-from seatrial.machine.survey import CpuPart, FactBook, LinkRate, NamedPart, PciPart, PeerLink, Survey
+from seatrial.machine.survey import CpuPart, FactBook, NamedPart, PciPart, PeerLink, Survey, SurveyLinkRate
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, Path, PeerAccess
 
@@ -171,7 +171,7 @@ def test_the_fuller_tree_gives_the_parent() -> None:
 
 def test_a_class_that_one_source_does_not_tell_comes_from_the_other() -> None:
     untold = Survey("lspci -t", pci_parts=(PciPart(A, "0000"),))
-    told = Survey("lspci -vv", pci_parts=(PciPart(A, "0302", facts=NVIDIA, capable=LinkRate(16.0, 16)),))
+    told = Survey("lspci -vv", pci_parts=(PciPart(A, "0302", facts=NVIDIA, capable=SurveyLinkRate(16.0, 16)),))
     assert shown(assemble([untold, told])) == [("gpu-0", A)]
 
 

@@ -10,7 +10,7 @@ import pytest
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.assemble import assemble
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
-from seatrial.machine.survey import LinkRate, NamedPart, PciPart, PeerLink, Survey
+from seatrial.machine.survey import NamedPart, PciPart, PeerLink, Survey, SurveyLinkRate
 from seatrial.model.machine.fact import FactKind
 from seatrial.model.machine.machine import DeviceKind, Machine
 
@@ -55,10 +55,10 @@ def test_a_switched_machine() -> None:
     assert _kinds(survey) == {DeviceKind.BRIDGE: 2, DeviceKind.GPU: 2, DeviceKind.NIC: 1, DeviceKind.SWITCH: 2}
     gpu = _pci(survey, "0000:21:00.0")
     assert (gpu.parent, gpu.numa, gpu.class_id, gpu.cpus) == ("0000:20:00.0", 8, "0302", {4, 5, 6, 7})
-    assert (gpu.capable, gpu.trained) == (LinkRate(16, 8), None)
+    assert (gpu.capable, gpu.trained) == (SurveyLinkRate(16, 8), None)
     assert (gpu.facts.text("vendor_id"), gpu.facts.text("device_id")) == ("10de", "20b0")
     switch = _pci(survey, "0000:20:00.0")
-    assert (switch.parent, switch.numa, switch.class_id, switch.capable) == (None, 8, "0604", LinkRate(8, 16))
+    assert (switch.parent, switch.numa, switch.class_id, switch.capable) == (None, 8, "0604", SurveyLinkRate(8, 16))
     assert [(part.pci, part.index) for part in _named(survey, DeviceKind.GPU)] == [
         ("0000:11:00.0", 1), ("0000:21:00.0", 0),
     ]  # fmt: skip
@@ -94,8 +94,8 @@ def test_the_machine_of_it() -> None:
 def test_new_files_may_tell_current_speeds_of_gpus() -> None:
     survey = read_nccl_xml(SWITCHED.replace(b'gdr="1"/>', b'gdr="1" net="1"/>'))
     gpu, port = _pci(survey, "0000:21:00.0"), _pci(survey, "0000:20:00.0")
-    assert (gpu.capable, gpu.trained) == (None, LinkRate(16, 8))
-    assert (port.capable, port.trained) == (LinkRate(8, 16), None)
+    assert (gpu.capable, gpu.trained) == (None, SurveyLinkRate(16, 8))
+    assert (port.capable, port.trained) == (SurveyLinkRate(8, 16), None)
 
 
 # File, NUMA nodes, bridges, GPUs, NICs (on PCI or not), links between GPUs, count of each.
@@ -137,7 +137,7 @@ def test_files_of_clouds() -> None:
     assert _pci(survey, "0000:90:1c.0").parent == "ffff:ff:03.0"
     assert _pci(survey, "0000:90:1c.0").numa == 1
     assert _pci(survey, "ffff:ff:03.0").facts.text("vendor_id") is None, "ffff is no vendor"
-    assert {part.capable for part in survey.pci_parts} == {LinkRate(8, 16)}
+    assert {part.capable for part in survey.pci_parts} == {SurveyLinkRate(8, 16)}
     assert not survey.knows_peer_links, "it says nothing of NVLink, which these GPUs have"
     machine = assemble([survey])
     gpus = {gpu.id for gpu in machine.of_kind(DeviceKind.GPU)}
@@ -163,12 +163,12 @@ def test_files_of_rccl() -> None:
         "0000:26:00.0", "gfx906", 64,
     )  # fmt: skip
     assert survey.cpu_parts[0].cpus == {*range(14), *range(28, 42)}
-    assert _pci(survey, "0000:26:00.0").capable == LinkRate(16, 16)
-    assert _pci(survey, "0000:24:00.0").capable == LinkRate(8, 16)
+    assert _pci(survey, "0000:26:00.0").capable == SurveyLinkRate(16, 16)
+    assert _pci(survey, "0000:24:00.0").capable == SurveyLinkRate(8, 16)
 
     survey = read_nccl_xml(_shared("rccl_topo_8p_90a.xml.txt"))
     assert {part.facts.text("gpu_architecture") for part in _named(survey, DeviceKind.GPU)} == {"gfx90a"}
-    assert _pci(survey, "0000:94:00.0").capable == LinkRate(2.5, 1)
+    assert _pci(survey, "0000:94:00.0").capable == SurveyLinkRate(2.5, 1)
     assert survey.cpu_parts[0].facts.integer("family") == 25
 
     survey = read_nccl_xml(_shared("rccl_topo_8p_940vm.xml.txt"))

@@ -13,8 +13,8 @@ from seatrial.machine.readers.xml import (
     MAX_DEPTH,
     MAX_DOCUMENTS,
     MAX_ELEMENTS,
-    Document,
     Element,
+    XmlDocument,
     read_xml,
 )
 
@@ -22,7 +22,7 @@ ROOTS = ("topology", "system")
 DOCUMENT = '<system a="1">\n  <cpu b="x > y">\n    <values>1 2</values>\n  </cpu>\n</system>'
 
 
-def _read(text: str | bytes, pick: int | None = None) -> Document:
+def _read(text: str | bytes, pick: int | None = None) -> XmlDocument:
     data = text.encode() if isinstance(text, str) else text
     return read_xml(data, "x", ROOTS, pick, texts=("values",))
 

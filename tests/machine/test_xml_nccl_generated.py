@@ -9,7 +9,7 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
-from seatrial.machine.survey import LinkRate, Survey
+from seatrial.machine.survey import Survey, SurveyLinkRate
 from seatrial.model.machine.machine import DeviceKind
 
 
@@ -19,7 +19,7 @@ class _Random:
 
     seed: int
     kind: str = "nvlink"
-    functions: dict[str, tuple[str | None, int, LinkRate | None]] = field(default_factory=dict)
+    functions: dict[str, tuple[str | None, int, SurveyLinkRate | None]] = field(default_factory=dict)
     links: dict[frozenset[str], int] = field(default_factory=dict)
     adapters: dict[str, tuple[str, float | None]] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class _Random:
     def _function(self, rng: random.Random, address: str, class_id: str, parent: str | None, node: int) -> None:
         speed, width = rng.choice([2.5, 5.0, 8.0, 16.0, 32.0, None]), rng.choice([1, 4, 8, 16])
         text = rng.choice([f"{speed:g} GT/s", f"{speed:.1f} GT/s PCIe"]) if speed is not None else ""
-        self.functions[address] = (parent, node, LinkRate(speed, width) if speed is not None else None)
+        self.functions[address] = (parent, node, SurveyLinkRate(speed, width) if speed is not None else None)
         self.lines.append(f'    <pci busid="{address}" class="{class_id}" link_speed="{text}" link_width="{width}">')
 
     def check(self, survey: Survey) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seatrial.errors import UsageError
-from seatrial.model.environment.container import ContainerMount, Device, devices_of, mounts_of
+from seatrial.model.environment.container import ContainerDevice, ContainerMount, devices_of, mounts_of
 from seatrial.places.containers.image import Image, ImageKind
 from seatrial.places.containers.runtime import Inside, Mount
 from seatrial.places.containers.runtimes import RUNTIMES
@@ -51,9 +51,9 @@ def test_mounts_that_lie_in_each_other() -> None:
 
 def test_devices() -> None:
     assert devices_of(["nvidia", "rocm", "nvidia", "nvidia.com/gpu=0:1"]) == (
-        Device("nvidia", is_cdi=False),
-        Device("rocm", is_cdi=False),
-        Device("nvidia.com/gpu=0:1", is_cdi=True),
+        ContainerDevice("nvidia", is_cdi=False),
+        ContainerDevice("rocm", is_cdi=False),
+        ContainerDevice("nvidia.com/gpu=0:1", is_cdi=True),
     )
     assert [device.kind for device in devices_of(["nvidia.com/gpu=all", "amd.com/gpu=0", "intel.com/gpu=0"])] == [
         "nvidia",

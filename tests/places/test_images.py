@@ -24,11 +24,11 @@ from seatrial.benchmarks import registry
 from seatrial.errors import ImageError, UsageError
 from seatrial.model.environment.image import FACTS_FILE, Package, facts_text, read_facts
 from seatrial.places.images.debian import machine_sources, parse_status
-from seatrial.places.images.entries import LeftOut
+from seatrial.places.images.entries import EntryLeftOut
 from seatrial.places.images.given import facts_of_image
 from seatrial.places.images.make import EPOCH_S, make_image
 from seatrial.places.images.oci import add_oci
-from seatrial.places.images.programs import Wanted
+from seatrial.places.images.programs import WantedProgram
 from seatrial.places.images.tree import Tree
 
 ENDINGS = ["", ".tar", ".oci.tar", ".sqfs"]
@@ -246,7 +246,7 @@ def test_layers_of_an_oci_archive_are_put_over_each_other(tmp_path: Path) -> Non
     upper = layer({"a/.wh.gone": b"", "opaque/.wh..wh..opq": b"", "opaque/new": b"6", "kind": None, ".wh.b": b""})
     archive = oci_archive(tmp_path / "base.tar", [(TAR, lower), (GZIP, gzip.compress(upper))])
     tree = Tree(0)
-    assert add_oci(tree, archive, tmp_path, 0, LeftOut()) == ("PATH=/bin", "SECRET_TOKEN=x", "BAD=\n")
+    assert add_oci(tree, archive, tmp_path, 0, EntryLeftOut()) == ("PATH=/bin", "SECRET_TOKEN=x", "BAD=\n")
     paths = [path for path, _ in tree.sorted()]
     assert paths == ["a", "a/keep", "kind", "opaque", "opaque/new"]
     found = made("base: {image: base.tar}", tmp_path / "image")
@@ -326,7 +326,7 @@ def test_a_program_is_compiled_inside_by_the_compiler_of_the_image(tmp_path: Pat
     text = f"base: {{image: base}}\nbuild: [cpu.peak]\nmarch: {march}"
     definition = defined(text, tmp_path)
     try:
-        found = make_image(definition, tmp_path / "image", wanted=[Wanted("cpu.peak", source)])
+        found = make_image(definition, tmp_path / "image", wanted=[WantedProgram("cpu.peak", source)])
     except ImageError as error:
         if "programs cannot be compiled inside" in str(error):
             pytest.skip(str(error))
@@ -344,7 +344,7 @@ def test_a_program_is_compiled_inside_by_the_compiler_of_the_image(tmp_path: Pat
 def test_an_image_without_compiler_or_mpi_cannot_build(tmp_path: Path) -> None:
     (tmp_path / "base" / "usr" / "bin").mkdir(parents=True)
     definition = defined("base: {image: base}\nbuild: [mpi.latency]", tmp_path)
-    wanted = [Wanted("mpi.latency", registry()["mpi.latency"].program.source)]
+    wanted = [WantedProgram("mpi.latency", registry()["mpi.latency"].program.source)]
     with pytest.raises(ImageError, match=r"no C\+\+ compiler"):
         make_image(definition, tmp_path / "image", wanted=wanted)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["base"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from seatrial.errors import UsageError
-from seatrial.model.environment.container import ContainerMount, Device
+from seatrial.model.environment.container import ContainerDevice, ContainerMount
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.environment.site import JobOptions, Partition, Site, SiteContainer, SiteEnvironment, System
 from seatrial.plan.files import read_yaml
@@ -116,7 +116,7 @@ def test_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert site.container("app") == SiteContainer(
         *("app", "/home/me/app.sqfs", "charliecloud", "joined"),
         (ContainerMount("/data", "/data"), ContainerMount("/opt/site", "/opt/x", is_read_only=True)),
-        (Device("nvidia", is_cdi=False), Device("nvidia.com/gpu=0", is_cdi=True)),
+        (ContainerDevice("nvidia", is_cdi=False), ContainerDevice("nvidia.com/gpu=0", is_cdi=True)),
         (("OMP_PROC_BIND", "true"),),
     )
     assert site.container("stored") == SiteContainer("stored", "site/app:1") and site.container("none") is None

@@ -20,7 +20,16 @@ from profiler.made_up_traces import (
 )
 
 from seatrial.errors import ParseError
-from seatrial.profiler.trace.trace_file import HEADER_B, RECORD_B, Collective, Communicator, Flag, Kind, Messages, Trace
+from seatrial.profiler.trace.trace_file import (
+    HEADER_B,
+    RECORD_B,
+    Collective,
+    Communicator,
+    Flag,
+    Kind,
+    Trace,
+    TraceMessages,
+)
 
 
 def test_records_as_they_are(tmp_path: Path) -> None:
@@ -35,7 +44,7 @@ def test_records_as_they_are(tmp_path: Path) -> None:
     assert (trace.rank, trace.size, trace.host, trace.kept, trace.lost) == (0, 2, "node", 8, 0)
     assert trace.length_s == 2.0 and trace.ended == LOADED + 2_000_000_000
     isend, recv, waitall, alltoallv, first, last = list(trace.records())[2:]
-    assert isend.messages() == Messages(300, 0, 1, 7, 0, 0) and isend.kind is Kind.POST and isend.place == 2
+    assert isend.messages() == TraceMessages(300, 0, 1, 7, 0, 0) and isend.kind is Kind.POST and isend.place == 2
     assert recv.messages().received_B == 40 and recv.flags == Flag.RECEIVES | Flag.COMPLETED
     assert waitall.numbers() == (2, 9) and not waitall.is_part
     assert alltoallv.collective() == Collective(0, -1, 5, 0)

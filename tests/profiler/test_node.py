@@ -19,7 +19,7 @@ from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
-from seatrial.profiler.tables.extension import EXTENSION_B, CounterKind
+from seatrial.profiler.tables.extension import EXTENSION_B, CpuCounterKind
 from seatrial.profiler.tables.header import HEADER, OLD_VERSION
 from seatrial.profiler.tables.process_table import parse_table
 from seatrial.report.profile.diagnosis_words import sentence
@@ -149,11 +149,11 @@ def counted(lines: int, flops_each: int, running: int = 10 * S) -> bytes:
     """A rank of 10 s with 2e10 cycles and 3e10 instructions; `flops_each` instructions of each width."""
     whole = running / (10 * S)
     values = {
-        CounterKind.CYCLES: 2 * 10**10,
-        CounterKind.INSTRUCTIONS: 3 * 10**10,
-        CounterKind.LINES_FROM_MEMORY: lines,
-        **dict.fromkeys((CounterKind.FP_1, CounterKind.FP_2, CounterKind.FP_4), flops_each),
-        **dict.fromkeys((CounterKind.FP_8, CounterKind.FP_16), flops_each),
+        CpuCounterKind.CYCLES: 2 * 10**10,
+        CpuCounterKind.INSTRUCTIONS: 3 * 10**10,
+        CpuCounterKind.LINES_FROM_MEMORY: lines,
+        **dict.fromkeys((CpuCounterKind.FP_1, CpuCounterKind.FP_2, CpuCounterKind.FP_4), flops_each),
+        **dict.fromkeys((CpuCounterKind.FP_8, CpuCounterKind.FP_16), flops_each),
     }
     return extension(counters=[(kind, 0, round(value * whole), 10 * S, running) for kind, value in values.items()])
 
@@ -176,7 +176,10 @@ def test_counters_are_scaled_if_they_took_turns() -> None:
 
 def test_counts_in_mpi_are_scaled_to_all_of_its_time() -> None:
     """Half of the time in MPI was counted: 2e9 cycles and 6e9 instructions, of 2e10 and 3e10 in all."""
-    counters = [(CounterKind.CYCLES, 0, 2 * 10**10, 10 * S, 10 * S), (CounterKind.INSTRUCTIONS, 0, 3 * 10**10, S, S)]
+    counters = [
+        (CpuCounterKind.CYCLES, 0, 2 * 10**10, 10 * S, 10 * S),
+        (CpuCounterKind.INSTRUCTIONS, 0, 3 * 10**10, S, S),
+    ]
     data = extension(counters=counters, split=(2 * S, S, 100, 1000), in_mpi=[(2 * 10**9, S, S), (3 * 10**9, S, S // 2)])
     profile = merged(table(0, 1, data))
     (found,) = (one.counters for one in profile.per_rank)

@@ -18,7 +18,7 @@ from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.geometry import Picture
 from seatrial.report.drawing.layout import lay_out
-from seatrial.report.drawing.scene import Place
+from seatrial.report.drawing.scene import DrawnPlace
 from seatrial.report.text.machine import machine_text
 
 MISREAD = TOPOLOGY.parent / "topology-misread"
@@ -129,7 +129,7 @@ def test_a_large_machine_is_drawn_whole(monkeypatch: pytest.MonkeyPatch, name: s
             assert off and not any(f"{device} to " in stroke.hint for devices in off for device in devices)
 
 
-def boxes_of(place: Place) -> list[set[str]]:
+def boxes_of(place: DrawnPlace) -> list[set[str]]:
     """The devices in each switch box of a place and below."""
     found = []
     for hub in place.hubs:

@@ -15,7 +15,7 @@ from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Machine
 from seatrial.model.study.result import Trial
 from seatrial.report.pages.page import page
 from seatrial.report.panels.node import bindings_table
-from seatrial.report.panels.path_matrix import Matrix, matrix
+from seatrial.report.panels.path_matrix import PathMatrix, matrix
 
 
 def bare(machine: Machine, **changes) -> Trial:
@@ -38,7 +38,7 @@ def test_two_machines_have_two_drawings_with_ids_of_their_own():
 
 def test_the_matrix_has_gpus_first_and_the_class_of_each_pair_on_both_sides():
     made = matrix(gpu_machine())
-    assert isinstance(made, Matrix)
+    assert isinstance(made, PathMatrix)
     names = [row[0].text for row in made.table.rows]
     assert names == [f"gpu-{n}" for n in range(8)] + [f"mlx5_{n}" for n in range(8)]
     cells = {(a, b): row[1 + n] for a, row in zip(names, made.table.rows, strict=True) for n, b in enumerate(names)}

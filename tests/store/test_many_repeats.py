@@ -14,7 +14,7 @@ from store.test_store import EXPERIMENT
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.results.record import RepeatRecord, decode, encode
 from seatrial.model.results.sample import Outcome, Sample
-from seatrial.stats.ranks import Table, _cut
+from seatrial.stats.ranks import SumTable, _cut
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_lines import LineDecoder
@@ -181,5 +181,5 @@ def test_a_file_that_changed_after_it_was_read_is_not_believed(folder: ResultsFo
 def test_arrays_cut_where_lists_do(triangle: bool) -> None:
     values = sorted((n * 37 % 101) / 7 for n in range(60))
     for bound in {x + y for x in values[::7] for y in values[::5]}:
-        cut = Table(values, values, triangle=triangle)._cut(bound)
+        cut = SumTable(values, values, triangle=triangle)._cut(bound)
         assert tuple(rows.tolist() for rows in cut) == _cut(values, values, bound, triangle)

@@ -61,7 +61,7 @@ _WAIT_OF = {
 }
 
 
-class Row(Frozen):
+class BreakdownRow(Frozen):
     """The calls of one function and size: number and seconds per rank, bytes of one call, and the shortest call of any
     rank (None in records of earlier versions)."""
 
@@ -76,7 +76,7 @@ class Row(Frozen):
         return self.time_s / self.count if self.count else 0.0
 
 
-_NO_CALLS = Row(0.0, 0.0, 0.0, None)
+_NO_CALLS = BreakdownRow(0.0, 0.0, 0.0, None)
 
 
 class Repeat(Frozen):
@@ -86,7 +86,7 @@ class Repeat(Frozen):
     ranks: int
     wall_s: float
     mpi_s: float
-    calls: Mapping[Call, Row]
+    calls: Mapping[Call, BreakdownRow]
     profile: Profile | None
 
     @property
@@ -162,7 +162,7 @@ def repeat_of(summary: Mapping[str, Any]) -> Repeat:
     least = summary.get("least_s") or []
     known = least if len(least) == len(summary["calls"]) else [None] * len(summary["calls"])
     calls = {
-        (call, size): Row(count / ranks, time_s / ranks, total_B / count if count else 0.0, shortest)
+        (call, size): BreakdownRow(count / ranks, time_s / ranks, total_B / count if count else 0.0, shortest)
         for (call, size, count, total_B, time_s), shortest in zip(summary["calls"], known, strict=True)
     }
     return Repeat(ranks, summary["wall_s"] / ranks, summary["mpi_s"] / ranks, calls, recorded_profile(summary))
@@ -218,13 +218,17 @@ def _reference(repeat: Repeat) -> Reference:
     return ON_ONE_HOST if len(hosts) == 1 else BETWEEN_HOSTS
 
 
-def is_late(row: Row, call: Call, repeat: Repeat) -> bool:
+def is_late(row: BreakdownRow, call: Call, repeat: Repeat) -> bool:
     """Whether a call takes ten times as long as on any working fabric: no transport explains it."""
     return row.mean_s > 10 * _reference(repeat).most_s(call[0], row.bytes, repeat.ranks)
 
 
 def _of_call(
-    call: Call, rows: tuple[Row, Row], sends_ratio: float, references: tuple[Reference, Reference], ranks: int
+    call: Call,
+    rows: tuple[BreakdownRow, BreakdownRow],
+    sends_ratio: float,
+    references: tuple[Reference, Reference],
+    ranks: int,
 ) -> list[tuple[Moving, float]]:
     """The parts of one function and size; they add up to its difference."""
     (name, size_B), (first, second) = call, rows
@@ -245,7 +249,7 @@ def _of_call(
     return [(Moving.CALLS, more), (cost, prompt), (_WAIT_OF[kind], longer - prompt)]
 
 
-def _other_sizes(first: Mapping[Call, Row], second: Mapping[Call, Row]) -> list[tuple[Call, float]]:
+def _other_sizes(first: Mapping[Call, BreakdownRow], second: Mapping[Call, BreakdownRow]) -> list[tuple[Call, float]]:
     """What the calls of sizes that only one side has take longer, for functions that both have: as many calls as both
     sides have in these sizes changed their size, the others are more calls. Each with the call that has most of it."""
     only = [
@@ -267,7 +271,7 @@ def _other_sizes(first: Mapping[Call, Row], second: Mapping[Call, Row]) -> list[
 def _prompt_s(
     name: str,
     kind: WaitKind,
-    rows: tuple[Row, Row],
+    rows: tuple[BreakdownRow, BreakdownRow],
     sends_ratio: float,
     references: tuple[Reference, Reference],
     ranks: int,
@@ -304,7 +308,7 @@ def _prompt_s(
     return count * (second.least_s - first.least_s)
 
 
-def _sends_ratio(first: Mapping[Call, Row], second: Mapping[Call, Row]) -> float:
+def _sends_ratio(first: Mapping[Call, BreakdownRow], second: Mapping[Call, BreakdownRow]) -> float:
     """The shortest call of the candidate over that of the baseline, for the most frequent send on both sides; 1 if
     there is none."""
     found = [

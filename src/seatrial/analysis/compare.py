@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.match import Match, Measured, Sequential, Terms, comparison_of, side_of
+from seatrial.analysis.match import Match, MeasuredSide, Sequential, Terms, comparison_of, side_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.figure_result import RepeatValue, numbers
 from seatrial.model.study.comparison import Comparison, Design, Side, Stopped, Verdict
@@ -39,7 +39,7 @@ def blocks_of_match(match: Match) -> list[Block]:
     """The repeats of both sides in each block that has both, in order of time; none if the sides were measured apart,
     or one is a published value."""
     baseline, candidate = match.baseline, match.candidate
-    if not isinstance(baseline, Measured) or not isinstance(candidate, Measured):
+    if not isinstance(baseline, MeasuredSide) or not isinstance(candidate, MeasuredSide):
         return []
     blocks = _blocks(baseline, candidate)
     fewest = min(baseline.figure.n_repeats, candidate.figure.n_repeats)
@@ -116,7 +116,7 @@ def _comparison(
     stopped = Stopped.NOT_PLANNED if rule is None else _stopped(result, rule, match)
     design = Design(result.blocks, () if rule is None else LOOKS, stopped, result.alpha, result.statistic)
     baseline, candidate = match.baseline, match.candidate
-    if not isinstance(baseline, Measured) or not isinstance(candidate, Measured):
+    if not isinstance(baseline, MeasuredSide) or not isinstance(candidate, MeasuredSide):
         raise TypeError("a published value has no blocks")
     sides = (side_of(baseline, [first for first, _ in used]), side_of(candidate, [second for _, second in used]))
     intervals, pairs = (result.plain, result.family), pairs[: result.blocks]
@@ -134,7 +134,7 @@ def _stopped(result: Replay, rule: Sequential, match: Match) -> Stopped:
     return Stopped.BUDGET if rule.is_spent else Stopped.UNFINISHED
 
 
-def _blocks(baseline: Measured, candidate: Measured) -> list[Block]:
+def _blocks(baseline: MeasuredSide, candidate: MeasuredSide) -> list[Block]:
     if not baseline.blocks or not candidate.blocks:
         return []
     of_baseline = {
@@ -175,7 +175,7 @@ def _curves(places: Sequence[int], matches: Sequence[Match]) -> dict[Curve, list
     for n in places:
         made = tuple((first.repeat, second.repeat) for first, second in blocks[n])
         sides = [
-            side.experiment if isinstance(side, Measured) else ""
+            side.experiment if isinstance(side, MeasuredSide) else ""
             for side in (matches[n].baseline, matches[n].candidate)
         ]
         curves.setdefault((*sides, made) if made else n, []).append(n)
@@ -239,7 +239,7 @@ def _decided(comparison: Comparison, p: float | None) -> Comparison:
     )
 
 
-def compare_apart(match: Match, baseline: Measured, candidate: Measured, terms: Terms) -> Comparison:
+def compare_apart(match: Match, baseline: MeasuredSide, candidate: MeasuredSide, terms: Terms) -> Comparison:
     """The ratio with the interval of these sessions; a verdict only from enough alternating sessions."""
     sides = (side_of(baseline, baseline.figure.repeats), side_of(candidate, candidate.figure.repeats))
     sessions = alternating_sessions(

@@ -371,5 +371,4 @@ def container_contrast(
     facts = container_facts(baseline, candidate)
     if not any(fact.is_unlike for fact in facts):
         return None
-    costs = container_costs(comparisons, breakdowns, (baseline.records, candidate.records))
-    return ContainerContrast(facts, costs)
+    return ContainerContrast(facts, container_costs(comparisons, breakdowns, (baseline.records, candidate.records)))

@@ -139,8 +139,7 @@ def host_copies(machine: Machine, results: Sequence[ExperimentResult], seen: See
             device = None if role.is_sum else _device(result, figure, devices)
             if device is not None or role.is_sum:
                 at_once = role.at_once(result.experiment.parameters)
-                settings = _settings(result, figure)
-                found.append(HostCopy(device, role.direction, at_once, figure, result, settings))
+                found.append(HostCopy(device, role.direction, at_once, figure, result, _settings(result, figure)))
     return tuple(found)
 
 

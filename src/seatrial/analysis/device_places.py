@@ -160,7 +160,7 @@ class Spread(Frozen):
         return len(numbers) == 1 and 0 not in numbers
 
 
-class Moved(Frozen):
+class MovedDevice(Frozen):
     """A device at the wrong place: `crowded` has one more than the others, `short` one less. `suspects` is the device
     that breaks the order, or all of the crowded place if the order does not show which."""
 
@@ -198,7 +198,7 @@ def spreads(machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]
                 yield Spread(DeviceKind.NIC, is_node, places, of_gpus, is_one_model=known)
 
 
-def moved(spread: Spread) -> Moved | None:
+def moved(spread: Spread) -> MovedDevice | None:
     """The device at the wrong place, or None if the spread is even, or uneven in another way."""
     if spread.what is DeviceKind.NIC and not spread.is_node:
         apart = [place for place in spread.places if place not in spread.beside]
@@ -220,7 +220,7 @@ def moved(spread: Spread) -> Moved | None:
         return None
     by_count = {len(ids): place for place, ids in spread.places.items()}
     crowded, short = by_count[usual + 1], by_count[usual - 1]
-    return Moved(spread, crowded, short, _suspects(spread, crowded, short))
+    return MovedDevice(spread, crowded, short, _suspects(spread, crowded, short))
 
 
 def _short_place(spread: Spread) -> str | None:
@@ -232,11 +232,11 @@ def _short_place(spread: Spread) -> str | None:
     return next(name for name, ids in spread.places.items() if len(ids) == most - 1)
 
 
-def _moved_away(near: Spread, place: str, adapters: tuple[str, ...]) -> Moved | None:
+def _moved_away(near: Spread, place: str, adapters: tuple[str, ...]) -> MovedDevice | None:
     """An adapter near no GPU, if one of the places with GPUs lacks just one."""
     short = _short_place(near)
     is_clear = short is not None and len(near.places) > 2 and near.has_even_others
-    return Moved(near, place, short, adapters) if is_clear and short is not None else None
+    return MovedDevice(near, place, short, adapters) if is_clear and short is not None else None
 
 
 def gone(spread: Spread) -> Gone | None:

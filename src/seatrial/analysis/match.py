@@ -24,7 +24,7 @@ from seatrial.stats.ratio import RatioInterval, is_too_coarse, verdict
 from seatrial.store.contents import Contents
 
 
-class Measured(Frozen):
+class MeasuredSide(Frozen):
     """One figure of one experiment, as a side of a comparison. `blocks` maps a repeat to its block."""
 
     name: str
@@ -49,8 +49,8 @@ class Match(Frozen):
 
     benchmark: str
     parameters: Mapping[str, Value]
-    baseline: Measured | Side
-    candidate: Measured | Side
+    baseline: MeasuredSide | Side
+    candidate: MeasuredSide | Side
     unit: Unit
     better: Better
     figure: str
@@ -66,7 +66,7 @@ class Terms(Frozen):
     equivalence: bool = False
 
 
-def side_of(measured: Measured, values: Sequence[RepeatValue]) -> Side:
+def side_of(measured: MeasuredSide, values: Sequence[RepeatValue]) -> Side:
     """The side with these repeats of a measured figure."""
     return Side(
         measured.name,
@@ -215,10 +215,10 @@ def matches(
     ]
 
 
-def measured(side: SideExperiment, figure: FigureResult) -> Measured:
+def measured(side: SideExperiment, figure: FigureResult) -> MeasuredSide:
     """One figure of an experiment as a side."""
     result, contents = side.result, side.contents
-    return Measured(
+    return MeasuredSide(
         side.name,
         result.id,
         figure,

@@ -148,7 +148,7 @@ class RankPlace(Frozen):
         return tuple(sorted(cpu for core in self.cores for cpu in core.cpus))
 
 
-class Layout(Frozen):
+class RankLayout(Frozen):
     """Where all ranks run, and the commands that place them there.
 
     `how` they were chosen; `rankfile` is None if Open MPI's core numbers are uncertain, `srun` if no mask can be
@@ -169,7 +169,7 @@ class Layout(Frozen):
         return len(self.places)
 
 
-def rank_layout(machine: Machine, n: int) -> Layout:
+def rank_layout(machine: Machine, n: int) -> RankLayout:
     """Places for `n` ranks on one node. Raises UsageError if they do not fit, or the CPUs are unknown."""
     cores = usable_cores(machine)
     if not cores:
@@ -192,7 +192,7 @@ def rank_layout(machine: Machine, n: int) -> Layout:
         if gpus(machine):
             how += "; the CPUs next to the GPUs are unknown, so no GPU is assigned"
     places = _with_adapters(machine, places)
-    return Layout(
+    return RankLayout(
         places, how, _mpirun(machine, places), _srun(places), _mpich(places), _rankfile(machine, places)
     )  # fmt: skip
 

@@ -337,8 +337,7 @@ class _Spending(Frozen):
 
 
 def _spending(kept: KeptStudy, contents: Contents) -> _Spending:
-    ids = dict.fromkeys(point.experiment for point in kept.points)
-    records = records_of(kept.study, contents, ids)
+    records = records_of(kept.study, contents, dict.fromkeys(point.experiment for point in kept.points))
     # What a repeat was allowed by: a larger budget or maximum is a new end.
     allowed = {tuple(record.seen.get(name) for name in ("budget_s", "maximum", "again")) for record in records}
     outside_s = sum(_outside_s(records).values())

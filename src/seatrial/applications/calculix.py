@@ -125,7 +125,7 @@ def read_ccx(log: Log) -> ProgramRecord:
     return ProgramRecord(samples=(sample,), checks=checks, notes=notes, ended=True)
 
 
-class Results(Frozen):
+class CalculixResults(Frozen):
     """What a `.dat` file has of one time (s of the simulation): numbers by (quantity, set)."""
 
     time_s: float
@@ -133,7 +133,7 @@ class Results(Frozen):
 
 
 @output_file("CalculiX")
-def read_results(log: Log) -> Results:
+def read_results(log: Log) -> CalculixResults:
     """The printed results of one time. Raises ProtocolError for several times, twice the same, and damaged numbers."""
     values: dict[tuple[str, str], tuple[float, ...]] = {}
     times: set[float] = set()
@@ -151,7 +151,7 @@ def read_results(log: Log) -> Results:
                 raise line.error("a result is not a number")
     if len(times) != 1:
         raise log.error(f"its results are of {len(times)} times, expected one")
-    return Results(times.pop(), values)
+    return CalculixResults(times.pop(), values)
 
 
 def with_increments(record: ProgramRecord, time_s: float) -> ProgramRecord:

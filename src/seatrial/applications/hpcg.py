@@ -147,8 +147,7 @@ def _samples_of_run(report: HpcgReport) -> list[Sample]:
     samples = [Sample(TIMED, 0, total_s)]
     if not report.failed:
         rates = {name: rate * 1e9 for name, rate in report.rates.items()}
-        work = {"flops": rates.pop(RATING) * total_s}
-        samples.append(Sample(RATING, 0, total_s, work, extra=rates))
+        samples.append(Sample(RATING, 0, total_s, {"flops": rates.pop(RATING) * total_s}, extra=rates))
     return samples
 
 

@@ -76,7 +76,7 @@ class _Table(Struct):
     name: str
     line: Line
     settings: dict[str, Value] = {}
-    columns: tuple[tables.Cell, ...] = ()
+    columns: tuple[tables.TextCell, ...] = ()
     rows: list[tables.Row] = []
     is_short: str = ""
     """The line with which IMB explains that sizes are missing."""
@@ -187,7 +187,7 @@ def _set(blocks: list[_Table], line: Line, text: str) -> None:
         table.settings[name] = value
 
 
-def _header(line: Line, table: _Table) -> tuple[tables.Cell, ...]:
+def _header(line: Line, table: _Table) -> tuple[tables.TextCell, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
     cells = tables.cells_of(tables.body(line))
     if not cells or cells[0].text not in ("#bytes", "#repetitions"):

@@ -62,7 +62,7 @@ class _Run(Struct):
 
     begin: Line | None
     header: Line | None = None
-    columns: tuple[tables.Cell, ...] = ()
+    columns: tuple[tables.TextCell, ...] = ()
     rows: list[tables.Row] = []
     hosts: dict[int, str] = {}
     devices: set[str] = set()
@@ -139,11 +139,11 @@ def _runs(log: Log) -> list[_Run]:
     return runs
 
 
-def _header(line: Line) -> tuple[tables.Cell, ...]:
+def _header(line: Line) -> tuple[tables.TextCell, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
     text = tables.body(line)
     start = len(text) - len(text.lstrip("# \t"))
-    columns = tuple(tables.Cell(c.text, c.start + start, c.end + start) for c in tables.cells_of(text[start:]))
+    columns = tuple(tables.TextCell(c.text, c.start + start, c.end + start) for c in tables.cells_of(text[start:]))
     if [column.text for column in columns[:3]] != ["size", "count", "type"]:
         return ()
     unknown = next((column.text for column in columns if column.text not in _KNOWN), None)

@@ -72,7 +72,7 @@ _EXTRA = ("iterations", "init", "test", "wait", "communication_min", "communicat
 class _Column(Frozen):
     name: str
     exponent: int
-    cell: tables.Cell
+    cell: tables.TextCell
 
 
 class _Table(Struct):
@@ -163,7 +163,7 @@ def _header(line: Line) -> tuple[_Column, ...]:
             raise line.error(f"unknown column {text[at : at + 40].strip()!r}")
         match, name, exponent = found
         name = f"p{match[1]}" if name == "p" else name
-        columns.append(_Column(name, exponent, tables.Cell(match[0], match.start(), match.end())))
+        columns.append(_Column(name, exponent, tables.TextCell(match[0], match.start(), match.end())))
         at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
     names = [column.name for column in columns]
     if len(set(names)) != len(names):

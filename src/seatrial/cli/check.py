@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from seatrial.analysis.folder import trial_of
-from seatrial.analysis.rank_layout import Binding, Layout, bindings, rank_layout
+from seatrial.analysis.rank_layout import Binding, RankLayout, bindings, rank_layout
 from seatrial.analysis.rules import findings
 from seatrial.cli.command import command
 from seatrial.cli.output import FromOption, LiveOption, Output
@@ -73,7 +73,7 @@ def check_machine(
 
 
 def _print(
-    found: Sequence[Finding], bound: Sequence[Binding], layout: Layout | None, fail_on: Failing | None, out: Output
+    found: Sequence[Finding], bound: Sequence[Binding], layout: RankLayout | None, fail_on: Failing | None, out: Output
 ) -> int:
     out.show(
         lambda: check_document(found, bound, layout),

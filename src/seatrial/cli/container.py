@@ -14,7 +14,7 @@ from seatrial.environments.chosen import isa_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.machine.live import discover_live
 from seatrial.places.images.make import make_image
-from seatrial.places.images.programs import Wanted
+from seatrial.places.images.programs import WantedProgram
 from seatrial.plan.image_file import read_image_path
 from seatrial.report.documents.places import image_document
 from seatrial.report.export.image_recipes import RECIPES
@@ -50,7 +50,7 @@ def _make(
         if file.exists() and not force:
             raise UsageError(f"{file} exists already", "give another name, or replace it with --force")
     programs = ((name, registry()[name].program) for name in definition.build)
-    wanted = [Wanted(name, program.source) for name, program in programs if program.source is not None]
+    wanted = [WantedProgram(name, program.source) for name, program in programs if program.source is not None]
     made = make_image(
         definition, image, force=force, wanted=wanted, isa=lambda: isa_of(discover_live()), announce=out.announce
     )

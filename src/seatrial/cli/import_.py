@@ -18,7 +18,7 @@ from seatrial.cli.command import command
 from seatrial.cli.output import RESULTS, FromOption, Output, ResultsOption, SetOption, message
 from seatrial.cli.sources import parse_dumps
 from seatrial.engine.import_recording import record_repeats
-from seatrial.engine.importing import Given, Repeat, ResultFile, read_repeats
+from seatrial.engine.importing import Given, ImportedRepeat, ResultFile, read_repeats
 from seatrial.errors import UsageError
 from seatrial.interface.machines import machine_of
 from seatrial.model.benchmark.parameter import UNKNOWN
@@ -42,7 +42,7 @@ _PEAKS = {"peak_flops": "flop/s", "peak_Bps": "B/s"}
 class ImportResult(Frozen):
     """The repeats in the files, and the experiments that they belong to."""
 
-    repeats: tuple[Repeat, ...]
+    repeats: tuple[ImportedRepeat, ...]
     experiments: tuple[ExperimentResult, ...]
     environments: Mapping[str, Mapping[str, Any]] = {}
     left_out: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ def _imported(files: Iterable[ResultFile], given: Given, results: Path) -> Impor
     return ImportResult(repeats, found, run.environments, run.left_out)
 
 
-def _report(repeats: Sequence[Repeat]) -> None:
+def _report(repeats: Sequence[ImportedRepeat]) -> None:
     """Report which files are invalid, what of them no figure shows, and which parameters they do not state."""
     for repeat in repeats:
         if not repeat.outcome.is_ok:

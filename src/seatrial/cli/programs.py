@@ -41,7 +41,7 @@ class WithWords(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-class Program(Options):
+class ProgramOptions(Options):
     """The options about programs, as written; None: not given."""
 
     warmup: Annotated[
@@ -107,7 +107,7 @@ def checked(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def program_settings(
-    targets: Sequence[str], words: Sequence[str] | None, options: Program
+    targets: Sequence[str], words: Sequence[str] | None, options: ProgramOptions
 ) -> tuple[list[str], dict[str, Value]]:
     """The targets and settings of `run` with a program after `--`, or with options about programs.
 

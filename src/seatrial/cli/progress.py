@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seatrial.cli.output import message
 from seatrial.engine.lock_file import Holder, holders_text
-from seatrial.engine.ready import Fit, Item, Listener, Progress
+from seatrial.engine.ready import BudgetFit, Listener, PreparedItem, Progress
 from seatrial.model.results.sample import Outcome, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import count, settings
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 8
 
 
-def fit_lines(found: Fit) -> list[str]:
+def fit_lines(found: BudgetFit) -> list[str]:
     """One line if everything fits; else what fits, what does not, the budget that would do, and whether building alone
     is too long for it."""
     budget = duration(found.budget_s)
@@ -46,7 +46,7 @@ def fit_lines(found: Fit) -> list[str]:
     ]
 
 
-def _building(found: Fit) -> list[str]:
+def _building(found: BudgetFit) -> list[str]:
     """That the missing programs alone take longer than the budget."""
     if found.builds_s <= found.budget_s:
         return []
@@ -55,12 +55,12 @@ def _building(found: Fit) -> list[str]:
     ]
 
 
-def _all(items: Sequence[Item]) -> str:
+def _all(items: Sequence[PreparedItem]) -> str:
     number = sum(len(item.points) for item in items)
     return "it" if number == 1 else f"all {count(number, 'experiment')}"
 
 
-def _names(items: Sequence[Item], *, with_times: bool = False) -> str:
+def _names(items: Sequence[PreparedItem], *, with_times: bool = False) -> str:
     """The benchmarks, each once, with the number of its experiments and the time that they need."""
     by_name: dict[str, tuple[int, float]] = {}
     for item in items:
@@ -91,7 +91,7 @@ class TerminalProgress(Listener):
         self._last_plain = 0.0
         self._reasons: set[str] = set()
 
-    def fitted(self, found: Fit) -> None:
+    def fitted(self, found: BudgetFit) -> None:
         """Report what fits into the budget; without progress, only if something does not."""
         if not self._quiet or found.left_out or not found.holds:
             for line in fit_lines(found):

@@ -22,7 +22,7 @@ from seatrial.cli.output import (
     SiteOption,
     SystemOption,
 )
-from seatrial.cli.programs import WORDS, Program, WithWords, checked, merged, program_settings, single_settings
+from seatrial.cli.programs import WORDS, ProgramOptions, WithWords, checked, merged, program_settings, single_settings
 from seatrial.errors import UsageError
 
 
@@ -42,7 +42,7 @@ def _run(
     margin: MarginOption = None,
     equivalence: EquivalenceOption = None,
     *,
-    program: Program,
+    program: ProgramOptions,
     settings: SetOption = None,
     budget: Annotated[
         str | None,

@@ -21,7 +21,7 @@ from seatrial.engine.durations import Durations, learn
 from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
 from seatrial.engine.lock_file import Holder, Told
-from seatrial.engine.policy import Compared, Entry, Policy, progress_of
+from seatrial.engine.policy import ComparedBlocks, Entry, Policy, progress_of
 from seatrial.engine.pool import Clock
 from seatrial.engine.ready import Listener, Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
@@ -259,7 +259,7 @@ class _Run:
         if claims is None:
             return False
         try:
-            if isinstance(entry.policy, Compared) and not entry.group.runs_separately and can_take_turns(drawn):
+            if isinstance(entry.policy, ComparedBlocks) and not entry.group.runs_separately and can_take_turns(drawn):
                 if self._repeats(drawn, entry, claims):
                     return True
                 entry.group.runs_separately = True
@@ -345,8 +345,7 @@ class _Run:
                     experiments[0], experiments[0].machine or self.machine, claims[0], self.writer, keep=self.keep
                 )
             ]
-        pairs = list(zip(experiments, claims, strict=True))
-        return make_together(pairs, self.machine, self.writer, keep=self.keep)
+        return make_together(list(zip(experiments, claims, strict=True)), self.machine, self.writer, keep=self.keep)
 
     def _notes(self, entry: Entry, member: Member, block: str, limit_s: float) -> dict[str, Any]:
         """The notes of a claim; `limit_s` is the longest time until it ends."""

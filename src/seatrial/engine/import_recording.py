@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from seatrial.engine.importing import Repeat
+from seatrial.engine.importing import ImportedRepeat
 from seatrial.engine.trial import keep_machine
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import Experiment, RepeatRecord
@@ -27,7 +27,7 @@ class ImportRun(Frozen):
     left_out: tuple[str, ...] = ()
 
 
-def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRun:
+def record_repeats(repeats: Sequence[ImportedRepeat], folder: ResultsFolder) -> ImportRun:
     """Record the repeats that the folder does not hold yet. Raises StoreError; what is already written stays."""
     host = platform.node()
     writer = RecordWriter(folder, host)
@@ -53,7 +53,7 @@ def record_repeats(repeats: Sequence[Repeat], folder: ResultsFolder) -> ImportRu
     )
 
 
-def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
+def _claim_all(repeats: Sequence[ImportedRepeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
     """Claim a number for each repeat that the folder does not hold: position -> its claim, into `claims`.
 
     Another import may have recorded the same number, and released its claim, after we read the folder: so the folder
@@ -82,7 +82,7 @@ def _claim_all(repeats: Sequence[Repeat], folder: ResultsFolder, host: str, clai
             return
 
 
-def _held(repeats: Sequence[Repeat], records: Mapping[str, Sequence[RepeatRecord]]) -> frozenset[int]:
+def _held(repeats: Sequence[ImportedRepeat], records: Mapping[str, Sequence[RepeatRecord]]) -> frozenset[int]:
     """The positions of the repeats that the folder holds already, or that come earlier in the list.
 
     A repeat is held if a record has its content, kind and path. Standard input has no path: its content alone counts.
@@ -110,7 +110,7 @@ def _held(repeats: Sequence[Repeat], records: Mapping[str, Sequence[RepeatRecord
     return frozenset(held)
 
 
-def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number: int) -> Claim:
+def _claim(folder: ResultsFolder, host: str, repeat: ImportedRepeat, order: int, number: int) -> Claim:
     """Claim the first free number from `number` on."""
     noted = {"order": order, "t0": repeat.t0}
     while (claimed := claim(folder, host, repeat.experiment.id, number, noted)) is None:
@@ -118,7 +118,7 @@ def _claim(folder: ResultsFolder, host: str, repeat: Repeat, order: int, number:
     return claimed
 
 
-def _record(repeat: Repeat, number: int, order: int) -> RepeatRecord:
+def _record(repeat: ImportedRepeat, number: int, order: int) -> RepeatRecord:
     """Its record. `wall_s` is 0: no file states how long the tool ran."""
     outcome, samples, checks = repeat.outcome, repeat.samples, dict(repeat.checks)
     return RepeatRecord(repeat.experiment.id, number, order, repeat.t0, 0.0, outcome, samples, checks, repeat.seen)

@@ -62,7 +62,7 @@ class Given(Frozen):
     peak_Bps: float | None = None
 
 
-class Repeat(Frozen):
+class ImportedRepeat(Frozen):
     """One repeat to record, with everything that its record refers to.
 
     `missing` are the parameters of one of our benchmarks that neither the file nor the user states; `remarks` as in
@@ -82,7 +82,7 @@ class Repeat(Frozen):
     remarks: tuple[str, ...] = ()
 
 
-def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...]:
+def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[ImportedRepeat, ...]:
     """The repeats in these files, checked. Nothing is written.
 
     Raises UnknownNameError for an unknown kind or setting, ParseError (naming the file) for a damaged file, UsageError
@@ -91,7 +91,7 @@ def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...
     read = [(file, _read(file)) for file in files]
     known = {e.benchmark: benchmark_named(e.benchmark) for _, content in read for e in content.experiments}
     _refuse_unknown(given.settings, known.values())
-    repeats: list[Repeat] = []
+    repeats: list[ImportedRepeat] = []
     for file, content in read:
         repeats += [stated_repeat(file, one) for one in content.stated]
         machine, identity = _machine(given, content.host)
@@ -103,7 +103,7 @@ def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[Repeat, ...
     return tuple(repeats)
 
 
-def stated_repeat(file: ResultFile, found: StatedExperiment) -> Repeat:
+def stated_repeat(file: ResultFile, found: StatedExperiment) -> ImportedRepeat:
     """One experiment of a table as a repeat: its record has the stated figures in place of samples.
 
     The environment keeps its key, so that an export of the import equals the table; what it was is unknown.
@@ -122,7 +122,7 @@ def stated_repeat(file: ResultFile, found: StatedExperiment) -> Repeat:
     }
     experiment = Experiment(found.benchmark, found.parameters, key, "", identity)
     t0 = _start(None, file.changed_s)
-    return Repeat(file.name, experiment, machine, environment, t0, found.outcome, (), {}, seen)
+    return ImportedRepeat(file.name, experiment, machine, environment, t0, found.outcome, (), {}, seen)
 
 
 def _without(figure: dict[str, Any], parameters: Params) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def _repeat(
     given: Given,
     machine: Machine,
     identity: str,
-) -> Repeat:
+) -> ImportedRepeat:
     parameters, missing = _parameters(benchmark, found, given.settings, file.name)
     if found.is_ours:
         parameters = _as_started(benchmark, parameters, found, machine, file.name)
@@ -214,7 +214,7 @@ def _repeat(
         seen["remarks"] = list(found.remarks)
     if content.host is not None:
         seen["host"] = content.host
-    return Repeat(
+    return ImportedRepeat(
         file.name,
         Experiment(benchmark.name, parameters, content_key(environment), "", identity),
         machine,

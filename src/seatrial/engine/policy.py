@@ -183,7 +183,7 @@ class Shared(Pooled):
 
 
 @dataclass(slots=True)
-class Compared(Pooled):
+class ComparedBlocks(Pooled):
     """Groups whose members are compared with the first: repeated until every comparison is decided, on one budget.
 
     `family` is the number of comparisons of one figure at one of its points in the whole study; `figures` are those

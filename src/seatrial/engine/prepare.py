@@ -134,8 +134,7 @@ def refuse_secret_differences(prepared: Sequence[Ready | Refused]) -> None:
 
 def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
     """What this machine lacks to run a benchmark's program, as text; None if it has or can build it."""
-    kind = KINDS[type(benchmark.program)]
-    return kind.missing(benchmark.program, environment, has_ranks=benchmark.ranks == "mpi")
+    return KINDS[type(benchmark.program)].missing(benchmark.program, environment, has_ranks=benchmark.ranks == "mpi")
 
 
 class BuiltAhead(Frozen):

@@ -132,7 +132,7 @@ class Refused(Frozen):
     is_left_out: bool = False
 
 
-class Item(Frozen):
+class PreparedItem(Frozen):
     """Points of one entry, the repeats that each needs at least, and the time for these and missing builds, in
     seconds."""
 
@@ -141,7 +141,7 @@ class Item(Frozen):
     least_s: float
 
 
-class Fit(Frozen):
+class BudgetFit(Frozen):
     """What fits into a budget, in the order of importance. All times are in seconds and estimated.
 
     `needed_s` is what the fitting ones take, from the start of the command, with the minimum of repeats; `all_s` what
@@ -150,8 +150,8 @@ class Fit(Frozen):
     """
 
     budget_s: float
-    fitting: tuple[Item, ...]
-    left_out: tuple[Item, ...]
+    fitting: tuple[PreparedItem, ...]
+    left_out: tuple[PreparedItem, ...]
     needed_s: float
     all_s: float
     builds_s: float = 0.0
@@ -170,7 +170,7 @@ class Listener:
     """Watches a run: the engine calls these methods between repeats, never while a program runs. A subclass overrides
     those that it needs."""
 
-    def fitted(self, found: Fit) -> None:
+    def fitted(self, found: BudgetFit) -> None:
         """What fits into the budget of the command is known; nothing is built or measured yet."""
 
     def prepared(self, experiments: Sequence[Ready | Refused], study: KeptStudy | None) -> None:

@@ -29,7 +29,7 @@ from seatrial.engine.starting import (
 from seatrial.environments.cached_files import origins
 from seatrial.environments.compiled import with_compilation
 from seatrial.errors import BuildError, ProtocolError, StoreError
-from seatrial.launch.local import Completed, Program, run_together
+from seatrial.launch.local import Completed, LocalProgram, run_together
 from seatrial.launch.mpi import GRACE_S, NoLauncherError
 from seatrial.launch.ranks import ending_of_ranks, rank_layout
 from seatrial.model.benchmark.program import ProgramRecord
@@ -63,8 +63,7 @@ _MOST_LIMIT_S = 86400.0
 def command_of(ready: Ready, directory: Path) -> list[str]:
     """The command of a repeat: what starts its ranks, then the program and its arguments."""
     start = start_of(ready, directory)
-    words = [str(ready.program.path), *ready.program.arguments(ready, directory)]
-    return [*start.before, *start.words(words)]
+    return [*start.before, *start.words([str(ready.program.path), *ready.program.arguments(ready, directory)])]
 
 
 def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
@@ -72,12 +71,12 @@ def variables_of(ready: Ready, directory: Path) -> dict[str, str]:
     return dict(start_of(ready, directory).variables)
 
 
-def _program(job: Job, command: Sequence[str]) -> Program:
+def _program(job: Job, command: Sequence[str]) -> LocalProgram:
     """The process that a job starts."""
     ready, directory = job.ready, job.directory
     runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
-    return Program(command, variables_of(ready, directory), directory, runs_in, grace_s, job.cpus)
+    return LocalProgram(command, variables_of(ready, directory), directory, runs_in, grace_s, job.cpus)
 
 
 def time_limit_s(ready: Ready) -> float:
@@ -138,8 +137,7 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
         started = []
         for ready, claim in claimed:
             jobs = jobs_of(ready, machine, claim.path)
-            commands = [command_of(job.ready, job.directory) for job in jobs]
-            started.append(_Claimed(ready, claim, jobs, commands))
+            started.append(_Claimed(ready, claim, jobs, [command_of(job.ready, job.directory) for job in jobs]))
     except (BuildError, NoLauncherError) as error:
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
     with kernel_log() as kernel:

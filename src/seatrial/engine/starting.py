@@ -43,7 +43,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Outcome, Sample, State
 from seatrial.places.cluster.network import links_at
 from seatrial.places.cluster.tools import ClusterError
-from seatrial.places.contained import Start, started
+from seatrial.places.contained import StartInside, started
 from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.points import Point
 from seatrial.profiler.capture.functions import function_names
@@ -247,7 +247,7 @@ def _io(counters: Mapping[str, int] | None) -> dict[str, int] | None:
     }
 
 
-def start_of(ready: Ready, directory: Path) -> Start:
+def start_of(ready: Ready, directory: Path) -> StartInside:
     """How a repeat is started.
 
     Raises BuildError if the helper programs for ranks are missing, and NoLauncherError.
@@ -257,7 +257,7 @@ def start_of(ready: Ready, directory: Path) -> Start:
     record = None if ready.program.writes_record else directory
     if ready.container is not None and ready.program.starts_containers:
         outside = started(None, None, ready.container, ready.variables, added, [directory])
-        return Start(variables=outside.variables)
+        return StartInside(variables=outside.variables)
     folders = [directory, private_top(inside_probe() if ready.program.is_of_image else ready.program.path)]
     works_in = directory if ready.program.runs_in_its_folder else None
     return started(ready.mpi, layout, ready.container, ready.variables, added, folders, record, works_in)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.engine.durations import Build, Costs, Durations
 from seatrial.engine.engine import Work
-from seatrial.engine.policy import Compared, Pooled
+from seatrial.engine.policy import ComparedBlocks, Pooled
 from seatrial.engine.pool import Clock, Pool
 from seatrial.engine.prepare import Preparation
-from seatrial.engine.ready import Fit, Item, Ready, Refused
+from seatrial.engine.ready import BudgetFit, PreparedItem, Ready, Refused
 from seatrial.environments.chosen import Environments
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import Experiment
@@ -37,8 +37,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | N
     pool = pool or Pool(study.repeat.budget_s)
     if study.compare is None or study.compare.along == SYSTEM:
         alone = _unique(prepared)
-        least = least_alone(study, len(alone))
-        policy = Pooled(pool, study.repeat.precision, study.repeat.maximum, minimum=least)
+        policy = Pooled(pool, study.repeat.precision, study.repeat.maximum, minimum=least_alone(study, len(alone)))
         return [Work(tuple((ready,) for ready in alone), policy, study.name)]
     by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
     for item in prepared:
@@ -49,7 +48,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | N
     for groups in by_benchmark.values():
         compared = [_baseline_first(_unique(group), study.compare) for group in groups.values()]
         family = family_of(compared)
-        policy = Compared(
+        policy = ComparedBlocks(
             pool,
             study.repeat.precision,
             study.repeat.maximum,
@@ -89,43 +88,43 @@ def _baseline_first(group: tuple[Ready, ...], compare: Compare) -> tuple[Ready, 
     return tuple(sorted(group, key=lambda item: item.point.given.get(compare.along) != compare.baseline))
 
 
-class Wanted(Frozen):
+class WantedWork(Frozen):
     """Points that are only worth measuring together, and the repeats that each needs at least."""
 
     points: tuple[Point, ...]
     minimum: int
 
 
-def wanted_of_trial(points: Sequence[Point], costs: Costs) -> list[Wanted]:
+def wanted_of_trial(points: Sequence[Point], costs: Costs) -> list[WantedWork]:
     """Each point alone, the most important first."""
     ordered = by_importance(points, lambda point: costs.total_s([point], MINIMUM_REPEATS, set()))
-    return [Wanted((point,), MINIMUM_REPEATS) for point in ordered]
+    return [WantedWork((point,), MINIMUM_REPEATS) for point in ordered]
 
 
-def wanted_of_targets(points: Sequence[Point]) -> list[Wanted]:
+def wanted_of_targets(points: Sequence[Point]) -> list[WantedWork]:
     """Each point alone, in the order in which the user named them."""
-    return [Wanted((point,), MINIMUM_REPEATS) for point in points]
+    return [WantedWork((point,), MINIMUM_REPEATS) for point in points]
 
 
-def wanted_of_study(study: Study, points: Sequence[Point]) -> list[Wanted]:
+def wanted_of_study(study: Study, points: Sequence[Point]) -> list[WantedWork]:
     """The sides of a comparison together, in the order of the study, with the blocks that an interval of the family
     needs; other points alone."""
     if study.compare is None:
         least = least_alone(study, len(points))
-        return [Wanted((point,), least) for point in points]
+        return [WantedWork((point,), least) for point in points]
     groups = compared_points(study, points)
     by_benchmark: dict[str, list[tuple[Point, ...]]] = {}
     for group in groups:
         by_benchmark.setdefault(group[0].benchmark.name, []).append(group)
     least_of = {name: least_blocks(family_of(own)) for name, own in by_benchmark.items()}
     compared = {id(point) for group in groups for point in group}
-    alone = [Wanted((point,), MINIMUM_REPEATS) for point in points if id(point) not in compared]
-    return [*(Wanted(group, least_of[group[0].benchmark.name]) for group in groups), *alone]
+    alone = [WantedWork((point,), MINIMUM_REPEATS) for point in points if id(point) not in compared]
+    return [*(WantedWork(group, least_of[group[0].benchmark.name]) for group in groups), *alone]
 
 
 def fit_of(
-    wanted: Sequence[Wanted], costs: Costs, budget_s: float, start_s: float, *, must_have_all: bool, needs_one: bool
-) -> Fit:
+    wanted: Sequence[WantedWork], costs: Costs, budget_s: float, start_s: float, *, must_have_all: bool, needs_one: bool
+) -> BudgetFit:
     """What fits into a budget, in seconds, of which `start_s` are needed before the first repeat.
 
     Each is taken, in order, if it fits beside those before it; a shorter one may fit where a longer does not. With
@@ -142,20 +141,20 @@ def fit_of(
         if least_s == 0.0 or needed_s + least_s <= budget_s:
             needed_s += least_s
             built |= _builds(one, costs).keys()
-            taken.append(Item(one.points, one.minimum, least_s))
+            taken.append(PreparedItem(one.points, one.minimum, least_s))
         else:
-            left_out.append(Item(one.points, one.minimum, least_s))
+            left_out.append(PreparedItem(one.points, one.minimum, least_s))
     builds_s = sum(all_builds.values())
     is_empty = not any(item.least_s for item in taken)
     if left_out and (must_have_all or (needs_one and is_empty)):
         everything = tuple(
-            Item(one.points, one.minimum, costs.total_s(one.points, one.minimum, set())) for one in wanted
+            PreparedItem(one.points, one.minimum, costs.total_s(one.points, one.minimum, set())) for one in wanted
         )
-        return Fit(budget_s, everything, (), all_s, all_s, builds_s, holds=False)
-    return Fit(budget_s, tuple(taken), tuple(left_out), needed_s, all_s, builds_s)
+        return BudgetFit(budget_s, everything, (), all_s, all_s, builds_s, holds=False)
+    return BudgetFit(budget_s, tuple(taken), tuple(left_out), needed_s, all_s, builds_s)
 
 
-def _builds(one: Wanted, costs: Costs) -> dict[Build, float]:
+def _builds(one: WantedWork, costs: Costs) -> dict[Build, float]:
     return {build: seconds for point in one.points for build, seconds in costs.builds(point).items()}
 
 
@@ -171,7 +170,7 @@ class Budget(Frozen):
     def fit(
         self,
         points: Sequence[Point],
-        wanted: Callable[[Costs], Sequence[Wanted]],
+        wanted: Callable[[Costs], Sequence[WantedWork]],
         environments: Environments,
         machine_key: str,
         folder: Callable[[], ResultsFolder],
@@ -222,7 +221,7 @@ class Budget(Frozen):
 class Chosen(Frozen):
     """What fits, and what it costs."""
 
-    fit: Fit
+    fit: BudgetFit
     machine_key: str
     costs: Costs
 
@@ -230,7 +229,7 @@ class Chosen(Frozen):
         """The points that do not fit, by their `id()`."""
         return {id(point): self.refused(point, item) for item in self.fit.left_out for point in item.points}
 
-    def refused(self, point: Point, item: Item) -> Refused:
+    def refused(self, point: Point, item: PreparedItem) -> Refused:
         """A point that is skipped to keep the budget. If its program is not built, its experiment is known in part."""
         unknown = Experiment(point.benchmark.name, masked_parameters(point.parameters), "", "", self.machine_key)
         why = f"{NO_TIME} of {duration(self.fit.budget_s)}: it needs about {_needs(item)}"
@@ -244,12 +243,12 @@ class _Builds:
         self._done: set[Build] = set()
         self._expected_s = self._took_s = 0.0
 
-    def expected_s(self, item: Item, costs: Costs) -> float:
+    def expected_s(self, item: PreparedItem, costs: Costs) -> float:
         """The time for those that are missing for an entry, in seconds."""
         declared_s = sum(self._missing(item, costs).values())
         return declared_s * (self._took_s / self._expected_s if self._expected_s else 1.0)
 
-    def took(self, item: Item, costs: Costs, seconds: float) -> None:
+    def took(self, item: PreparedItem, costs: Costs, seconds: float) -> None:
         """They were made."""
         missing = self._missing(item, costs)
         if missing:
@@ -257,12 +256,12 @@ class _Builds:
             self._expected_s += sum(missing.values())
             self._took_s += seconds
 
-    def _missing(self, item: Item, costs: Costs) -> dict[Build, float]:
+    def _missing(self, item: PreparedItem, costs: Costs) -> dict[Build, float]:
         found = {build: seconds for point in item.points for build, seconds in costs.builds(point).items()}
         return {build: seconds for build, seconds in found.items() if build not in self._done}
 
 
-def _needs(item: Item) -> str:
+def _needs(item: PreparedItem) -> str:
     beside = f", with the other {len(item.points) - 1} that it is measured with" if len(item.points) > 1 else ""
     return f"{duration(item.least_s)}{beside}"
 

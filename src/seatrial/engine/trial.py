@@ -21,7 +21,7 @@ from seatrial.engine.prepare import Preparation, prepared_points, refuse_secret_
 from seatrial.engine.ready import Listener, Ready, Refused
 from seatrial.engine.study_work import (
     Budget,
-    Wanted,
+    WantedWork,
     study_work,
     wanted_of_study,
     wanted_of_targets,
@@ -62,7 +62,7 @@ class TrialRun(Frozen):
     study: KeptStudy | None = None
 
 
-class Trial(Struct):
+class TrialToRun(Struct):
     """How something is measured on a machine, into a folder that is opened only after everything requested was found
     valid. `again` repeats what is finished, `keep` keeps the output of every repeat; `clock` began with the command."""
 
@@ -90,7 +90,7 @@ class Trial(Struct):
         is_named = any(point.named for point in points)
         budget = Budget(budget_s, self.clock, must_have_all=is_named)
 
-        def wanted(costs: Costs) -> list[Wanted]:
+        def wanted(costs: Costs) -> list[WantedWork]:
             return wanted_of_targets(points) if is_named else wanted_of_trial(points, costs)
 
         def work(items: Sequence[Ready | Refused], pool: Pool) -> list[Work]:
@@ -141,7 +141,7 @@ class Trial(Struct):
         self,
         budget: Budget,
         points: Sequence[Point],
-        wanted: Callable[[Costs], Sequence[Wanted]],
+        wanted: Callable[[Costs], Sequence[WantedWork]],
         work: Callable[[Sequence[Ready | Refused], Pool], list[Work]],
         study: Study | None = None,
     ) -> TrialRun:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from seatrial.fabric.findings import fabric_findings
 from seatrial.fabric.levels import fabric_levels, oversubscription, tree_levels
 from seatrial.fabric.links import Cable, Capabilities, join_devices, join_links
-from seatrial.fabric.parts import DevicePart, FabricDump, PartKind, Text, rate_Bps
+from seatrial.fabric.parts import DevicePart, FabricDump, FabricText, PartKind, rate_Bps
 from seatrial.fabric.readers.iblinkinfo import read_iblinkinfo
 from seatrial.fabric.readers.ibnetdiscover import read_ibnetdiscover
 from seatrial.fabric.readers.infiniband import adapter_kind, host_of, switch_name
@@ -97,7 +97,7 @@ def _link(cable: Cable, levels: Mapping[str, int], capabilities: Capabilities) -
     )
 
 
-FABRIC_READERS: Mapping[str, Callable[[Sequence[Text]], FabricDump]] = {
+FABRIC_READERS: Mapping[str, Callable[[Sequence[FabricText]], FabricDump]] = {
     "ibnetdiscover": read_ibnetdiscover,
     "iblinkinfo": read_iblinkinfo,
     "slurm-topology": read_slurm_topology,
@@ -105,6 +105,6 @@ FABRIC_READERS: Mapping[str, Callable[[Sequence[Text]], FabricDump]] = {
 """Kind -> its reader, which takes the files that a dump was saved in, in their order."""
 
 
-def read_fabric(kind: str, texts: Sequence[Text]) -> Fabric:
+def read_fabric(kind: str, texts: Sequence[FabricText]) -> Fabric:
     """The fabric in one dump. Raises ParseError if it is damaged or incomplete, UsageError if there are several."""
     return assemble_fabric(FABRIC_READERS[kind](texts))

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from statistics import median
 
-from seatrial.fabric.parts import Source
+from seatrial.fabric.parts import FabricSource
 from seatrial.model.machine.fabric import AdapterKind, FabricAdapter, FabricLink, FabricSwitch, Oversubscription
 
 _FEW = 0.1  # The largest share of links to nodes of a switch that is not a leaf.
@@ -82,7 +82,7 @@ def _unused(levels: Mapping[str, int], neighbours: Mapping[str, Sequence[str]]) 
     return found
 
 
-def tree_levels(children: Mapping[str, Sequence[str]], sources: Mapping[str, Source]) -> dict[str, int]:
+def tree_levels(children: Mapping[str, Sequence[str]], sources: Mapping[str, FabricSource]) -> dict[str, int]:
     """Switch -> level, where the switches below each are stated: one more than the highest of them.
 
     Raises ParseError if a switch is below itself.

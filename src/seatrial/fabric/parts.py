@@ -16,7 +16,7 @@ from seatrial.machine.readers.dump import Line, read_lines, refuse_pick
 from seatrial.model.frozen import Frozen
 
 
-class Text(Frozen):
+class FabricText(Frozen):
     """A file with what a tool printed, or a part of it. `name` is for messages; `pick` is the number of the dump in it
     (from 1; None: the only one)."""
 
@@ -45,7 +45,7 @@ class PartKind(StrEnum):
     NODE = "node"  # a host without its adapters
 
 
-class Source(Frozen):
+class FabricSource(Frozen):
     """A place in a dump, for messages."""
 
     tool: str
@@ -54,7 +54,7 @@ class Source(Frozen):
     file: str = ""
 
     @classmethod
-    def of(cls, tool: str, line: Line, file: str) -> Source:
+    def of(cls, tool: str, line: Line, file: str) -> FabricSource:
         """The place of a line."""
         return cls(tool, line.number, line.raw, file)
 
@@ -69,7 +69,7 @@ class DevicePart(Frozen):
     id: str
     kind: PartKind
     name: str
-    source: Source
+    source: FabricSource
     model: str | None = None
     ports: int | None = None
     is_described: bool = True
@@ -90,7 +90,7 @@ class PortPart(Frozen):
 
     device: str
     port: int | None
-    source: Source
+    source: FabricSource
     peer: tuple[str, int | None] | None = None
     rate: LinkRate = LinkRate()
     could: LinkRate | None = None

@@ -11,7 +11,7 @@ from seatrial.analysis.device_copies import PeerRates, peer_rates, with_measured
 from seatrial.analysis.folder import machine_in, trial_of
 from seatrial.errors import UsageError
 from seatrial.fabric.dumps import FABRIC_READERS, read_fabric
-from seatrial.fabric.parts import Text
+from seatrial.fabric.parts import FabricText
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import Dump, check_kind, survey_dumps
 from seatrial.machine.live import survey_live, survey_nvidia
@@ -108,4 +108,4 @@ def discover_fabric(dumps: Dumps) -> Fabric:
             f"give the files of one kind ({', '.join(sorted(FABRIC_READERS))}), and other kinds in a second command",
         )
     read = [read_dump(kind, str(file)) for kind, file in sources]
-    return read_fabric(next(iter(kinds)), [Text(dump.name, dump.data, dump.pick) for dump in read])
+    return read_fabric(next(iter(kinds)), [FabricText(dump.name, dump.data, dump.pick) for dump in read])

@@ -19,7 +19,7 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.engine.host_lock import HostLock, users_named
 from seatrial.engine.pool import Clock
 from seatrial.engine.ready import Listener, Refused, Silent
-from seatrial.engine.trial import Trial, TrialRun
+from seatrial.engine.trial import TrialRun, TrialToRun
 from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError
 from seatrial.interface.results import margin_given
@@ -97,7 +97,7 @@ def run(
             study = part_here(study, None if site is None else Path(site), system)
         ResultsFolder.refuse_other(path)
         machine = held.enter_context(with_guests(machine_here(), guest_names(study, set or {})))
-        trial = Trial(machine, lambda: ResultsFolder.create(path), listener, again, keep, lock, clock)
+        trial = TrialToRun(machine, lambda: ResultsFolder.create(path), listener, again, keep, lock, clock)
         if study is None:
             points = plan_points(names, values_of(set or {}), machine)
             made = trial.run_points(points, budget_s=budget_s, repeats=repeats)

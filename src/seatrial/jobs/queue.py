@@ -33,7 +33,7 @@ from seatrial.places.cluster.up import PARTITION, variables
 from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import is_study_file, only_study, with_declared
-from seatrial.processes.start import OutOfTimeError, Output, output_of
+from seatrial.processes.start import OutOfTimeError, ProgramOutput, output_of
 from seatrial.store.files import make_folder, write_once
 from seatrial.store.folder import IN_JOB, JOBS
 
@@ -237,7 +237,7 @@ class Queue(Frozen):
             raise QueueError(f"{command[0]} failed: {said(done)}")
         return done.stdout.decode("utf-8", "replace")
 
-    def _run(self, command: Sequence[str], text: str = "") -> Output:
+    def _run(self, command: Sequence[str], text: str = "") -> ProgramOutput:
         path = shutil.which(command[0], path=self.variables.get("PATH", os.defpath))
         if path is None:
             raise QueueError(
@@ -251,7 +251,7 @@ class Queue(Frozen):
             raise QueueError(f"{command[0]} cannot be started: {error.strerror}") from error
 
 
-def said(done: Output) -> str:
+def said(done: ProgramOutput) -> str:
     """What a command printed about its failure, in one line."""
     text = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
     return " ".join(text.split())[:_LONGEST_SAID] or f"exit status {done.returncode}"

@@ -84,8 +84,7 @@ def places(fabric: Fabric) -> tuple[dict[str, str], float | None]:
         for switch, nodes in fabric.nodes_of_switch.items()
         for node in nodes
     }
-    ratio = next((level.ratio for level in fabric.oversubscription if level.level == 1), None)
-    return switch_of, ratio
+    return switch_of, next((level.ratio for level in fabric.oversubscription if level.level == 1), None)
 
 
 class JobRow(Frozen):

@@ -290,8 +290,7 @@ def _wait(parts: Sequence[_Part], tell: Callable[[str], None]) -> dict[str, str]
             for job in part.jobs
         }
         jobs = [job for part in own for job in part.jobs]
-        poll_s = own[0].where.place.system.poll_s
-        followings.append(Following(jobs, own[0].queue, poll_s, tell, fetching, name))
+        followings.append(Following(jobs, own[0].queue, own[0].where.place.system.poll_s, tell, fetching, name))
     wait_for(followings)
     return {
         job: f"is held: {status.reason or 'no reason is given'}"

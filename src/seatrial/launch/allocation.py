@@ -248,5 +248,4 @@ def _hosts_of_site() -> Allocated | None:
     place = place_in_force()
     if place is None or place.system.batch is not None or not place.partition.hosts:
         return None
-    source = f"partition {place.system.name}:{place.partition.name}"
-    return named_hosts(place.partition.hosts, source)
+    return named_hosts(place.partition.hosts, f"partition {place.system.name}:{place.partition.name}")

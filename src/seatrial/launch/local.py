@@ -50,7 +50,7 @@ class Completed(Frozen):
         return f"ended with exit status {self.returncode}"
 
 
-class Program(Frozen):
+class LocalProgram(Frozen):
     """What to start: a command, its environment, the folder for its stdout and stderr, and its working directory (None:
     the current one). `grace_s`: the time that it has after SIGTERM to end its own descendants (launch/mpi.py); 0:
     they are ended with it. `cpus`: those that it may use; None: all that this process may use."""
@@ -71,11 +71,11 @@ def run(
     After `limit_s` seconds, and when this process is interrupted, the program is ended with all its descendants.
     Raises OSError if it cannot be started.
     """
-    (completed,) = run_together([Program(command, environment, directory, runs_in)], limit_s)
+    (completed,) = run_together([LocalProgram(command, environment, directory, runs_in)], limit_s)
     return completed
 
 
-def run_together(programs: Sequence[Program], limit_s: float, *, in_turns: bool = True) -> list[Completed]:
+def run_together(programs: Sequence[LocalProgram], limit_s: float, *, in_turns: bool = True) -> list[Completed]:
     """Run programs concurrently and wait for all of them.
 
     Several programs that run `in_turns` are connected by a ring of pipes, and the first one leads (native/turns.hpp);
@@ -124,7 +124,7 @@ def _end(started: Iterable[Running]) -> list[Ending]:
     return [ending for one in running if (ending := one.wait()) is not None]
 
 
-def _start(programs: Sequence[Program], started: list[Running], *, in_turns: bool) -> None:
+def _start(programs: Sequence[LocalProgram], started: list[Running], *, in_turns: bool) -> None:
     """Start all; each inherits only its two ends of the ring, so that the next one notices when it exits."""
     with ExitStack() as ours:
         ring = [_pipe(ours) for _ in programs] if in_turns and len(programs) > 1 else []

@@ -16,7 +16,7 @@ from seatrial.machine.cpu_tree import build_cpu_tree
 from seatrial.machine.io_parts import join_io_parts
 from seatrial.machine.io_tree import build_io_tree
 from seatrial.machine.memory_population import judge_memory, memory_devices
-from seatrial.machine.paths import Peers, pci_paths, pcie_limits, with_one_rate_per_link
+from seatrial.machine.paths import PeerPaths, pci_paths, pcie_limits, with_one_rate_per_link
 from seatrial.machine.processors import with_asserted_facts
 from seatrial.machine.survey import CpuPart, MemoryModule, Survey, merge_facts, one_fact
 from seatrial.model.benchmark.benchmark import Role
@@ -86,7 +86,7 @@ def assemble(surveys: Sequence[Survey]) -> Machine:
     platform = _platform(surveys, facts)
     attached = with_attachments(io.devices, is_virtual=bool(platform.virtualization))
     devices = _in_tree_order((*cpu_devices, *memory_devices(modules, cpu_devices), *attached))
-    peers = Peers(surveys, io.devices)
+    peers = PeerPaths(surveys, io.devices)
     condensed = {f"pci-{part.address}" for part in parts.pci.values() if part.is_condensed}
     in_nccl = {part.address for survey in surveys for part in survey.pci_parts if part.is_condensed}
     machine = Machine(

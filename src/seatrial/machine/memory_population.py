@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.machine.population_rules import SocketLoad, is_soldered, judge_population, rule_of
-from seatrial.machine.processors import Platform, platform_of
+from seatrial.machine.processors import CpuPlatform, platform_of
 from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule
 from seatrial.machine.slots import GIB, SlotPlace, find_table, odd_slots, slot_number
@@ -145,7 +145,7 @@ def _is_hbm(module: MemoryModule) -> bool:
     return (module.memory_type or "").startswith("HBM") and bool(module.size_bytes)
 
 
-def _too_few(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device], platform: Platform) -> str | None:
+def _too_few(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device], platform: CpuPlatform) -> str | None:
     """Why the modules cannot fill the channels evenly whatever their slots are, or None if they could."""
     packages = sum(device.kind is DeviceKind.PACKAGE for device in cpu_devices)
     count = sum(1 for module in modules if module.size_bytes)
@@ -186,10 +186,10 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     return None
 
 
-def _common_platform(cpu_devices: Sequence[Device]) -> Platform:
+def _common_platform(cpu_devices: Sequence[Device]) -> CpuPlatform:
     """The platform of all packages; an unknown one if they differ or there are none."""
     found = {platform_of(device) for device in cpu_devices if device.kind is DeviceKind.PACKAGE}
-    return found.pop() if len(found) == 1 else Platform(None, None)
+    return found.pop() if len(found) == 1 else CpuPlatform(None, None)
 
 
 def _by_socket(
@@ -237,7 +237,7 @@ def _with_split_letters(
 
 
 def _socket(
-    name: str, modules: tuple[MemoryModule, ...], platform: Platform, is_complete: bool, product: str | None
+    name: str, modules: tuple[MemoryModule, ...], platform: CpuPlatform, is_complete: bool, product: str | None
 ) -> SocketLoad:
     """The populated slots with their channels, from their names or else from the vendor's table."""
     filled = tuple(module for module in modules if module.size_bytes)

@@ -18,7 +18,7 @@ from itertools import combinations
 
 from msgspec.structs import replace
 
-from seatrial.machine.survey import LinkRate, PciPart, PeerLink, Survey
+from seatrial.machine.survey import PciPart, PeerLink, Survey, SurveyLinkRate
 from seatrial.model.machine.limit import Basis, Limit, pcie_bandwidth
 from seatrial.model.machine.links import faces_down
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, NamedLimit, Path, PeerAccess
@@ -26,7 +26,7 @@ from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Na
 _CLASS_OF_LINKS = {"nvlink": "NV", "xgmi": "XGMI", "c2c": "C2C"}
 
 
-class Peers:
+class PeerPaths:
     """The pairs of one machine; `devices` in the order of the result."""
 
     def __init__(self, surveys: Sequence[Survey], devices: Sequence[Device]) -> None:
@@ -157,7 +157,7 @@ def join_links(placed: Sequence[tuple[Device, PciPart]], pci: Mapping[str, PciPa
         port = None if part.is_condensed else pci.get(above.removeprefix("pci-"))
         capable = part.capable  # alone for a host bridge, or a port of unknown speed
         if capable is not None and port is not None and port.capable is not None:
-            capable = LinkRate(min(capable.GTps, port.capable.GTps), min(capable.lanes, port.capable.lanes))
+            capable = SurveyLinkRate(min(capable.GTps, port.capable.GTps), min(capable.lanes, port.capable.lanes))
         trained_Bps = _rate(part.trained) or part.trained_Bps
         if capable is not None or trained_Bps is not None:
             links.append(Link(above, device.id, KIND, _rate(capable), trained_Bps, part.source))
@@ -187,7 +187,7 @@ def with_one_rate_per_link(machine: Machine) -> tuple[Link, ...]:
     return tuple(map(corrected, machine.links))
 
 
-def _rate(link: LinkRate | None) -> float | None:
+def _rate(link: SurveyLinkRate | None) -> float | None:
     return None if link is None else pcie_bandwidth(link.GTps, link.lanes).value
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from seatrial.machine.processor_table import DELL_XEON, Interleaving
-from seatrial.machine.processors import Platform
+from seatrial.machine.processors import CpuPlatform
 from seatrial.machine.slots import GIB, SlotPlace
 from seatrial.machine.survey import MemoryModule
 from seatrial.model.frozen import Frozen
@@ -26,7 +26,7 @@ class SocketLoad(Frozen):
     `is_confirmed` whether their number is."""
 
     name: str
-    platform: Platform
+    platform: CpuPlatform
     places: tuple[SlotPlace, ...]
     is_complete: bool
     mapping: str
@@ -84,7 +84,7 @@ def is_soldered(module: MemoryModule) -> bool:
     return (module.memory_type or "").startswith(("LPDDR", "HBM"))
 
 
-def rule_of(platform: Platform) -> Interleaving | None:
+def rule_of(platform: CpuPlatform) -> Interleaving | None:
     """The rule of a platform, or None; it applies only to processors with the same number of channels."""
     rule = platform.interleaving
     return rule if rule is not None and rule.channels == platform.channels else None

@@ -21,7 +21,7 @@ from seatrial.model.machine.machine import Device, DeviceKind
 _Value = TypeVar("_Value")
 
 
-class Platform(Frozen):
+class CpuPlatform(Frozen):
     """Facts about a package that the rules for memory use: its microarchitecture, the channels of a socket (None if no
     document states them) and which populations of them interleave."""
 
@@ -40,14 +40,14 @@ def find_processors(facts: Facts) -> tuple[Processor, ...]:
     return tuple(row for row in dict.fromkeys((by_id, by_name)) if row is not None)
 
 
-def platform_of(package: Device) -> Platform:
+def platform_of(package: Device) -> CpuPlatform:
     """The platform of a package, without name and channels if they are unknown."""
     rows, name = find_processors(package.facts), _plain_name(package.facts)
     known = next((row for row in rows if row.name is not None), Processor(None))
     channels = _first(_by_model(row.channels, name) for row in rows)
     if channels is None:
-        return Platform(known.name, None, interleaving=known.interleaving)
-    return Platform(known.name, channels.count, channels.source, _is_confirmed(channels), known.interleaving)
+        return CpuPlatform(known.name, None, interleaving=known.interleaving)
+    return CpuPlatform(known.name, channels.count, channels.source, _is_confirmed(channels), known.interleaving)
 
 
 def _is_confirmed(stated: Vector | Channels) -> bool:

@@ -75,7 +75,7 @@ class CpuPart(Frozen):
     facts: Facts = field(default_factory=Facts)
 
 
-class LinkRate(Frozen):
+class SurveyLinkRate(Frozen):
     """Speed of one end of a PCIe link: GT/s per lane, and number of lanes."""
 
     GTps: float
@@ -97,8 +97,8 @@ class PciPart(Frozen):
     parent: str | None = None
     numa: int | None = None
     cpus: frozenset[int] | None = None
-    capable: LinkRate | None = None
-    trained: LinkRate | None = None
+    capable: SurveyLinkRate | None = None
+    trained: SurveyLinkRate | None = None
     trained_Bps: float | None = None
     kind: DeviceKind | None = None
     source: str = ""

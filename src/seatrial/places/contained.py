@@ -30,8 +30,8 @@ from seatrial.model.environment.container import (
     OUTSIDE,
     ROCM,
     SEPARATOR,
+    ContainerDevice,
     ContainerMount,
-    Device,
     devices_of,
     is_unmistakable,
     mounts_of,
@@ -63,7 +63,7 @@ class Contained(Frozen):
     build: str = OUTSIDE
     brought: Brought | None = None
     mounts: tuple[ContainerMount, ...] = ()
-    devices: tuple[Device, ...] = ()
+    devices: tuple[ContainerDevice, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     facts: Mapping[str, Any] = {}
 
@@ -225,7 +225,7 @@ launching needs none. It refuses to work for root, and a user may be root inside
 Open MPI 5 the first one."""
 
 
-class Start(Frozen):
+class StartInside(Frozen):
     """`before` precedes the program's own command; `variables` is its whole environment. `launcher` starts the ranks;
     empty for a single process. `inside`: the container that the program is started in, `loader` the words that start it
     there with a loader that was brought."""
@@ -250,13 +250,13 @@ def started(
     folders: Sequence[Path],
     record: Path | None = None,
     works_in: Path | None = None,
-) -> Start:
+) -> StartInside:
     """How a program is started. `chosen` variables are those of the environment, `added` are set for the program alone;
     a container has `folders`, and starts the program in `works_in`; `record`: see `placed`."""
     if container is not None:
         return _contained(mpi, layout, container, chosen, added, folders, record, works_in)
     if mpi is None or layout is None:
-        return Start(variables=variables_with((*chosen, *added.items())))
+        return StartInside(variables=variables_with((*chosen, *added.items())))
     starter = rank_command(mpi, layout, [*(name for name, value in chosen if value is not None), *added])
     changes = (
         *((name, None) for name in rank_variables(os.environ)),
@@ -266,7 +266,7 @@ def started(
     )
     helpers = rank_helpers()
     before = (*kept(helpers, os.getpid()), *starter.argv, *placed(helpers, starter, layout, record))
-    return Start(before, variables_with(changes), starter.argv[0])
+    return StartInside(before, variables_with(changes), starter.argv[0])
 
 
 def _contained(
@@ -278,7 +278,7 @@ def _contained(
     folders: Sequence[Path],
     record: Path | None,
     works_in: Path | None,
-) -> Start:
+) -> StartInside:
     """In a container: placed outside of it, or, with the launcher inside, in it."""
     set_inside = {**{name: value for name, value in chosen if value is not None}, **added}
     outside = [*((name, None) for name in _LOADER), *container.runtime.variables().items(), ("TMPDIR", str(SHARED))]
@@ -286,7 +286,7 @@ def _contained(
     if mpi is None or layout is None:
         inside = _mapped(container.inside(folders, set_inside), works_in)
         loader = _loader(container, inside)
-        return Start(tuple(prefix(inside)), variables_with((*chosen, *outside)), inside=inside, loader=loader)
+        return StartInside(tuple(prefix(inside)), variables_with((*chosen, *outside)), inside=inside, loader=loader)
     helpers = rank_helpers()
     without = [(name, None) for name in rank_variables(os.environ)]
     keeps = kept(helpers, os.getpid())
@@ -308,7 +308,7 @@ def _contained(
         else:
             before = [*keeps, *runtime.of_ranks(starter.argv, placing, inside)]
         changes = (*without, *starter.variables.items(), *chosen, *of_runtime.items())
-        return Start(tuple(before), variables_with(changes), starter.argv[0], inside, _loader(container, inside))
+        return StartInside(tuple(before), variables_with(changes), starter.argv[0], inside, _loader(container, inside))
     starter = rank_command(replace(mpi, launcher=container.launcher), layout, list(set_inside))
     of_starter = {name: value for name, value in starter.variables.items() if value is not None}
     of_starter |= _LAUNCHER_INSIDE | _session(folders[0])
@@ -316,7 +316,7 @@ def _contained(
     inside = _mapped(of_all, works_in)
     ranks = [inside.mapped(word) for word in placed(helpers, starter, layout, record)]
     before = [*keeps, *prefix(inside), *starter.argv, *ranks]
-    return Start(tuple(before), variables_with((*without, *chosen, *outside)), starter.argv[0], inside)
+    return StartInside(tuple(before), variables_with((*without, *chosen, *outside)), starter.argv[0], inside)
 
 
 def _session(folder: Path) -> dict[str, str]:

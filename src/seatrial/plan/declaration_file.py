@@ -349,7 +349,7 @@ class DeclarationModel(Model):
                 raise self.refuse(path, str(error)) from None
 
 
-class FileModel(Model):
+class InputFileModel(Model):
     """A file that declares one benchmark."""
 
     accepts = f"a mapping with the key `{KEY}`"
@@ -367,4 +367,4 @@ def is_declaration(document: Document) -> bool:
 def declaration_in(document: Document) -> Declaration:
     """The benchmark of a parsed file. Raises UsageError if it does not match the published schema, or contradicts
     itself."""
-    return FileModel.of(document).benchmark.declaration()
+    return InputFileModel.of(document).benchmark.declaration()

@@ -241,7 +241,7 @@ def model(of: type[M], accepts: str = "") -> Kind[M]:
     return Kind(of, {"$ref": f"#/$defs/{of.__name__}"}, [of], accepts or of.accepts)
 
 
-class Key(Generic[T]):
+class FileKey(Generic[T]):
     """A key of a model; its value in a model is that of the file, or `absent` without one."""
 
     def __init__(
@@ -257,42 +257,42 @@ class Key(Generic[T]):
         self._name = name.rstrip("_")
 
     @overload
-    def __get__(self, of: None, owner: type[Model]) -> Key[T]: ...
+    def __get__(self, of: None, owner: type[Model]) -> FileKey[T]: ...
     @overload
     def __get__(self, of: Model, owner: type[Model]) -> T: ...
-    def __get__(self, of: Model | None, owner: type[Model]) -> Key[T] | T:
+    def __get__(self, of: Model | None, owner: type[Model]) -> FileKey[T] | T:
         return self if of is None else of.values.get(self._name, self.absent)
 
 
-def required(accepts: str, kind: Kind[T]) -> Key[T]:
+def required(accepts: str, kind: Kind[T]) -> FileKey[T]:
     """A key that must be there."""
-    return Key(accepts, kind, is_required=True, absent=None, published={})
+    return FileKey(accepts, kind, is_required=True, absent=None, published={})
 
 
 @overload
-def optional(accepts: str, kind: Kind[T]) -> Key[T | None]: ...
+def optional(accepts: str, kind: Kind[T]) -> FileKey[T | None]: ...
 @overload
-def optional(accepts: str, kind: Kind[T], absent: U) -> Key[T | U]: ...
-def optional(accepts: str, kind: Kind[Any], absent: Any = None) -> Key[Any]:
+def optional(accepts: str, kind: Kind[T], absent: U) -> FileKey[T | U]: ...
+def optional(accepts: str, kind: Kind[Any], absent: Any = None) -> FileKey[Any]:
     """A key that may be missing or null; it is `absent` then."""
     read = kind.or_null().then(lambda _, value: absent if value is None else value)
-    return Key(accepts, read, is_required=False, absent=absent, published={"default": None})
+    return FileKey(accepts, read, is_required=False, absent=absent, published={"default": None})
 
 
-def default(accepts: str, kind: Kind[T], absent: T, published: object) -> Key[T]:
+def default(accepts: str, kind: Kind[T], absent: T, published: object) -> FileKey[T]:
     """A key that may be missing, and is `absent` then: `published` in the file."""
-    return Key(accepts, kind, is_required=False, absent=absent, published={"default": published})
+    return FileKey(accepts, kind, is_required=False, absent=absent, published={"default": published})
 
 
 class Model:
     """A mapping whose keys are all known. `accepts`: what it is, for messages."""
 
     accepts: ClassVar[str]
-    keys: ClassVar[Mapping[str, Key[Any]]]
+    keys: ClassVar[Mapping[str, FileKey[Any]]]
 
     def __init_subclass__(cls) -> None:
         all_names = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
-        cls.keys = {name.rstrip("_"): key for name, key in all_names.items() if isinstance(key, Key)}
+        cls.keys = {name.rstrip("_"): key for name, key in all_names.items() if isinstance(key, FileKey)}
         needed = " and ".join(name for name, key in cls.keys.items() if key.is_required)
         others = ", ".join(name for name, key in cls.keys.items() if not key.is_required)
         if "accepts" not in vars(cls):

@@ -146,7 +146,7 @@ class BaseModelOfImage(Model):
         return GivenBase(folder / str(self.image))
 
 
-class FileModel(Model):
+class ImageFileModel(Model):
     """What goes to a path of the image."""
 
     accepts = "the path of a file or folder, or a mapping with one of from, text, link, and mode"
@@ -205,7 +205,7 @@ class ImageModel(Model):
     files = optional(
         "a mapping of paths in the image to what goes there, such as {/opt/app: ./app}",
         named(
-            either(text(least=0, most=None).then(_path), model(FileModel)),
+            either(text(least=0, most=None).then(_path), model(ImageFileModel)),
             _check_place,
             most=_MOST,
             propertyNames={"minLength": 1, "maxLength": _LONGEST_PATH},

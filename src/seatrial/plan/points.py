@@ -330,8 +330,7 @@ def compared_points(study: Study, points: Sequence[Point]) -> tuple[tuple[Point,
     groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
         if compare.along in point.given:
-            place = study.place(point.given, compare.along)
-            groups.setdefault((point.benchmark.name, *place), []).append(point)
+            groups.setdefault((point.benchmark.name, *study.place(point.given, compare.along)), []).append(point)
     sorted_groups = (
         sorted(group, key=lambda point: not alike(point.given[compare.along], compare.baseline))
         for group in groups.values()

@@ -17,7 +17,7 @@ from seatrial.model.benchmark.declaration import PREFIX
 from seatrial.model.benchmark.parameter import Parameter, ParameterKind
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, LABEL, SYSTEM
 from seatrial.plan.axis_values import ACCEPTED_SYSTEM, can_be_studied
-from seatrial.plan.declaration_file import FileModel
+from seatrial.plan.declaration_file import InputFileModel
 from seatrial.plan.environment_axes import (
     ACCEPTED_VARIABLE,
     AXES,
@@ -153,7 +153,7 @@ def _axis(description: str, *values: dict[str, Any]) -> dict[str, Any]:
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
     "study": study_schema,
     "site": partial(schema_of, SiteModel, "seatrial site, version 1"),
-    "benchmark": partial(schema_of, FileModel, "seatrial benchmark, version 1"),
+    "benchmark": partial(schema_of, InputFileModel, "seatrial benchmark, version 1"),
     "image": partial(schema_of, ImageModel, "seatrial image, version 1"),
     "topology": partial(schema_of, TopologyModel, "seatrial topology file, version 1"),
 }

@@ -31,7 +31,7 @@ from msgspec.structs import asdict
 
 from seatrial.errors import ParseError
 from seatrial.machine.readers.procfs import (
-    Mount,
+    MountLine,
     cpu_quota,
     own_groups,
     read_cgroup_membership,
@@ -185,7 +185,7 @@ def file_system_of(path: str, mounts: Path = _MOUNTS) -> dict[str, Any] | None:
 
 
 @lru_cache(maxsize=4)
-def _by_length(text: bytes) -> tuple[tuple[Mount, frozenset[str]], ...]:
+def _by_length(text: bytes) -> tuple[tuple[MountLine, frozenset[str]], ...]:
     """Mounts with all their options, the longest mount point first, of equal ones the last (it hides the others)."""
     lines = text.decode("utf-8", "surrogateescape").splitlines()
     found = []

@@ -271,7 +271,7 @@ def start_detached(
     return process.pid
 
 
-class Output(Frozen):
+class ProgramOutput(Frozen):
     """What a tool printed, and its return code as in subprocess."""
 
     returncode: int
@@ -289,7 +289,7 @@ def output_of(
     limit_s: float,
     text: bytes = b"",
     started: Callable[[Running], None] = lambda tool: None,
-) -> Output:
+) -> ProgramOutput:
     """Run a tool with `text` as its standard input. It is killed, with its descendants, when the time limit passes and
     when this process is interrupted. Raises OSError if it cannot be started, OutOfTimeError."""
     files = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]  # a pipe would need a reader beside it
@@ -308,7 +308,7 @@ def output_of(
             tool.kill()
             tool.wait()
             raise OutOfTimeError
-        return Output(ending.returncode, _content(files[1]), _content(files[2]))
+        return ProgramOutput(ending.returncode, _content(files[1]), _content(files[2]))
     finally:
         for file in files:
             os.close(file)

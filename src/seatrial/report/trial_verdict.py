@@ -17,7 +17,7 @@ from seatrial.model.spelling import count, show_percent
 from seatrial.model.study.result import Trial
 
 
-class Verdict(Frozen):
+class TrialVerdict(Frozen):
     """`line` counts the experiments, `wrong` and `todo` are of the most important finding ("" if nothing is wrong).
 
     `explanation` defines the terms; `measured` and `expected` are numbers of experiments, `defects` of those with a
@@ -39,7 +39,7 @@ class Verdict(Frozen):
         return f"{'; '.join(filter(None, parts))}."
 
 
-def verdict(trial: Trial, judge: Judge | None = None) -> Verdict:
+def verdict(trial: Trial, judge: Judge | None = None) -> TrialVerdict:
     """The verdict on a trial; `judge` is that of its results, if there is one already."""
     judge = Judge(trial.results) if judge is None else judge
     counts = Counter(judge.experiment(result) for result in trial.results)
@@ -60,7 +60,7 @@ def verdict(trial: Trial, judge: Judge | None = None) -> Verdict:
     wrong, todo = _worst(trial.findings)
     if no_time and not todo:
         todo = "run it again with a larger budget, which measures what is missing"
-    return Verdict(
+    return TrialVerdict(
         line=", ".join(clauses) or "Nothing was measured",
         wrong=wrong,
         todo=todo,

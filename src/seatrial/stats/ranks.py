@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
-class Table:
+class SumTable:
     """The sums of `a` (rows) and `b` (columns), both ascending; its triangle are the entries from the diagonal on."""
 
     def __init__(self, a: Sequence[float], b: Sequence[float], *, triangle: bool) -> None:
@@ -140,7 +140,7 @@ def table_size(n: int, m: int, *, triangle: bool) -> int:
 def count_sums(a: Sequence[float], b: Sequence[float], bound: float, *, triangle: bool) -> tuple[int, int]:
     """The numbers of sums below `bound`, and of at most `bound`."""
     if len(a) + len(b) > _MANY:
-        return Table(a, b, triangle=triangle).count(bound)
+        return SumTable(a, b, triangle=triangle).count(bound)
     below, up_to = _cut(a, b, bound, triangle)
     before = len(a) * (len(a) - 1) // 2 if triangle else 0
     return sum(below) - before, sum(up_to) - before
@@ -149,7 +149,7 @@ def count_sums(a: Sequence[float], b: Sequence[float], bound: float, *, triangle
 def doubled_placements(a: Sequence[float], b: Sequence[float], bound: float) -> tuple[list[int], list[int]]:
     """For each row, and for each column, twice the number of its sums below `bound`, plus the number equal to it."""
     if len(a) + len(b) > _MANY:
-        return Table(a, b, triangle=False).doubled(bound), Table(b, a, triangle=False).doubled(bound)
+        return SumTable(a, b, triangle=False).doubled(bound), SumTable(b, a, triangle=False).doubled(bound)
     rows, columns = _cut(a, b, bound, triangle=False), _cut(b, a, bound, triangle=False)
     return [x + y for x, y in zip(*rows, strict=True)], [x + y for x, y in zip(*columns, strict=True)]
 
@@ -157,7 +157,7 @@ def doubled_placements(a: Sequence[float], b: Sequence[float], bound: float) -> 
 def ordered_sums(a: Sequence[float], b: Sequence[float], ranks: Sequence[int], *, triangle: bool) -> list[float]:
     """The sums of these ranks; rank 0 is the smallest."""
     if table_size(len(a), len(b), triangle=triangle) > LISTED:
-        table = Table(a, b, triangle=triangle)
+        table = SumTable(a, b, triangle=triangle)
         return [table.select(rank) for rank in ranks]
     if triangle:
         ordered = sorted([x + y for i, x in enumerate(a) for y in b[i:]])

@@ -27,7 +27,7 @@ SPAN_B = 32 << 20
 _BLOCK_B = 1 << 20
 
 
-class Span(Frozen):
+class FileSpan(Frozen):
     """Whole lines of a record file: bytes from `start` up to `end`, where the last line may be torn."""
 
     file: str
@@ -35,7 +35,7 @@ class Span(Frozen):
     end: int
 
 
-def spans_of(folder: ResultsFolder) -> list[Span]:
+def spans_of(folder: ResultsFolder) -> list[FileSpan]:
     """The files of records, each whole. Raises StoreError.
 
     What is not a file is there, too, so that reading it says what it is.
@@ -46,7 +46,7 @@ def spans_of(folder: ResultsFolder) -> list[Span]:
             for name in folder.record_files():
                 with suppress(FileNotFoundError):
                     state = os.lstat(name, dir_fd=descriptor)
-                    found.append(Span(name, 0, state.st_size if stat.S_ISREG(state.st_mode) else 1))
+                    found.append(FileSpan(name, 0, state.st_size if stat.S_ISREG(state.st_mode) else 1))
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -54,7 +54,7 @@ def spans_of(folder: ResultsFolder) -> list[Span]:
     return found
 
 
-def parts_of(folder: ResultsFolder, span: Span) -> Iterator[Span]:
+def parts_of(folder: ResultsFolder, span: FileSpan) -> Iterator[FileSpan]:
     """Spans of about `SPAN_B` that end with a line."""
     start = span.start
     while start < span.end:

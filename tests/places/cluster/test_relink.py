@@ -9,7 +9,7 @@ import pytest
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UsageError
 from seatrial.places.cluster.network import burst, links_at, shaping
-from seatrial.places.cluster.shape import Link
+from seatrial.places.cluster.shape import LinkShape
 from seatrial.places.cluster.tools import ClusterError
 from seatrial.plan.environment_axes import choice_of, environment_value
 from seatrial.plan.files import Node
@@ -34,5 +34,5 @@ def test_without_a_cluster_nothing_is_changed(tmp_path: Path) -> None:
 
 
 def test_the_bucket_follows_the_rate() -> None:
-    (line,) = shaping("eth0", Link(125e6))
-    assert f"rate 1000000000bit burst {burst(Link(125e6))} " in line
+    (line,) = shaping("eth0", LinkShape(125e6))
+    assert f"rate 1000000000bit burst {burst(LinkShape(125e6))} " in line

@@ -8,25 +8,34 @@ import pytest
 
 from seatrial.errors import UsageError
 from seatrial.places.cluster.network import head_lines, partner_of, shaping
-from seatrial.places.cluster.shape import Home, Link, Obtained, Shape, State, read_link, read_wanted, shape_of
+from seatrial.places.cluster.shape import (
+    ClusterShape,
+    Home,
+    LinkShape,
+    Obtained,
+    State,
+    read_link,
+    read_wanted,
+    shape_of,
+)
 from seatrial.places.cluster.up import configuration, topology
 from seatrial.places.owned_folder import write_state
 
 
-def made(nodes: int | None = None, link: str = "1gbit", cpus: int = 4, **options: object) -> Shape:
+def made(nodes: int | None = None, link: str = "1gbit", cpus: int = 4, **options: object) -> ClusterShape:
     return shape_of(read_wanted(nodes, link, **options), range(cpus))
 
 
 @pytest.mark.parametrize(
     ("text", "link"),
     [
-        ("10gbit", Link(1.25e9)),
-        ("500mbit", Link(62.5e6)),
-        ("2.5Gbit,50us", Link(312.5e6, 50e-6)),
-        ("1tbit, 1ms", Link(1.25e11, 1e-3)),
+        ("10gbit", LinkShape(1.25e9)),
+        ("500mbit", LinkShape(62.5e6)),
+        ("2.5Gbit,50us", LinkShape(312.5e6, 50e-6)),
+        ("1tbit, 1ms", LinkShape(1.25e11, 1e-3)),
     ],
 )
-def test_a_link_has_a_rate_and_a_delay(text: str, link: Link) -> None:
+def test_a_link_has_a_rate_and_a_delay(text: str, link: LinkShape) -> None:
     found = read_link(text)
     assert (found.rate_Bps, found.delay_s) == pytest.approx((link.rate_Bps, link.delay_s))
 
@@ -73,7 +82,7 @@ def test_nodes_share_the_cpus_of_the_machine() -> None:
 def test_one_node_differs_as_asked() -> None:
     shape = made(4, "10gbit", changed=["2:link=5gbit,quota=80%,memory=4GiB", "n3:delay=1ms"])
     assert [node.link for node in shape.nodes] == [
-        Link(1.25e9), Link(0.625e9), Link(1.25e9, 1e-3), Link(1.25e9),
+        LinkShape(1.25e9), LinkShape(0.625e9), LinkShape(1.25e9, 1e-3), LinkShape(1.25e9),
     ]  # fmt: skip
     assert (shape.nodes[1].quota, shape.nodes[1].memory_B) == (0.8, 4 << 30)
     assert shape.nodes[0].quota is shape.nodes[0].memory_B is None
@@ -85,7 +94,7 @@ def test_uplinks_have_the_rate_of_their_nodes_over_the_ratio() -> None:
     assert [(switch.name, switch.above) for switch in shape.switches] == [
         ("spine", None), ("leaf1", "spine"), ("leaf2", "spine"),
     ]  # fmt: skip
-    assert [switch.uplink for switch in shape.switches] == [None, Link(1.25e9), Link(0.25e9)]
+    assert [switch.uplink for switch in shape.switches] == [None, LinkShape(1.25e9), LinkShape(0.25e9)]
     assert [node.switch for node in shape.nodes] == ["leaf1"] * 4 + ["leaf2"] * 4
 
 
@@ -106,7 +115,7 @@ def test_both_ends_of_every_link_are_shaped() -> None:
     lines = list(head_lines(shape, {f"n{k}": 100 + k for k in range(1, 5)}))
     assert "link add name port3 type veth peer name eth0 netns 103" in lines
     assert "link set dev leaf2-down master spine up" in lines
-    assert list(shaping("eth0", Link(1.25e8, 50e-6))) == [
+    assert list(shaping("eth0", LinkShape(1.25e8, 50e-6))) == [
         "qdisc add dev eth0 root handle 1: tbf rate 1000000000bit burst 25000 limit 2531250",
         "qdisc add dev eth0 parent 1:1 handle 2: netem delay 50.000us limit 1000000",
     ]

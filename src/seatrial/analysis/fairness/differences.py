@@ -20,10 +20,10 @@ from seatrial.analysis.fairness.machines import circumstance_differences, machin
 from seatrial.analysis.fairness.repeats import repeat_differences
 from seatrial.analysis.fairness.side import (
     RANK,
-    Group,
     Kind,
     Noticed,
     SideFacts,
+    SideGroup,
     derived_parameters,
     groups,
     side_facts,
@@ -78,7 +78,7 @@ _NOTES_OF_MPI = ("mpi_", "control_variables", "ranks_with_other_settings", "laun
 _MPI_VARIABLES = ("OMPI_", "MPIR_CVAR_", "UCX_")
 
 
-def intent(noticed: Sequence[Noticed], group: Group, axis: str | None) -> list[tuple[Noticed, bool, str]]:
+def intent(noticed: Sequence[Noticed], group: SideGroup, axis: str | None) -> list[tuple[Noticed, bool, str]]:
     """Each with whether it is intended, and the axis that it follows from ("" for the axis itself)."""
     if axis is None:
         return [(item, False, "") for item in noticed]
@@ -116,7 +116,7 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     return item.kind is Kind.VARIABLE and item.name == bare
 
 
-def _follows(item: Noticed, group: Group, axis: str) -> bool:
+def _follows(item: Noticed, group: SideGroup, axis: str) -> bool:
     if axis == SYSTEM:
         return _follows_system(item)
     if is_of_environment(axis):
@@ -164,7 +164,7 @@ def _follows_building(item: Noticed, axis: str) -> bool:
             return False
 
 
-def _follows_mpi(item: Noticed, group: Group, axis: str) -> bool:
+def _follows_mpi(item: Noticed, group: SideGroup, axis: str) -> bool:
     """Whether it follows from another MPI library (its build, libraries, and variables for the same settings), or from
     a setting of one (variables of the library, and CPU masks if the setting is the binding)."""
     match item.kind:
@@ -180,7 +180,7 @@ def _follows_mpi(item: Noticed, group: Group, axis: str) -> bool:
             return item.kind is Kind.VARIABLE and _is_set_by_seatrial(item.name, group)
 
 
-def _is_set_by_seatrial(name: str, group: Group) -> bool:
+def _is_set_by_seatrial(name: str, group: SideGroup) -> bool:
     """Whether the environment of either side sets a variable."""
     documents = [*group.baseline.environments.values(), *group.candidate.environments.values()]
     variables_set = (
@@ -190,7 +190,7 @@ def _is_set_by_seatrial(name: str, group: Group) -> bool:
     return any(name in variables for variables in variables_set)
 
 
-def _follows_variable(item: Noticed, name: str, group: Group) -> bool:
+def _follows_variable(item: Noticed, name: str, group: SideGroup) -> bool:
     if item.kind in _LIBRARIES:
         return name in _CHOOSE_A_PROGRAM
     if item.kind is Kind.PROGRAM:
@@ -210,7 +210,7 @@ def _identifies(variable: str, benchmark: str) -> bool:
     return known is not None and known.program.is_sensitive_to(variable)
 
 
-def _follows_parameter(item: Noticed, group: Group, axis: str) -> bool:
+def _follows_parameter(item: Noticed, group: SideGroup, axis: str) -> bool:
     benchmark = registry().get(group.benchmark)
     if benchmark is None or all(parameter.name != axis for parameter in benchmark.parameters):
         return False
@@ -256,7 +256,7 @@ def _resolved(benchmark: Benchmark, machine: Machine, params: Params, name: str)
     return benchmark.prepare(machine, {**params, name: benchmark.parameter(name).default}).get(name)
 
 
-def _follows_from_axis(benchmark: Benchmark, name: str | None, group: Group, axis: str) -> bool:
+def _follows_from_axis(benchmark: Benchmark, name: str | None, group: SideGroup, axis: str) -> bool:
     """Whether each experiment of the candidate has the value of a parameter (`name` None: the CPUs of its threads) that
     an experiment of the baseline would have with the axis changed, on the baseline's machine."""
 
@@ -305,7 +305,7 @@ def differences(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> 
     return tuple(_merged(judged))
 
 
-def _of_group(group: Group) -> Iterator[Noticed]:
+def _of_group(group: SideGroup) -> Iterator[Noticed]:
     """The differences between experiments that are compared with each other."""
     if not group.baseline.experiments or not group.candidate.experiments:
         shown = (

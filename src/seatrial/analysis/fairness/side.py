@@ -44,7 +44,7 @@ def side_facts(contents: Contents | SideFacts, experiment_ids: Iterable[str]) ->
     )
 
 
-class Group(Frozen):
+class SideGroup(Frozen):
     """Experiments of one benchmark to compare with each other; one side may have none."""
 
     benchmark: str
@@ -52,7 +52,7 @@ class Group(Frozen):
     candidate: SideFacts
 
 
-def groups(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> list[Group]:
+def groups(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> list[SideGroup]:
     """Each experiment in one group: those that differ only along the axis; of the rest, those that differ only in
     parameters that the benchmark derives; of the rest, all of one benchmark."""
     keys: tuple[Callable[[Experiment], Hashable], ...] = (
@@ -61,18 +61,18 @@ def groups(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> list[
         lambda one: one.benchmark,
     )
     left = (dict(baseline.experiments), dict(candidate.experiments))
-    found: list[Group] = []
+    found: list[SideGroup] = []
     for key in keys:
         first, second = (grouped((key(one), name) for name, one in side.items()) for side in left)
         for place in [place for place in first if place in second]:
             benchmark = baseline.experiments[first[place][0]].benchmark
-            found.append(Group(benchmark, side_facts(baseline, first[place]), side_facts(candidate, second[place])))
+            found.append(SideGroup(benchmark, side_facts(baseline, first[place]), side_facts(candidate, second[place])))
             for side, ids in zip(left, (first[place], second[place]), strict=True):
                 for name in ids:
                     del side[name]
     alone = [grouped((one.benchmark, name) for name, one in side.items()) for side in left]
-    found += [Group(name, side_facts(baseline, ids), SideFacts()) for name, ids in alone[0].items()]
-    found += [Group(name, SideFacts(), side_facts(candidate, ids)) for name, ids in alone[1].items()]
+    found += [SideGroup(name, side_facts(baseline, ids), SideFacts()) for name, ids in alone[0].items()]
+    found += [SideGroup(name, SideFacts(), side_facts(candidate, ids)) for name, ids in alone[1].items()]
     return found
 
 

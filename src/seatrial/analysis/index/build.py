@@ -21,7 +21,7 @@ from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
 from seatrial.store.contents import kept_environments, kept_experiment, kept_machine_keys
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.reading import Span, parts_of, read_in_order
+from seatrial.store.reading import FileSpan, parts_of, read_in_order
 
 if TYPE_CHECKING:
     import duckdb
@@ -309,7 +309,7 @@ def _experiments(folder: ResultsFolder, state: FolderState, damaged: list[str]) 
 
 
 def _chunks(
-    reader: ChunkReader, experiments: Mapping[str, Experiment], machines: Mapping[str, str], spans: Sequence[Span]
+    reader: ChunkReader, experiments: Mapping[str, Experiment], machines: Mapping[str, str], spans: Sequence[FileSpan]
 ) -> Iterator[Chunk]:
     """The chunks of all spans, in order; large ones are read by several processes."""
     total = sum(span.end - span.start for span in spans)

@@ -27,7 +27,7 @@ from seatrial.model.results.record import Experiment, Reading, RepeatRecord, imp
 from seatrial.model.results.sample import Outcome, Sample
 from seatrial.store.files import opened_file, reason
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.reading import Span
+from seatrial.store.reading import FileSpan
 from seatrial.store.record_lines import LineDecoder
 from seatrial.store.stored_samples import PartReader, RecordFile
 
@@ -58,7 +58,7 @@ class Chunk(Struct):
     lists of these names. `end` is the offset behind the last finished line.
     """
 
-    span: Span
+    span: FileSpan
     end: int
     crc: int
     records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
@@ -94,7 +94,7 @@ class ChunkReader:
         self._reader = PartReader(path)
         self._decoder = LineDecoder()
 
-    def read(self, span: Span) -> Chunk:
+    def read(self, span: FileSpan) -> Chunk:
         """The records of a span. Damaged lines, and records of unknown experiments, are left out and reported."""
         return _Columns(self, span).chunk
 
@@ -133,7 +133,7 @@ class ChunkReader:
 class _Columns:
     """Fills a chunk."""
 
-    def __init__(self, reader: ChunkReader, span: Span) -> None:
+    def __init__(self, reader: ChunkReader, span: FileSpan) -> None:
         self._reader = reader
         self._decoder = LineDecoder()
         names = ("texts", "keys", "groups", "experiments")
@@ -151,7 +151,7 @@ class _Columns:
                 if start >= span.end:
                     break
                 self._line(place, start, line)
-            self.chunk.crc = crc_of(reader.folder.path, Span(span.file, span.start, self.chunk.end))
+            self.chunk.crc = crc_of(reader.folder.path, FileSpan(span.file, span.start, self.chunk.end))
         except StoreError as error:
             self.chunk.damaged.append(error.message)
         _fill(self.chunk.records, self._records)
@@ -275,7 +275,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
-def crc_of(folder: Path, span: Span) -> int:
+def crc_of(folder: Path, span: FileSpan) -> int:
     """The CRC-32 of the bytes of a span. Raises StoreError."""
     crc, left = 0, span.end - span.start
     try:
@@ -290,6 +290,6 @@ def crc_of(folder: Path, span: Span) -> int:
 
 def chunk_reader(
     path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str]
-) -> Callable[[Span], Chunk]:
+) -> Callable[[FileSpan], Chunk]:
     """What reads the spans of a folder in a process of its own."""
     return ChunkReader(path, experiments, machines).read

@@ -19,7 +19,7 @@ from seatrial.analysis.index.state import Additions, additions, folder_state
 from seatrial.environments.cache import CacheError, check_folder, make_folder, own_cache
 from seatrial.errors import BuildError, StoreError
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.reading import Span
+from seatrial.store.reading import FileSpan
 from seatrial.version import __version__
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _made(folder: ResultsFolder, private: Path) -> None:
     with _connect(private, read_only=False) as connection:
         state = folder_state(folder)
         create(connection)
-        spans = [Span(name, 0, state.sizes[name]) for name in state.files]
+        spans = [FileSpan(name, 0, state.sizes[name]) for name in state.files]
         extend(connection, folder, state, Additions(spans, list(state.documents)), is_new=True)
 
 

@@ -17,7 +17,7 @@ from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
 from seatrial.store.files import opened_folder, reason
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.reading import Span
+from seatrial.store.reading import FileSpan
 
 if TYPE_CHECKING:
     import duckdb
@@ -38,7 +38,7 @@ class FolderState(Frozen):
 class Additions(Frozen):
     """What an index has yet to read: spans of record files, and new documents (kind, key)."""
 
-    spans: Sequence[Span] = ()
+    spans: Sequence[FileSpan] = ()
     documents: Sequence[tuple[str, str]] = ()
 
     @property
@@ -68,13 +68,13 @@ def additions(connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, now:
         return None
     if known.keys() - now.files.keys():
         return None
-    spans: dict[str, list[Span]] = {}
-    sums: dict[Span, int] = {}
+    spans: dict[str, list[FileSpan]] = {}
+    sums: dict[FileSpan, int] = {}
     for file, start, end, crc in connection.execute('SELECT file, start, "end", crc FROM stored.spans').fetchall():
-        span = Span(file, start, end)
+        span = FileSpan(file, start, end)
         spans.setdefault(file, []).append(span)
         sums[span] = crc
-    new: list[Span] = []
+    new: list[FileSpan] = []
     for name, stamp in now.files.items():
         if name in known and known[name] == stamp and stamp:
             continue
@@ -83,7 +83,7 @@ def additions(connection: duckdb.DuckDBPyConnection, folder: ResultsFolder, now:
             return None
         end = max((span.end for span in own), default=0)
         if now.sizes[name] > end:
-            new.append(Span(name, end, now.sizes[name]))
+            new.append(FileSpan(name, end, now.sizes[name]))
     return Additions(new, [key for key in now.documents if key not in documents])
 
 

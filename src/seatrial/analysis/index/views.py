@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import duckdb
 
 
-class Column(Frozen):
+class ViewColumn(Frozen):
     """A column of a view: its SQL type, its meaning with its unit, and its SQL over the tables of the view."""
 
     name: str
@@ -29,7 +29,7 @@ class View(Frozen):
 
     name: str
     row: str
-    columns: tuple[Column, ...]
+    columns: tuple[ViewColumn, ...]
     tables: str
 
 
@@ -38,13 +38,13 @@ def _time(seconds: str) -> str:
     return f"make_timestamp(({seconds} * 1e6)::BIGINT)"
 
 
-def _columns(table: str, shared: Sequence[Column], *columns: tuple[str, ...]) -> tuple[Column, ...]:
+def _columns(table: str, shared: Sequence[ViewColumn], *columns: tuple[str, ...]) -> tuple[ViewColumn, ...]:
     """After the shared ones, name, type and meaning of each, and its SQL if it has another name or is of another table
     than this one."""
     made = [*shared]
     for name, kind, meaning, *sql in columns:
         own = f"{table}.{name}::JSON" if kind == "JSON" else f"{table}.{name}"
-        made.append(Column(name, kind, meaning, sql[0] if sql else own))
+        made.append(ViewColumn(name, kind, meaning, sql[0] if sql else own))
     return tuple(made)
 
 
@@ -57,7 +57,7 @@ _ID, _BENCHMARK, *_EXPERIMENT = _columns(
     ("environment", "VARCHAR", "key of the environment; NULL: none"),
     ("machine", "VARCHAR", "key of the machine"),
 )
-_REPEAT = Column("repeat", "BIGINT", "number of the repeat in its experiment", "r.repeat")
+_REPEAT = ViewColumn("repeat", "BIGINT", "number of the repeat in its experiment", "r.repeat")
 
 EXPERIMENTS = View(
     "experiments",

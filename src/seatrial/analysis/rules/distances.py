@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from seatrial.analysis.device_places import Moved, Spread, cards, gone, moved, short_of_a_board, spreads
+from seatrial.analysis.device_places import MovedDevice, Spread, cards, gone, moved, short_of_a_board, spreads
 from seatrial.analysis.direct_links import connected, direct_links
 from seatrial.analysis.rules.devices import (
     CLASSES_BY_DISTANCE,
@@ -205,7 +205,7 @@ def gpu_missing(case: Case) -> Iterator[Finding]:
     )
 
 
-def _out_of_place(machine: Machine, found: Moved) -> Finding:
+def _out_of_place(machine: Machine, found: MovedDevice) -> Finding:
     spread = found.spread
     kind = _NAMES[spread.what]
     one = len(found.suspects) == 1

@@ -138,7 +138,7 @@ def _text(notes: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-class Reach(Frozen):
+class LimitReach(Frozen):
     """A figure with a known limit; `ceiling` is the limit's value, `of_attainable` is compared with thresholds."""
 
     share: float
@@ -192,7 +192,7 @@ def far_below_limit(case: Case) -> Iterator[Finding]:
         )
 
 
-def _below(machine: Machine, reaches: Sequence[Reach], names: Names) -> Finding:
+def _below(machine: Machine, reaches: Sequence[LimitReach], names: Names) -> Finding:
     worst, others = reaches[0], reaches[1:]
     figure = worst.figure
     least = LOW_SHARE * figure.attainable.share
@@ -260,13 +260,13 @@ def above_ceiling(case: Case) -> Iterator[Finding]:
     )
 
 
-def _reaches(case: Case) -> Iterator[Reach]:
+def _reaches(case: Case) -> Iterator[LimitReach]:
     """Every figure with a known limit."""
     for result in case.results:
         for figure in result.figures:
             share, of_attainable, limit = figure.fraction_of_limit, figure.share_of_attainable, figure.limit
             if share is not None and of_attainable is not None and limit is not None and limit.value is not None:
-                yield Reach(share, of_attainable, result, figure, limit, limit.value)
+                yield LimitReach(share, of_attainable, result, figure, limit, limit.value)
 
 
 def _interval(figure: FigureResult) -> str:

@@ -33,7 +33,7 @@ from seatrial.model.results.record import (
 from seatrial.model.results.sample import Outcome, Sample, SampleColumns
 from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
-from seatrial.store.reading import Span, parts_of, spans_of
+from seatrial.store.reading import FileSpan, parts_of, spans_of
 from seatrial.store.record_lines import LineDecoder
 from seatrial.store.stored_samples import PartReader, RecordFile, layout_text
 
@@ -57,7 +57,7 @@ class Hosts(NamedTuple):
         return len(set(self.of_ranks)) > 1
 
 
-class Key(NamedTuple):
+class FigureKey(NamedTuple):
     """A figure at a point of its sweep. `point` is in the order of the record."""
 
     figure: str
@@ -83,7 +83,7 @@ class ScreenColumns(Struct):
     experiments: list[str] = []
     outcomes: list[Outcome] = []
     hosts: list[Hosts] = []
-    keys: list[Key] = []
+    keys: list[FigureKey] = []
     records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
     values: dict[str, array[Any]] = field(default_factory=lambda: _columns(_VALUES))
     not_floats: dict[int, Any] = {}
@@ -101,10 +101,10 @@ class ScreenColumns(Struct):
     """Of each span."""
 
 
-def tasks_of(folder: ResultsFolder) -> tuple[list[tuple[Span, ...]], int]:
+def tasks_of(folder: ResultsFolder) -> tuple[list[tuple[FileSpan, ...]], int]:
     """All spans of a folder, some at a time, and their bytes. Raises StoreError."""
-    tasks: list[tuple[Span, ...]] = []
-    own: list[Span] = []
+    tasks: list[tuple[FileSpan, ...]] = []
+    own: list[FileSpan] = []
     own_B = total_B = 0
     for whole in spans_of(folder):
         try:
@@ -130,9 +130,9 @@ class ColumnReader:
         self.decoder = LineDecoder()
         self._experiments: dict[str, Experiment | None] = {}
         self._figures: dict[str, tuple[Figure, ...]] = {}
-        self._layouts: dict[tuple[str, bytes], Layout] = {}
+        self._layouts: dict[tuple[str, bytes], ColumnLayout] = {}
 
-    def read(self, spans: Sequence[Span]) -> ScreenColumns:
+    def read(self, spans: Sequence[FileSpan]) -> ScreenColumns:
         """The records in these spans."""
         found = _Filler(self)
         for span in spans:
@@ -156,7 +156,7 @@ class ColumnReader:
 
     def values(
         self, benchmark: str, record: RepeatRecord, groups: Sequence[SampleColumns] | None
-    ) -> tuple[Layout, list[float]]:
+    ) -> tuple[ColumnLayout, list[float]]:
         """The figures of a repeat, as `model.results.reading` defines them, without their limits, which would need the
         machine of each node. Raises `UNREADABLE`."""
         figures = self._figures.get(benchmark)
@@ -170,23 +170,23 @@ class ColumnReader:
         places = places_of_points(samples) if layout is None else layout.places
         found = list(figure_values(figures, samples, record.seen.get("clock_step_s", 0.0), places))
         if layout is None:
-            layout = Layout(places, [_key(figure, own) for figure, own, _, _ in found])
+            layout = ColumnLayout(places, [_key(figure, own) for figure, own, _, _ in found])
             if same is not None and len(self._layouts) < _MOST_LAYOUTS:
                 self._layouts[same] = layout
         return layout, [median(values) for _, _, values, _ in found]
 
 
-class Layout(Frozen, eq=False):
+class ColumnLayout(Frozen, eq=False):
     """What all repeats of a benchmark whose samples have the same series and points share."""
 
     places: PlacesOfPoints
-    keys: Sequence[Key]
+    keys: Sequence[FigureKey]
     """Of their figures, in order."""
 
 
-def _key(figure: Figure, own: SamplesOfPoint) -> Key:
+def _key(figure: Figure, own: SamplesOfPoint) -> FigureKey:
     point = tuple(own.point.items())
-    return Key(figure.name, point, tuple([type(value) for _, value in point]))
+    return FigureKey(figure.name, point, tuple([type(value) for _, value in point]))
 
 
 class _Filler:
@@ -195,11 +195,11 @@ class _Filler:
     def __init__(self, reader: ColumnReader) -> None:
         self._reader = reader
         self._numbers = numberings()
-        self._keys: dict[Layout, Sequence[int]] = {}
+        self._keys: dict[ColumnLayout, Sequence[int]] = {}
         """The numbers of the keys of each."""
         self.columns = ScreenColumns()
 
-    def add(self, span: Span) -> None:
+    def add(self, span: FileSpan) -> None:
         """Add a span."""
         reader, columns, numbers = self._reader, self.columns, self._numbers
         file = RecordFile(span.file, reader.parts)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from seatrial.analysis.screening.columns import (
     ColumnReader,
+    FigureKey,
     Hosts,
-    Key,
     NodePair,
     ScreenColumns,
     add_values,
@@ -27,7 +27,7 @@ from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
 from seatrial.store.contents import KeptFacts, kept_facts
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.reading import Span, read_in_order
+from seatrial.store.reading import FileSpan, read_in_order
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ class ScreenFolder(Frozen):
     """Of each record, the position in `hosts`."""
     record_repeats: Numbers
     record_t0: Numbers
-    keys: Sequence[Key]
+    keys: Sequence[FigureKey]
     value_experiments: Numbers
     value_records: Numbers
     value_keys: Numbers
@@ -95,7 +95,7 @@ def screen_folder(folder: ResultsFolder) -> ScreenFolder:
     return found.made(folder)
 
 
-def _reader(path: Path) -> Callable[[Sequence[Span]], ScreenColumns]:
+def _reader(path: Path) -> Callable[[Sequence[FileSpan]], ScreenColumns]:
     """What reads spans of a folder, in any process."""
     return ColumnReader(path).read
 
@@ -117,7 +117,7 @@ class _Gathered:
         self._pairs: dict[int, Mapping[str, Mapping[NodePair, float]]] = {}
         self._declared: dict[int, tuple[str, int, int]] = {}
 
-    def add(self, spans: Sequence[Span], columns: ScreenColumns) -> None:
+    def add(self, spans: Sequence[FileSpan], columns: ScreenColumns) -> None:
         """Add what the next spans have."""
         first = len(self._spans)
         for span, n in zip(spans, columns.n_lines, strict=True):

@@ -140,8 +140,7 @@ def separating_facts(small: Sequence[str], large: Sequence[str], facts: NodeFact
     for name in sorted({name for node in (*small, *large) for name in facts.get(node, {})}):
         sides = []
         for side in (small, large):
-            counts = Counter(facts.get(node, {}).get(name) for node in side)
-            ((value, number),) = counts.most_common(1)
+            ((value, number),) = Counter(facts.get(node, {}).get(name) for node in side).most_common(1)
             sides.append((value, number / len(side)))
         (value, share), (other, of_others) = sides
         if value != other and min(share, of_others) >= _MOST_MEMBERS:

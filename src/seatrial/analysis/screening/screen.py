@@ -132,8 +132,7 @@ def _read(
     kind: OddKind, what: str, node: str, fact: str, values: tuple[float, float, float], remedy: str, n: int, why: str
 ) -> Odd:
     """One that needs no statistics. `values`: its own, the usual one, and the ratio."""
-    unit = unit_of_fact(fact)
-    return Odd(kind, what, (node,), "", fact, unit, *values, None, 1.0, 0.0, remedy, n, why)
+    return Odd(kind, what, (node,), "", fact, unit_of_fact(fact), *values, None, 1.0, 0.0, remedy, n, why)
 
 
 _OF_THE_NODE = (

@@ -31,7 +31,7 @@ _LABEL = Pattern(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err)>:[ ]?")
 """The prefix that `mpirun --tag-output` puts before each line."""
 
 
-class Cell(Frozen):
+class TextCell(Frozen):
     """A word of a line, with its first character column and the one after its last."""
 
     text: str
@@ -39,7 +39,7 @@ class Cell(Frozen):
     end: int
 
 
-Row = tuple[Line, tuple[Cell, ...]]
+Row = tuple[Line, tuple[TextCell, ...]]
 
 
 def body(line: Line) -> str:
@@ -48,9 +48,9 @@ def body(line: Line) -> str:
     return text[match.end() :] if (match := _LABEL.match(text)) else text
 
 
-def cells_of(text: str) -> tuple[Cell, ...]:
+def cells_of(text: str) -> tuple[TextCell, ...]:
     """The words of a line with their positions."""
-    return tuple(Cell(match[0], match.start(), match.end()) for match in _WORD.finditer(text))
+    return tuple(TextCell(match[0], match.start(), match.end()) for match in _WORD.finditer(text))
 
 
 def decimal_of(text: str) -> Decimal | None:
@@ -73,7 +73,7 @@ def is_noise(text: str) -> bool:
     return sum(word.isalpha() and len(word) > 1 for word in text.split()[:30]) >= 3
 
 
-def check_aligned(header: Sequence[Cell], rows: Sequence[Row]) -> None:
+def check_aligned(header: Sequence[TextCell], rows: Sequence[Row]) -> None:
     """Check every row against the right edges of the columns. Raises ParseError for the first misaligned row.
 
     `header` is empty if its words are not the columns. The first column is not checked: some programs align it left. A
@@ -99,7 +99,7 @@ def check_aligned(header: Sequence[Cell], rows: Sequence[Row]) -> None:
             shift += max(offset, 0)
 
 
-def _edges(header: Sequence[Cell], rows: Sequence[Row]) -> tuple[int, ...] | None:
+def _edges(header: Sequence[TextCell], rows: Sequence[Row]) -> tuple[int, ...] | None:
     """The edges of most rows; with few rows, those of the header. None if the white space was collapsed."""
     of_rows = [tuple(cell.end for cell in cells[1:]) for _, cells in rows]
     of_header = tuple(cell.end for cell in header[1:])
@@ -112,7 +112,7 @@ def _edges(header: Sequence[Cell], rows: Sequence[Row]) -> tuple[int, ...] | Non
     return None if is_collapsed or not of_header else of_header
 
 
-def _is_collapsed(cells: Sequence[Cell]) -> bool:
+def _is_collapsed(cells: Sequence[TextCell]) -> bool:
     return all(cells[k + 1].start - cells[k].end <= 1 for k in range(len(cells) - 1))
 
 

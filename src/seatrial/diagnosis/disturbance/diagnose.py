@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from seatrial.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
 from seatrial.diagnosis.cpu import CpuSignals, is_busy, is_used_up
 from seatrial.diagnosis.disturbance.cause import Cause, Disturbance
-from seatrial.diagnosis.disturbance.habits import Habits, Span
+from seatrial.diagnosis.disturbance.habits import Habits, HabitSpan
 from seatrial.diagnosis.disturbance.signals import Signals
 from seatrial.diagnosis.node import AGAIN, MOST_MINOR_FAULT_S, PAGE_B
 from seatrial.profiler.cause import Sureness
@@ -49,7 +49,7 @@ def own_causes(signals: Signals) -> Iterator[Disturbance]:
             yield found
 
 
-def _is_seen(span: Span) -> bool:
+def _is_seen(span: HabitSpan) -> bool:
     return span.looks >= _LEAST_SEEN and span.seconds >= _LEAST_SEEN_S
 
 

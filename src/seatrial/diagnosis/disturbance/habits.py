@@ -9,21 +9,21 @@ from typing import Any
 from seatrial.model.frozen import Frozen
 
 
-class Span(Frozen):
+class HabitSpan(Frozen):
     """In how many looks it was seen, and the seconds that they stand for."""
 
     seconds: float = 0.0
     looks: float = 0.0
 
-    def __add__(self, other: Span) -> Span:
-        return Span(self.seconds + other.seconds, self.looks + other.looks)
+    def __add__(self, other: HabitSpan) -> HabitSpan:
+        return HabitSpan(self.seconds + other.seconds, self.looks + other.looks)
 
 
 class Locks(Frozen):
     """The threads that waited for mutexes. They were blocked for any reason in `blocked_looks`, and for `blocked_s` as
     the kernel counts; they got a CPU `turns` times."""
 
-    wait: Span
+    wait: HabitSpan
     blocked_looks: float
     blocked_s: float
     turns: float
@@ -38,7 +38,7 @@ class Processes(Frozen):
     cpu_s: float
     system_s: float
     minor_faults: float
-    waits_for: Mapping[str, Span] = {}
+    waits_for: Mapping[str, HabitSpan] = {}
 
 
 class Habits(Frozen):
@@ -53,7 +53,7 @@ class Habits(Frozen):
     minor_faults: float
     voluntary: float
     most_resident_B: float
-    sleep: Span
+    sleep: HabitSpan
     locks: Locks
     processes: tuple[Processes, ...]
 
@@ -75,9 +75,9 @@ def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
         minor_faults=_total(looks, "minor_faults"),
         voluntary=_total(looks, "voluntary"),
         most_resident_B=max(_number(one, "max_resident_B") for one in looks),
-        sleep=Span(_total(looks, "sleep_s"), _total(looks, "sleep_looks")),
+        sleep=HabitSpan(_total(looks, "sleep_s"), _total(looks, "sleep_looks")),
         locks=Locks(
-            Span(_total(locks, "wait_s"), _total(locks, "looks")),
+            HabitSpan(_total(locks, "wait_s"), _total(locks, "looks")),
             _total(locks, "blocked_looks"),
             _total(locks, "blocked_s"),
             _total(locks, "turns"),
@@ -98,9 +98,9 @@ def _total(parts: Sequence[Mapping[str, Any]], name: str) -> float:
 
 
 def _of_name(name: str, parts: Sequence[Mapping[str, Any]]) -> Processes:
-    waits: dict[str, Span] = {}
+    waits: dict[str, HabitSpan] = {}
     for child in (child for one in parts for child in one.get("waits_for") or ()):
         key = str(child.get("name", ""))
-        waits[key] = waits.get(key, Span()) + Span(_number(child, "wait_s"), _number(child, "looks"))
+        waits[key] = waits.get(key, HabitSpan()) + HabitSpan(_number(child, "wait_s"), _number(child, "looks"))
     processes, seen_s, cpu_s = (_total(parts, what) for what in ("processes", "seen_s", "cpu_s"))
     return Processes(name, processes, seen_s, cpu_s, _total(parts, "system_s"), _total(parts, "minor_faults"), waits)

@@ -19,7 +19,7 @@ _LEAST_OF_PROGRAM = 0.05
 Seen = Mapping[str, Any]
 
 
-class Quota(Frozen):
+class QuotaSignal(Frozen):
     """A CPU quota and how far it was used up: `periods` of which `throttled_periods`, and `throttled_s` of all CPUs."""
 
     cpus: float
@@ -29,7 +29,7 @@ class Quota(Frozen):
     throttled_s: float
 
 
-class IoLimit(Frozen):
+class IoLimitSignal(Frozen):
     """A limit on I/O (B/s or op/s) and what was moved under it."""
 
     file: str
@@ -81,8 +81,8 @@ class Signals(Frozen):
     others_s: float | None = None
     steal_s: float | None = None
     busy_s: Mapping[int, float] | None = None
-    quota: Quota | None = None
-    io_limits: tuple[IoLimit, ...] = ()
+    quota: QuotaSignal | None = None
+    io_limits: tuple[IoLimitSignal, ...] = ()
     pressure_s: Mapping[str, float] | None = None
     major_faults: float | None = None
     waits: tuple[FileWait, ...] = ()
@@ -267,17 +267,17 @@ def _busy(seen: Sequence[Seen]) -> dict[int, float] | None:
     return sums
 
 
-def _quota(seen: Sequence[Seen]) -> Quota | None:
+def _quota(seen: Sequence[Seen]) -> QuotaSignal | None:
     quotas = [quota for one in seen if isinstance(quota := one.get("quota"), Mapping)]
     names = ("periods", "throttled_periods", "throttled_s")
     sums = [_total(_number(one.get(name)) for one in quotas) for name in names]
     if len(quotas) < len(seen) or any(value is None for value in sums):
         return None
     cpus = _number(quotas[-1].get("cpus")) or 0.0
-    return Quota(cpus, str(quotas[-1].get("file", "")), *(value or 0.0 for value in sums)) if cpus > 0 else None
+    return QuotaSignal(cpus, str(quotas[-1].get("file", "")), *(value or 0.0 for value in sums)) if cpus > 0 else None
 
 
-def _io_limits(seen: Sequence[Seen]) -> tuple[IoLimit, ...]:
+def _io_limits(seen: Sequence[Seen]) -> tuple[IoLimitSignal, ...]:
     """The limits that all repeats had, with what was moved."""
     found: dict[tuple[str, str, str, str], list[tuple[float, float]]] = {}
     for one in seen:
@@ -287,7 +287,7 @@ def _io_limits(seen: Sequence[Seen]) -> tuple[IoLimit, ...]:
                 key = (str(limit["file"]), str(limit["device"]), str(limit["direction"]), str(limit["unit"]))
                 found.setdefault(key, []).append((value, moved))
     return tuple(
-        IoLimit(*key, min(limit for limit, _ in values), sum(moved for _, moved in values))
+        IoLimitSignal(*key, min(limit for limit, _ in values), sum(moved for _, moved in values))
         for key, values in found.items()
         if len(values) == len(seen)
     )

@@ -35,7 +35,7 @@ from seatrial.model.results.record import content_key
 from seatrial.model.results.sample import Outcome, Sample
 from seatrial.places.contained import Contained, started
 from seatrial.places.containers.fitted import Containers
-from seatrial.places.images.programs_inside import ImageProgram, find_in_image, for_program
+from seatrial.places.images.programs_inside import ProgramInside, find_in_image, for_program
 from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import site_in_force
 
@@ -187,7 +187,7 @@ class ExternalKind(Kind[External]):
 
     _found: Once[str, tuple[External, Installed]] = field(default_factory=Once)
     _containers: Containers = field(default_factory=Containers)
-    _in_images: Once[Any, ImageProgram] = field(default_factory=Once)
+    _in_images: Once[Any, ProgramInside] = field(default_factory=Once)
 
     @staticmethod
     def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
@@ -247,7 +247,7 @@ class ExternalKind(Kind[External]):
         experiment = self.experiment(point, key, found.key)
         return Ready(point, experiment, self._runnable(chosen, found), document, mpi, changes, container)
 
-    def _in_image(self, point: Point, program: External) -> ImageProgram:
+    def _in_image(self, point: Point, program: External) -> ProgramInside:
         """The application of the image of a point. Raises BuildError."""
         choice = point.environment
         key = (program.name, choice.container, choice.container_runtime, choice.variables)

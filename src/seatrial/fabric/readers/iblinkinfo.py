@@ -13,8 +13,16 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from seatrial.errors import ParseError
-from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart, Source, Text
-from seatrial.fabric.readers.infiniband import Adapters, Messages, guid, is_switch_name, lanes, port_number, speed_name
+from seatrial.fabric.parts import DevicePart, FabricDump, FabricSource, FabricText, LinkRate, PartKind, PortPart
+from seatrial.fabric.readers.infiniband import (
+    Adapters,
+    ToolMessages,
+    guid,
+    is_switch_name,
+    lanes,
+    port_number,
+    speed_name,
+)
 from seatrial.machine.readers.dump import Line, without_prefix
 from seatrial.model.frozen import Frozen
 
@@ -46,7 +54,7 @@ class Owner(Frozen):
     kind: PartKind | None
     name: str
     guid: str
-    head: Source
+    head: FabricSource
 
 
 class Peer(Frozen):
@@ -58,7 +66,7 @@ class Peer(Frozen):
     guid: str
 
 
-class Row(Frozen):
+class LinkRow(Frozen):
     """One port. `peer` is None without a link, or where the tool could not read the other end (`is_unread`)."""
 
     owner: Owner
@@ -70,7 +78,7 @@ class Row(Frozen):
     could: LinkRate | None
     peer: Peer | None
     is_unread: bool
-    source: Source
+    source: FabricSource
 
 
 def is_row(text: str) -> bool:
@@ -78,7 +86,7 @@ def is_row(text: str) -> bool:
     return "==(" in text or "==>" in text
 
 
-def read_row(text: str, above: Owner | None, source: Source) -> Row:
+def read_row(text: str, above: Owner | None, source: FabricSource) -> LinkRow:
     """The port of a line. `above` is the device in whose block it is; its GUID is "" for an adapter. Raises ParseError
     for a damaged line."""
     match = _ROW.match(text)
@@ -95,7 +103,7 @@ def read_row(text: str, above: Owner | None, source: Source) -> Row:
     if match["peer_lid"] is not None and match["unread"] is None:
         peer_guid = guid(match["peer_guid"], source) if match["peer_guid"] is not None else ""
         peer = Peer(int(match["peer_lid"]), port_number(match["peer_port"], source), match["peer_name"], peer_guid)
-    return Row(
+    return LinkRow(
         owner=_owner(match, above, source),
         lid=int(match["lid"]),
         port=port_number(match["port"], source),
@@ -109,7 +117,7 @@ def read_row(text: str, above: Owner | None, source: Source) -> Row:
     )
 
 
-def _owner(match: re.Match[str], above: Owner | None, source: Source) -> Owner:
+def _owner(match: re.Match[str], above: Owner | None, source: FabricSource) -> Owner:
     own = guid(match["guid"], source) if match["guid"] is not None else ""
     if match["own"] is not None:
         if not own:
@@ -124,7 +132,7 @@ def _owner(match: re.Match[str], above: Owner | None, source: Source) -> Owner:
     return Owner(above.kind, above.name, own, above.head)
 
 
-def _rate(inside: re.Match[str], source: Source) -> LinkRate:
+def _rate(inside: re.Match[str], source: FabricSource) -> LinkRate:
     width, speed = inside["width"] or "", inside["speed"] or ""
     if inside["fdr10"]:  # it is signalled as 10.0 Gbps, like QDR
         speed = "FDR10"
@@ -134,7 +142,7 @@ def _rate(inside: re.Match[str], source: Source) -> LinkRate:
     )
 
 
-def _could(text: str, rate: LinkRate, source: Source) -> LinkRate:
+def _could(text: str, rate: LinkRate, source: FabricSource) -> LinkRate:
     """What both ends support. Without a "Could be" it is the rate itself."""
     width, speed = rate.width, rate.speed
     found = list(_COULD.finditer(text))
@@ -155,24 +163,24 @@ _MOST_NAMED = 5
 _NO_LIDS = (0, 0xFFFF)  # LIDs of ports that no subnet manager has brought into service.
 
 
-def read_iblinkinfo(texts: Sequence[Text]) -> FabricDump:
+def read_iblinkinfo(texts: Sequence[FabricText]) -> FabricDump:
     """The devices, links and ports that are down of a dump, which may be in several files. Raises ParseError for
     damaged text."""
     reader = _Reader()
     for text in texts:
         text.refuse_pick(TOOL)
         for line in text.lines(TOOL):
-            reader.read(line, Source.of(TOOL, line, text.name))
+            reader.read(line, FabricSource.of(TOOL, line, text.name))
     return reader.dump(texts[0].name)
 
 
 class _Reader(Struct):
-    messages: Messages = field(default_factory=Messages)
-    _rows: list[Row] = []
+    messages: ToolMessages = field(default_factory=ToolMessages)
+    _rows: list[LinkRow] = []
     _switches: dict[str, Owner] = {}  # GUID -> switch whose block has begun.
     _open: Owner | None = None
 
-    def read(self, line: Line, source: Source) -> None:
+    def read(self, line: Line, source: FabricSource) -> None:
         text = without_prefix(line.text).strip()
         if match := _SWITCH.match(text):
             self._begin(Owner(PartKind.SWITCH, _name(match), guid(match["guid"], source), source))
@@ -231,12 +239,12 @@ class _Reader(Struct):
 class _Devices:
     """The devices of the lines, and later those that only other ends name."""
 
-    def __init__(self, switches: Iterable[Owner], rows: Sequence[Row]) -> None:
+    def __init__(self, switches: Iterable[Owner], rows: Sequence[LinkRow]) -> None:
         self.parts: dict[str, DevicePart] = {}
-        self.rows: list[tuple[Row, str]] = []
+        self.rows: list[tuple[LinkRow, str]] = []
         """Each with the id of its device."""
         self._at_guid: dict[str, tuple[str, int | None]] = {}
-        self._at_lid: dict[int, tuple[str, int | None, Source]] = {}
+        self._at_lid: dict[int, tuple[str, int | None, FabricSource]] = {}
         """GUID or LID -> device, its port (None: any port of a switch), and the line."""
         self._by_ends: dict[tuple[str, int, str, int], set[str]] = {}
         """Names and ports of both ends of a link -> devices at the first."""
@@ -257,9 +265,9 @@ class _Devices:
         if (known.kind, known.name) != (kind, owner.name) or (owner.kind is not None and known.source != owner.head):
             raise _twice(device, owner.head)
 
-    def _name(self, rows: Sequence[Row]) -> None:
+    def _name(self, rows: Sequence[LinkRow]) -> None:
         switches = _switches_of_lines(rows)
-        of_block: dict[Source, str] = {}
+        of_block: dict[FabricSource, str] = {}
         for row in rows:
             if row.owner.kind is None and row.owner.guid not in switches:
                 self._adapters.add(row.owner.guid, row.port, row.owner.name)
@@ -278,7 +286,7 @@ class _Devices:
             self.rows.append((row, device))
             self._add(device, kind, owner)
 
-    def _place(self, row: Row, device: str) -> None:
+    def _place(self, row: LinkRow, device: str) -> None:
         port = None if self.parts[device].kind is PartKind.SWITCH else row.port
         self._at_guid.setdefault(row.owner.guid, (device, port))
         if row.lid not in _NO_LIDS:
@@ -286,7 +294,7 @@ class _Devices:
             if known[0] != device:
                 raise row.source.error(f"LID {row.lid} is also that of {known[0]} on line {known[2].line}")
 
-    def peer(self, row: Row, peer: Peer, is_partial: bool) -> tuple[str, int]:
+    def peer(self, row: LinkRow, peer: Peer, is_partial: bool) -> tuple[str, int]:
         """The device and port at the other end. Raises ParseError if it should have lines of its own."""
         device, port = self._at_guid.get(peer.guid, (None, None))
         if known := self._at_lid.get(peer.lid):
@@ -306,11 +314,10 @@ class _Devices:
             what = "switch" if is_switch else "device"
             raise row.source.error(f"the {what} with LID {peer.lid} is missing: the dump is incomplete")
         device = self._adapters.of(peer.guid) if peer.guid else f"lid-{peer.lid}"
-        part = DevicePart(device, PartKind.ADAPTER, peer.name, row.source, is_described=False)
-        self.parts.setdefault(device, part)
+        self.parts.setdefault(device, DevicePart(device, PartKind.ADAPTER, peer.name, row.source, is_described=False))
         return device, peer.port
 
-    def _by_name(self, row: Row, peer: Peer) -> str:
+    def _by_name(self, row: LinkRow, peer: Peer) -> str:
         """The only device with the name and port that the line gives, whose own line gives these of the row."""
         found = self._by_ends.get((peer.name, peer.port, row.owner.name, row.port), set())
         if len(found) != 1:
@@ -321,7 +328,7 @@ class _Devices:
         return next(iter(found))
 
 
-def _switches_of_lines(rows: Sequence[Row]) -> set[str]:
+def _switches_of_lines(rows: Sequence[LinkRow]) -> set[str]:
     """GUIDs of the switches among lines that do not say what they are on: all ports of a switch have its GUID."""
     ports: dict[str, set[int]] = {}
     for row in rows:
@@ -354,7 +361,7 @@ def _gaps(devices: _Devices) -> str:
     return f"{sum(map(len, gaps.values()))} ports of switches have no line (the first: {some}): they may have links"
 
 
-def _port(row: Row, device: str, devices: _Devices, is_partial: bool) -> PortPart:
+def _port(row: LinkRow, device: str, devices: _Devices, is_partial: bool) -> PortPart:
     if row.peer is None:
         return PortPart(device, row.port, row.source, state=row.state, physical=row.physical)
     peer = devices.peer(row, row.peer, is_partial)
@@ -365,5 +372,5 @@ def _name(match: re.Match[str]) -> str:
     return match["name"].strip().removesuffix(":").rstrip()
 
 
-def _twice(device: str, source: Source) -> ParseError:
+def _twice(device: str, source: FabricSource) -> ParseError:
     return source.error(f"{device} is here a second time: are these two dumps in one file?")

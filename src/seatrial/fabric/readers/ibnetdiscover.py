@@ -19,8 +19,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from seatrial.errors import ParseError
-from seatrial.fabric.parts import DevicePart, FabricDump, LinkRate, PartKind, PortPart, Source, Text
-from seatrial.fabric.readers.infiniband import Adapters, Messages, guid, port_number, rate
+from seatrial.fabric.parts import DevicePart, FabricDump, FabricSource, FabricText, LinkRate, PartKind, PortPart
+from seatrial.fabric.readers.infiniband import Adapters, ToolMessages, guid, port_number, rate
 from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
 
 TOOL = "ibnetdiscover"
@@ -42,9 +42,9 @@ def is_port_line(text: str) -> bool:
     return _START.match(without_prefix(text).lstrip()) is not None
 
 
-def read_port_lines(lines: Iterable[tuple[str, Source]], missing: str = "") -> FabricDump:
+def read_port_lines(lines: Iterable[tuple[str, FabricSource]], missing: str = "") -> FabricDump:
     """The devices and ports of a list. Raises ParseError for the first damaged line."""
-    matches: list[tuple[re.Match[str], Source]] = []
+    matches: list[tuple[re.Match[str], FabricSource]] = []
     adapters = Adapters()
     for text, source in lines:
         match = _LINE.match(without_prefix(text).strip())
@@ -74,7 +74,7 @@ def _name(match: re.Match[str], end: int) -> str:
     return name if name is not None else match["name"]
 
 
-def _device(match: re.Match[str], end: int, adapters: Adapters, source: Source) -> str:
+def _device(match: re.Match[str], end: int, adapters: Adapters, source: FabricSource) -> str:
     own = guid(match[f"guid{end}"], source)
     kind = match[f"kind{end}"]
     return adapters.of(own) if kind == "CA" else f"{_PREFIXES[kind]}-{own}"
@@ -103,14 +103,14 @@ _FIELD = re.compile(r"(?P<key>vendid|devid|sysimgguid|switchguid|caguid|rtguid|h
 _KINDS = {"Switch": PartKind.SWITCH, "Ca": PartKind.ADAPTER, "Hca": PartKind.ADAPTER, "Rt": PartKind.ROUTER}
 
 
-def read_ibnetdiscover(texts: Sequence[Text]) -> FabricDump:
+def read_ibnetdiscover(texts: Sequence[FabricText]) -> FabricDump:
     """The devices and links of a dump, which may be in several files. Raises ParseError for damaged text, UsageError
     for several dumps in a file without `pick`."""
     reader = _Reader()
-    port_lines: list[tuple[str, Source]] = []
+    port_lines: list[tuple[str, FabricSource]] = []
     for text in texts:
         for line in _picked(text):
-            source = Source.of(TOOL, line, text.name)
+            source = FabricSource.of(TOOL, line, text.name)
             if is_port_line(line.text):
                 port_lines.append((line.text, source))
             else:
@@ -120,7 +120,7 @@ def read_ibnetdiscover(texts: Sequence[Text]) -> FabricDump:
     return read_port_lines(port_lines, reader.messages.missing) if port_lines else reader.dump(texts[0].name)
 
 
-def _picked(text: Text) -> Sequence[Line]:
+def _picked(text: FabricText) -> Sequence[Line]:
     """The lines of a file, or of the chosen dump in it."""
     lines = text.lines(TOOL)
     begins = [line for line in lines if _BEGIN.match(without_prefix(line.text))]
@@ -135,15 +135,15 @@ class _Reader(Struct):
     devices: list[DevicePart] = []
     ports: list[PortPart] = []
     facts: dict[str, str] = {}
-    messages: Messages = field(default_factory=Messages)
+    messages: ToolMessages = field(default_factory=ToolMessages)
     _fields: dict[str, str] = {}
     _open: DevicePart | None = None
-    _begin: Source | None = None  # Where the dump says when it was made.
+    _begin: FabricSource | None = None  # Where the dump says when it was made.
     _with_rate: set[PartKind] = set()
-    _without_rate: dict[PartKind, Source] = {}
+    _without_rate: dict[PartKind, FabricSource] = {}
     """The first line of a port without a rate, of each kind of device."""
 
-    def read(self, line: Line, source: Source) -> None:
+    def read(self, line: Line, source: FabricSource) -> None:
         text = without_prefix(line.text).strip()
         if not text or is_fence(text):
             self._open = None
@@ -170,7 +170,7 @@ class _Reader(Struct):
         elif not self.messages.take(text, source) and self._open is not None and not is_comment:
             raise source.error(f"not a port of {self._open.id}, whose record this is in")
 
-    def _read_header(self, header: re.Match[str], source: Source) -> None:
+    def _read_header(self, header: re.Match[str], source: FabricSource) -> None:
         named = self._fields
         model = f"{named['vendid']}:{named['devid']}" if "vendid" in named and "devid" in named else None
         self._open = DevicePart(
@@ -184,7 +184,7 @@ class _Reader(Struct):
         self._fields = {}
         self.devices.append(self._open)
 
-    def _read_port(self, text: str, source: Source) -> None:
+    def _read_port(self, text: str, source: FabricSource) -> None:
         match = _PORT.match(text)
         if match is None:
             raise source.error('not a port in the form [1] "S-..."[2]')
@@ -199,7 +199,7 @@ class _Reader(Struct):
         kind = PartKind.SWITCH if peer.startswith("S-") else PartKind.ADAPTER
         self.devices.append(DevicePart(peer, kind, name["name"] if name else peer, source, is_described=False))
 
-    def _rate(self, match: re.Match[str], source: Source) -> LinkRate:
+    def _rate(self, match: re.Match[str], source: FabricSource) -> LinkRate:
         comment = match["comment"]
         if comment is None:
             return LinkRate(int(match["w"]) if match["w"] else None)
@@ -222,5 +222,5 @@ class _Reader(Struct):
         return FabricDump(TOOL, self.devices, self.ports, facts=self.facts, missing=self.messages.missing)
 
 
-def _without_rate(source: Source) -> ParseError:
+def _without_rate(source: FabricSource) -> ParseError:
     return source.error("the comment has no rate, such as 4xEDR, at its end: was the line cut off?")

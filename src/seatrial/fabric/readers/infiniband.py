@@ -14,14 +14,14 @@ import re
 
 from msgspec import Struct
 
-from seatrial.fabric.parts import SIGNALLING, UNKNOWN_SPEED, UNKNOWN_WIDTH, WIDTHS, LANE_bps, LinkRate, Source
+from seatrial.fabric.parts import SIGNALLING, UNKNOWN_SPEED, UNKNOWN_WIDTH, WIDTHS, FabricSource, LANE_bps, LinkRate
 from seatrial.model.machine.fabric import AdapterKind
 
 MAX_PORT = 255
 """A port number has one byte (InfiniBand Architecture Specification, PortNum)."""
 
 
-def port_number(text: str, source: Source) -> int:
+def port_number(text: str, source: FabricSource) -> int:
     """A port. Raises ParseError for a number that no device has."""
     number = int(text)
     if number > MAX_PORT:
@@ -29,7 +29,7 @@ def port_number(text: str, source: Source) -> int:
     return number
 
 
-def guid(text: str, source: Source) -> str:
+def guid(text: str, source: FabricSource) -> str:
     """A GUID as 16 hexadecimal digits. Raises ParseError if it is longer."""
     digits = text.lower().removeprefix("0x")
     if not 1 <= len(digits) <= 16:
@@ -37,14 +37,14 @@ def guid(text: str, source: Source) -> str:
     return digits.zfill(16)
 
 
-def lanes(text: str, source: Source) -> int:
+def lanes(text: str, source: FabricSource) -> int:
     """A link width, without its x. Raises ParseError for one that InfiniBand does not have."""
     if not text.isdecimal() or int(text[:4]) not in WIDTHS:
         raise source.error(f"{text}x is not a width of a link")
     return int(text)
 
 
-def speed_name(text: str, source: Source) -> str | None:
+def speed_name(text: str, source: FabricSource) -> str | None:
     """The name of a lane's speed, from the name or from its signalling rate ("25.78125 Gbps"); None for "???".
 
     Raises ParseError for any other text.
@@ -57,7 +57,7 @@ def speed_name(text: str, source: Source) -> str | None:
     return name
 
 
-def rate(width: str, speed: str, source: Source) -> LinkRate:
+def rate(width: str, speed: str, source: FabricSource) -> LinkRate:
     """Lanes ("??": unknown) and speed of a link."""
     return LinkRate(None if width == UNKNOWN_WIDTH else lanes(width, source), speed_name(speed, source))
 
@@ -66,13 +66,13 @@ _MESSAGE = re.compile(r"(?:ib(?:warn|error|panic|debug): |[\w./+~-]{0,200}\w\.c:
 _FAILURE = re.compile(r"bad status|timed out|fail|can't|cannot|unable|iberror|ibpanic", re.IGNORECASE)
 
 
-class Messages(Struct):
+class ToolMessages(Struct):
     """The messages in a dump."""
 
     failures: int = 0
-    first: Source | None = None
+    first: FabricSource | None = None
 
-    def take(self, text: str, source: Source) -> bool:
+    def take(self, text: str, source: FabricSource) -> bool:
         """Whether a line is a message of a tool; failures are counted."""
         if _MESSAGE.match(text) is None:
             return False

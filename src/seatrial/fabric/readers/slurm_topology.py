@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from seatrial.errors import ParseError, UsageError
-from seatrial.fabric.parts import DevicePart, FabricDump, PartKind, PortPart, Source, Text
+from seatrial.fabric.parts import DevicePart, FabricDump, FabricSource, FabricText, PartKind, PortPart
 from seatrial.machine.readers.dump import Line, choose, is_fence
 from seatrial.model.machine.host_list import MAX_NAMES, expand_hosts
 from seatrial.plan.files import Node, read_yaml
 
 
-class Tree:
+class TopologyTree:
     """Collects switches (or blocks) in the order of the file. All methods raise ParseError for what is wrong."""
 
     def __init__(self, tool: str) -> None:
@@ -26,10 +26,10 @@ class Tree:
         self.facts: dict[str, str] = {}
         self._devices: dict[str, DevicePart] = {}
         self._ports: list[PortPart] = []
-        self._node_of: dict[str, Source] = {}
+        self._node_of: dict[str, FabricSource] = {}
         self._names = 0
 
-    def add(self, name: str, switches: str, nodes: str, source: Source) -> None:
+    def add(self, name: str, switches: str, nodes: str, source: FabricSource) -> None:
         """A switch or block with the lists of its children ("": none)."""
         if name in self._devices:
             raise source.error(f"{name} is also on line {self._devices[name].source.line}")
@@ -42,7 +42,7 @@ class Tree:
             self._node_of.setdefault(node, source)
             self._ports.append(PortPart(name, None, source, (node, None)))
 
-    def _children(self, text: str, key: str, source: Source) -> tuple[str, ...]:
+    def _children(self, text: str, key: str, source: FabricSource) -> tuple[str, ...]:
         try:
             names = expand_hosts(text)
         except ValueError as error:
@@ -79,7 +79,7 @@ _CONF = re.compile(rb"^[ \t]*(?:Switch|Block)Name[ \t]*=", re.MULTILINE | re.IGN
 _NOT_READ = ("flat", "ring", "torus3d")
 
 
-def _read_yaml(texts: Sequence[Text]) -> FabricDump:
+def _read_yaml(texts: Sequence[FabricText]) -> FabricDump:
     """The only topology of a file, or the chosen one."""
     if len(texts) > 1:
         raise UsageError(f"{TOOL_YAML} is one file, not {len(texts)}", "give one file")
@@ -93,7 +93,7 @@ def _read_yaml(texts: Sequence[Text]) -> FabricDump:
 
 class _YamlReader:
     def __init__(self, file: str) -> None:
-        self.tree = Tree(TOOL_YAML)
+        self.tree = TopologyTree(TOOL_YAML)
         self._file = file
 
     def read(self, topology: Node) -> None:
@@ -140,8 +140,8 @@ class _YamlReader:
             raise self._at(node).error(f"{key} is {node.shown()}, not text")
         return node.written.strip()
 
-    def _at(self, node: Node) -> Source:
-        return Source(TOOL_YAML, node.line, "", self._file)
+    def _at(self, node: Node) -> FabricSource:
+        return FabricSource(TOOL_YAML, node.line, "", self._file)
 
 
 TOOL = "topology.conf"
@@ -160,7 +160,7 @@ _ALLOWED = {
 }
 
 
-def read_slurm_topology(texts: Sequence[Text]) -> FabricDump:
+def read_slurm_topology(texts: Sequence[FabricText]) -> FabricDump:
     """The switches (or blocks), nodes, and a link for each child. Raises ParseError for damaged text, UsageError for
     several topologies in a topology.yaml without a choice."""
     if any(_BEGIN.search(text.data) and not _CONF.search(text.data) for text in texts):
@@ -169,7 +169,7 @@ def read_slurm_topology(texts: Sequence[Text]) -> FabricDump:
     for text in texts:
         text.refuse_pick(TOOL)
         for joined, line in _joined_lines(text.lines(TOOL), text.name):
-            reader.read(joined, Source.of(TOOL, line, text.name))
+            reader.read(joined, FabricSource.of(TOOL, line, text.name))
     return reader.tree.dump("SwitchName= or BlockName=", texts[0].name)
 
 
@@ -186,16 +186,16 @@ def _joined_lines(lines: Sequence[Line], file: str) -> Iterator[tuple[str, Line]
         yield kept + text, first
         kept, first = "", None
     if kept and first is not None:
-        raise Source.of(TOOL, first, file).error("the file ends in a line that goes on: was it cut off?")
+        raise FabricSource.of(TOOL, first, file).error("the file ends in a line that goes on: was it cut off?")
 
 
 class _Reader:
     def __init__(self, files: set[str]) -> None:
-        self.tree = Tree(TOOL)
+        self.tree = TopologyTree(TOOL)
         self._files = files
         self._form = ""
 
-    def read(self, text: str, source: Source) -> None:
+    def read(self, text: str, source: FabricSource) -> None:
         first = _FIRST.match(text.strip())
         if first is None or is_fence(text):
             self._check_unknown(text, source)
@@ -219,7 +219,7 @@ class _Reader:
             is_above = bool(switches) and pairs.get("level", "0") != "0"  # its nodes are those of its switches
             self.tree.add(pairs[form], switches, "" if is_above else pairs.get("nodes", ""), source)
 
-    def _check_unknown(self, text: str, source: Source) -> None:
+    def _check_unknown(self, text: str, source: FabricSource) -> None:
         """Prose around the file is ignored, a damaged line is not."""
         if include := _INCLUDE.match(text.strip()):
             if PurePath(include["file"]).name not in self._files:
@@ -228,7 +228,7 @@ class _Reader:
         elif _DAMAGED.search(text):
             raise source.error("not a line of topology.conf: it begins with SwitchName=, BlockName= or BlockSizes=")
 
-    def _pairs(self, text: str, source: Source) -> dict[str, str]:
+    def _pairs(self, text: str, source: FabricSource) -> dict[str, str]:
         pairs: dict[str, str] = {}
         at = 0
         text = text.strip()

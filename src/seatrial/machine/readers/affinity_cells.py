@@ -18,7 +18,7 @@ from seatrial.machine.readers.topology_matrix import (
     NUMA_AFFINITY,
     Grid,
     Matrix,
-    Row,
+    MatrixRow,
     Word,
     gpu_index,
 )
@@ -44,7 +44,7 @@ class Place(Frozen):
 class _Tail(Frozen):
     """The end of a row: its words, and its cells if tabs separate them (else None)."""
 
-    row: Row
+    row: MatrixRow
     start: int
     words: tuple[Word, ...]
     cells: tuple[str, ...] | None
@@ -119,7 +119,7 @@ def _mask(text: str) -> int:
     return mask
 
 
-def _tail(row: Row, n_labels: int, names: Sequence[str], tool: str) -> _Tail:
+def _tail(row: MatrixRow, n_labels: int, names: Sequence[str], tool: str) -> _Tail:
     words = row.words[n_labels + 1 :]
     for word in words:
         if word.text != _NONE and not _LIST.match(word.text):

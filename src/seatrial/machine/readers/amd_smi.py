@@ -13,7 +13,7 @@ from itertools import combinations
 
 from seatrial.machine.readers import amd_smi_output
 from seatrial.machine.readers.dump import choose, read_lines
-from seatrial.machine.survey import FactBook, LinkRate, NamedPart, PciPart, PeerLink, Survey
+from seatrial.machine.survey import FactBook, NamedPart, PciPart, PeerLink, Survey, SurveyLinkRate
 from seatrial.model.machine.links import pci_address
 from seatrial.model.machine.machine import DeviceKind, Path, PeerAccess
 
@@ -116,8 +116,7 @@ def _links(tables: amd_smi_output.Tables, names: Mapping[str, str]) -> tuple[Pee
     for a, b in combinations(tables.labels, 2):
         rates = amd_smi_output.read_rates(cells.get((a, b), ""))
         if types.get((a, b)) == "XGMI" and rates is not None and cells[a, b] == cells[b, a]:
-            link = PeerLink(names[a], names[b], "xgmi", _count(cells[a, b]), rates[1], source=SOURCE_TOPOLOGY)
-            found.append(link)
+            found.append(PeerLink(names[a], names[b], "xgmi", _count(cells[a, b]), rates[1], source=SOURCE_TOPOLOGY))
     return tuple(found)
 
 
@@ -131,7 +130,7 @@ def _access(tables: amd_smi_output.Tables, names: Mapping[str, str]) -> tuple[Pe
     return tuple(found)
 
 
-def _part(label: str, pci: str | None, gpu: amd_smi_output.Gpu | None, unread: list[str]) -> NamedPart:
+def _part(label: str, pci: str | None, gpu: amd_smi_output.AmdGpu | None, unread: list[str]) -> NamedPart:
     book = FactBook()
     book.say("vendor_id", _VENDOR, "amd-smi lists AMD GPUs")
     if gpu is None:
@@ -154,7 +153,7 @@ def _part(label: str, pci: str | None, gpu: amd_smi_output.Gpu | None, unread: l
     )  # fmt: skip
 
 
-def _pci_part(gpu: amd_smi_output.Gpu) -> PciPart | None:
+def _pci_part(gpu: amd_smi_output.AmdGpu) -> PciPart | None:
     """The PCI function with the capable rate of its link, or None without an address."""
     address = gpu.address()
     if address is None:
@@ -167,5 +166,5 @@ def _pci_part(gpu: amd_smi_output.Gpu) -> PciPart | None:
     book.say("driver", gpu.word("DRIVER.NAME"), SOURCE_STATIC)
     book.say("pcie_max_GTps", speed, SOURCE_STATIC, "1")
     book.say("pcie_max_lanes", None if lanes is None else int(lanes), SOURCE_STATIC)
-    capable = LinkRate(speed, int(lanes)) if speed is not None and lanes is not None else None
+    capable = SurveyLinkRate(speed, int(lanes)) if speed is not None and lanes is not None else None
     return PciPart(address, "0000", capable=capable, kind=DeviceKind.GPU, source=SOURCE_STATIC, facts=book.facts())

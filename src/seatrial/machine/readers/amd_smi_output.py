@@ -30,7 +30,7 @@ _UNKNOWN = frozenset({"", "N/A", "None", "null", "-1", "4294967295", "UNKNOWN", 
 Pair = tuple[str, str]
 
 
-class Gpu(Struct):
+class AmdGpu(Struct):
     """A GPU as `amd-smi static` or `list` describes it: the values of its sections by "SECTION.KEY" in capital letters
     ("BUS.BDF"), each a text, and its line."""
 
@@ -101,7 +101,7 @@ class Output(Struct):
 
     line: Line
     tables: Tables | None = None
-    gpus: dict[int, Gpu] = {}
+    gpus: dict[int, AmdGpu] = {}
 
 
 LINK_TYPE, ACCESS, HOPS, BANDWIDTH = "LINK TYPE", "ACCESS", "HOPS", "NUMA BW"
@@ -283,9 +283,9 @@ def _scalar(value: Any) -> str:
     return "N/A" if value is None or isinstance(value, list | bool) else str(value).strip()[:1000]
 
 
-def _gpu(record: Mapping[str, Any], number: int, line: Line) -> Gpu:
+def _gpu(record: Mapping[str, Any], number: int, line: Line) -> AmdGpu:
     """The values of a GPU by section and key, as in the text."""
-    gpu = Gpu(line, number)
+    gpu = AmdGpu(line, number)
     stack: list[tuple[str, int, Any]] = [("", 0, record)]
     while stack:
         path, depth, value = stack.pop()
@@ -359,7 +359,7 @@ def _read_device(
     lines: Sequence[Line], texts: Sequence[str], at: int, match: re.Match[str], outputs: list[Output]
 ) -> int:
     """Read the block of a device. Returns the index of the line after it."""
-    gpu = Gpu(lines[at], int(match[3]))
+    gpu = AmdGpu(lines[at], int(match[3]))
     stack: list[tuple[int, str]] = []  # (indentation, key) of the sections around
     at += 1
     while at < len(lines):

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from seatrial.machine.memory_population import declared_slots, say_memory_facts, system_modules
 from seatrial.machine.readers.dmidecode_blocks import (
     TOOL,
-    Block,
-    Dump,
+    DmiBlock,
+    DmiDump,
     read_count,
     read_handle,
     read_rank,
@@ -91,7 +91,7 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     )
 
 
-def _array(block: Block) -> SmbiosArray | None:
+def _array(block: DmiBlock) -> SmbiosArray | None:
     """A memory array for system memory; None for others (flash, cache, video)."""
     use = block.need("Use")
     slots = block.need("Number Of Devices")
@@ -104,7 +104,7 @@ def _array(block: Block) -> SmbiosArray | None:
     return SmbiosArray(block.handle if block.handle is not None else -1, count, _ECC.get((correction or "").lower()))
 
 
-def _module(block: Block) -> SmbiosModule:
+def _module(block: DmiBlock) -> SmbiosModule:
     size = read_size(block.need("Size"))
     block.need("Form Factor")
     locator = block.need("Locator")
@@ -144,7 +144,7 @@ _FIELDS = ((0x17, ("Speed",)), (0x1C, ("Rank",)), (0x22, _CONFIGURED))
 have every field that its length implies: else the dump was cut off in it."""
 
 
-def _check_last(blocks: Sequence[Block]) -> None:
+def _check_last(blocks: Sequence[DmiBlock]) -> None:
     """Without lengths (-q), the last module must have the keys that all others have."""
     filled = [block for block in blocks if block.length is None and (read_size(block.need("Size")) or 0) > 0]
     if len(filled) < 2:
@@ -156,7 +156,7 @@ def _check_last(blocks: Sequence[Block]) -> None:
 
 
 def _check_count(
-    arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], dump: Dump, lines: Sequence[Line]
+    arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], dump: DmiDump, lines: Sequence[Line]
 ) -> list[str]:
     """Each array must have as many devices as it declares, if the dump has devices at all. Returns a sentence for each
     array of which the firmware lists fewer."""
@@ -181,7 +181,7 @@ def _check_count(
     return unlisted
 
 
-def _is_nothing_missing(own: Sequence[int], array: SmbiosArray, dump: Dump) -> bool:
+def _is_nothing_missing(own: Sequence[int], array: SmbiosArray, dump: DmiDump) -> bool:
     """Whether a dump with fewer devices than declared is complete: firmware may declare more slots than the board has.
 
     It is if it ends with the end of the table, and has as many structures as it announces; or no handle from the array
@@ -205,7 +205,7 @@ def _has_all(handles: Sequence[int], first: int, last: int) -> bool:
     return end < len(handles) and (handles[at], handles[end]) == (first, last)
 
 
-def _packages(blocks: Sequence[Block]) -> tuple[CpuPart, ...]:
+def _packages(blocks: Sequence[DmiBlock]) -> tuple[CpuPart, ...]:
     parts: list[CpuPart] = []
     for block in blocks:
         kind, status = block.value("Type"), block.value("Status")
@@ -221,7 +221,7 @@ def _packages(blocks: Sequence[Block]) -> tuple[CpuPart, ...]:
     return tuple(parts)
 
 
-def _cpu_facts(block: Block, index: int) -> FactBook:
+def _cpu_facts(block: DmiBlock, index: int) -> FactBook:
     book = FactBook()
     source = f"{_SOURCE}, Processor Information"
     book.say("os_index", index, source)
@@ -238,7 +238,7 @@ def _cpu_facts(block: Block, index: int) -> FactBook:
     return book
 
 
-def _add_platform_facts(blocks: Iterable[Block], book: FactBook) -> None:
+def _add_platform_facts(blocks: Iterable[DmiBlock], book: FactBook) -> None:
     system = _only(blocks, "System Information")
     board = _only(blocks, "Base Board Information")
     bios = _only(blocks, "BIOS Information")
@@ -254,11 +254,11 @@ def _add_platform_facts(blocks: Iterable[Block], book: FactBook) -> None:
     book.say("hypervisor", hypervisor, f"{_SOURCE}, System Information")
 
 
-def _only(blocks: Iterable[Block], title: str) -> Block | None:
+def _only(blocks: Iterable[DmiBlock], title: str) -> DmiBlock | None:
     return next((block for block in blocks if block.title == title), None)
 
 
-def _named(block: Block | None, key: str) -> str | None:
+def _named(block: DmiBlock | None, key: str) -> str | None:
     """A name of the vendor; None for a placeholder."""
     word = block.read(read_word, key) if block else None
     return None if word is None or "o.e.m." in word.lower() else word

@@ -52,14 +52,14 @@ _ONCE = frozenset({"BIOS Information", "System Information"})
 _Read = TypeVar("_Read")
 
 
-class Field(Frozen):
+class DmiField(Frozen):
     """The value of a key, stripped, and its line."""
 
     line: Line
     value: str
 
 
-class Block(Struct):
+class DmiBlock(Struct):
     """One structure. `handle` and `length` are None with `-q`; `items` are the lines other than "Key: value"."""
 
     title: str
@@ -67,7 +67,7 @@ class Block(Struct):
     last: Line
     handle: int | None = None
     length: int | None = None
-    fields: dict[str, Field] = {}
+    fields: dict[str, DmiField] = {}
     items: list[str] = []
 
     def value(self, key: str) -> str | None:
@@ -75,12 +75,12 @@ class Block(Struct):
         found = self.fields.get(key)
         return found.value if found else None
 
-    def read(self, how: Callable[[Field], _Read | None], *keys: str) -> _Read | None:
+    def read(self, how: Callable[[DmiField], _Read | None], *keys: str) -> _Read | None:
         """The value of the first of these keys that it has, or None. Raises ParseError as `how` does."""
         found = next((self.fields[key] for key in keys if key in self.fields), None)
         return how(found) if found else None
 
-    def need(self, key: str) -> Field:
+    def need(self, key: str) -> DmiField:
         """The field of a key. Raises ParseError for a structure without it: it is cut off."""
         found = self.fields.get(key)
         if found is None:
@@ -88,19 +88,19 @@ class Block(Struct):
         return found
 
 
-class Section(Struct):
+class DmiSection(Struct):
     """The text below one header. `is_whole`: it has all types, as its "Table at ..." states; `has_end`: its end is
     present, or dmidecode reports that the table has none; `announced`: the number of structures that it states."""
 
     begin: int
-    blocks: list[Block] = []
+    blocks: list[DmiBlock] = []
     is_whole: bool = False
     has_end: bool = False
     last: Line | None = None
     announced: int | None = None
 
 
-class Dump(Struct):
+class DmiDump(Struct):
     """The structures of one machine, in order, and the line where they begin.
 
     `handles` are those of all structures before the end of the table, sorted, also of those that are not parsed, and
@@ -108,24 +108,24 @@ class Dump(Struct):
     """
 
     begin: int
-    blocks: list[Block] = []
+    blocks: list[DmiBlock] = []
     handles: list[int] = []
     structures: int = 0
     has_end: bool = False
     announced: int | None = None
 
-    def continues(self, section: Sequence[Block]) -> bool:
+    def continues(self, section: Sequence[DmiBlock]) -> bool:
         """Whether a further section (with its own header) may be of the same machine: it has other types."""
         return {block.title for block in self.blocks}.isdisjoint(block.title for block in section)
 
 
-def split_dumps(lines: Sequence[Line]) -> list[Dump]:
+def split_dumps(lines: Sequence[Line]) -> list[DmiDump]:
     """All dumps of a text. Raises ParseError for a wrong line in a parsed structure."""
     splitter = _Splitter()
     for line in _without_prefixes(lines):
         splitter.read(line)
     splitter.end()
-    dumps: list[Dump] = []
+    dumps: list[DmiDump] = []
     for section in splitter.sections:
         if section.is_whole and not section.has_end and section.last is not None:
             raise section.last.error(TOOL, "the dump is cut off: the end of the table is missing")
@@ -172,8 +172,8 @@ class _Splitter:
     the open structure."""
 
     def __init__(self) -> None:
-        self.sections = [Section(1)]
-        self.block: Block | None = None
+        self.sections = [DmiSection(1)]
+        self.block: DmiBlock | None = None
         self.handle: tuple[Line, int, int, int] | None = None  # line, handle, type, length; its title must follow
         self.has_handles = False
 
@@ -194,7 +194,7 @@ class _Splitter:
             raise line.error(TOOL, 'expected "Handle 0x..., DMI type ..., ... bytes"')
         elif is_header:
             self.end()
-            self.sections.append(Section(line.number))
+            self.sections.append(DmiSection(line.number))
         elif self.handle is not None:
             self._title(line)
         elif is_gap:
@@ -234,14 +234,14 @@ class _Splitter:
             self.block.last = line
 
     def _begin(self, title: str, line: Line, handle: int | None = None, length: int | None = None) -> None:
-        self.block = Block(title, line, line, handle, length)
+        self.block = DmiBlock(title, line, line, handle, length)
         section = self.sections[-1]
         if not section.blocks and len(self.sections) == 1:
             section.begin = line.number
         section.has_end = section.has_end or title == _END
         section.blocks.append(self.block)
 
-    def _content(self, block: Block, line: Line) -> None:
+    def _content(self, block: DmiBlock, line: Line) -> None:
         text = line.text
         match = _KEY.match(text)
         if block.title in _STRICT:
@@ -257,7 +257,7 @@ class _Splitter:
         if match is not None:
             if block.title in _NAMES and "\t" in (match[2] or ""):
                 raise line.error(TOOL, "two joined lines: dmidecode prints no tab inside a value")
-            block.fields.setdefault(match[1], Field(line, (match[2] or "").strip()))
+            block.fields.setdefault(match[1], DmiField(line, (match[2] or "").strip()))
         else:
             block.items.append(text.strip())
         block.last = line
@@ -279,21 +279,21 @@ _MEMORY_KEY = re.compile(
 )
 
 
-def _split_repeats(begin: int, blocks: Sequence[Block]) -> list[Dump]:
+def _split_repeats(begin: int, blocks: Sequence[DmiBlock]) -> list[DmiDump]:
     """Dumps joined without a header: the next one begins where the first handle, or a structure that a dump has only
     once, occurs again."""
-    dumps = [Dump(begin)]
+    dumps = [DmiDump(begin)]
     for block in blocks:
         current = dumps[-1].blocks
         is_again = bool(current) and block.handle is not None and block.handle == current[0].handle
         is_second = block.handle is None and block.title in _ONCE and any(b.title == block.title for b in current)
         if is_again or is_second:
-            dumps.append(Dump(block.first.number))
+            dumps.append(DmiDump(block.first.number))
         dumps[-1].blocks.append(block)
     return dumps
 
 
-def _check_handles(dump: Dump) -> None:
+def _check_handles(dump: DmiDump) -> None:
     """Raise ParseError if two parsed structures have the same handle."""
     seen: dict[int, int] = {}
     for block in dump.blocks:
@@ -319,12 +319,12 @@ _COUNT = re.compile(r"\d{1,5}\Z", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9A-Fa-f]{1,8}\Z")
 
 
-def read_word(field: Field) -> str | None:
+def read_word(field: DmiField) -> str | None:
     """A text of the firmware; None for a placeholder."""
     return None if field.value.lower() in _EMPTY_WORDS else field.value
 
 
-def read_size(field: Field) -> int | None:
+def read_size(field: DmiField) -> int | None:
     """Bytes of a module: 0 for an empty slot, None for unknown. A GB is 2**30 bytes, as dmidecode prints it."""
     if field.value.lower() in _SIZE_WORDS:
         return _SIZE_WORDS[field.value.lower()]
@@ -332,36 +332,36 @@ def read_size(field: Field) -> int | None:
     return int(match[1]) * _UNITS[match[2].lower()]
 
 
-def read_rate(field: Field) -> float | None:
+def read_rate(field: DmiField) -> float | None:
     """Transfer rate in MT/s (old versions print MHz); None if unknown, or a time in ns of older memory."""
     is_time = _DURATION.match(field.value)
     rate = None if is_time else _number(field, _RATE, 'a speed must be like "3200 MT/s", "2933 MHz" or "Unknown"')
     return None if rate is None else float(rate)
 
 
-def read_width(field: Field) -> int | None:
+def read_width(field: DmiField) -> int | None:
     """Bits of "64 bits"; None if unknown."""
     return _number(field, _WIDTH, 'a width must be like "64 bits" or "Unknown"')
 
 
-def read_rank(field: Field) -> int | None:
+def read_rank(field: DmiField) -> int | None:
     """Ranks of a module, or None."""
     return _number(field, _RANK, "a rank must be a number or Unknown")
 
 
-def read_count(field: Field) -> int:
+def read_count(field: DmiField) -> int:
     """The number of devices."""
     return int(_matched(field, _COUNT, "expected a number of devices")[0])
 
 
-def read_handle(field: Field) -> int | None:
+def read_handle(field: DmiField) -> int | None:
     """The handle of another structure, or None."""
     if field.value.lower() in _EMPTY_WORDS or field.value in ("No Error", "Not Provided"):
         return None
     return int(_matched(field, _NUMBER, 'a handle must be like "0x1000"')[0], 16)
 
 
-def _number(field: Field, pattern: re.Pattern[str], why: str) -> int | None:
+def _number(field: DmiField, pattern: re.Pattern[str], why: str) -> int | None:
     """A number; None if it is 0 or not reported: dmidecode prints a word then, an empty value is a line that is cut
     off."""
     if field.value and field.value.lower() in _EMPTY_WORDS:
@@ -369,7 +369,7 @@ def _number(field: Field, pattern: re.Pattern[str], why: str) -> int | None:
     return int(_matched(field, pattern, why)[1]) or None
 
 
-def _matched(field: Field, pattern: re.Pattern[str], why: str) -> re.Match[str]:
+def _matched(field: DmiField, pattern: re.Pattern[str], why: str) -> re.Match[str]:
     match = pattern.match(field.value)
     if match is None:
         raise field.line.error(TOOL, why)

@@ -173,8 +173,7 @@ def _plain(raw: str) -> str:
     """A line as a terminal shows it, with plain spaces."""
     if raw.isascii() and "\x1b" not in raw and "&nbsp;" not in raw and "[" not in raw:
         return raw
-    text = _LOST_ESCAPE.sub("", _CONTROL_SEQUENCE.sub("", raw))
-    return _INVISIBLE.sub("", _SPACES.sub(" ", text))
+    return _INVISIBLE.sub("", _SPACES.sub(" ", _LOST_ESCAPE.sub("", _CONTROL_SEQUENCE.sub("", raw))))
 
 
 def is_fence(text: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from seatrial.machine.readers.xml import Document, Element
+from seatrial.machine.readers.xml import Element, XmlDocument
 from seatrial.machine.survey import PeerLink
 from seatrial.model.frozen import Frozen
 
@@ -56,7 +56,7 @@ class _Matrix(Frozen):
         return self.values[row * len(self.indexes) + column]
 
 
-def node_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str]:
+def node_distances(document: XmlDocument, nodes: Sequence[int]) -> Mapping[int, str]:
     """NUMA node -> its row as "0:10 1:21"; {} if the file has no such matrix. `nodes` are in file order."""
     for element in document.root.children:
         is_nodes = element.tag == "distances2" and element.attributes.get("type") == "NUMANode"
@@ -77,7 +77,7 @@ def _rows(nodes: Sequence[int], values: Sequence[int]) -> dict[int, str]:
     return {node: " ".join(f"{other}:{value}" for other, value in row) for node, row in zip(nodes, rows, strict=True)}
 
 
-def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str]:
+def _old_distances(document: XmlDocument, nodes: Sequence[int]) -> Mapping[int, str]:
     """The distances of hwloc 1. They have no type: they are used if their number equals that of the NUMA nodes."""
     machines = [child for child in document.root.children if child.tag == "object"]
     for element in (child for machine in machines for child in machine.children if child.tag == "distances"):
@@ -91,7 +91,7 @@ def _old_distances(document: Document, nodes: Sequence[int]) -> Mapping[int, str
     return {}
 
 
-def peer_matrices(document: Document, ends: Mapping[int, End], source: str) -> tuple[PeerMatrix, ...]:
+def peer_matrices(document: XmlDocument, ends: Mapping[int, End], source: str) -> tuple[PeerMatrix, ...]:
     """The matrices of NVLink and XGMI. `ends`: hwloc's gp_index -> object. Raises ParseError."""
     named = {
         element.attributes.get("name"): element
@@ -110,7 +110,7 @@ def peer_matrices(document: Document, ends: Mapping[int, End], source: str) -> t
 
 
 def _peers(
-    document: Document, matrix: _Matrix, ends: Mapping[int, End], kind: str, source: str, hops: _Matrix | None
+    document: XmlDocument, matrix: _Matrix, ends: Mapping[int, End], kind: str, source: str, hops: _Matrix | None
 ) -> PeerMatrix:
     addresses = [_address(document, matrix, index, ends) for index in matrix.indexes]
     link_MBps = _link_rate(matrix) if kind == "nvlink" else None
@@ -131,7 +131,7 @@ def _peers(
     return PeerMatrix(tuple(links), cpu_rates, members, kind)
 
 
-def _pairs(document: Document, matrix: _Matrix) -> Iterator[tuple[int, int, int]]:
+def _pairs(document: XmlDocument, matrix: _Matrix) -> Iterator[tuple[int, int, int]]:
     """Row, column and value of each pair that has links. Raises ParseError if its two directions differ."""
     size = len(matrix.indexes)
     for row in range(size):
@@ -144,7 +144,7 @@ def _pairs(document: Document, matrix: _Matrix) -> Iterator[tuple[int, int, int]
                 yield row, column, there
 
 
-def _address(document: Document, matrix: _Matrix, index: int, ends: Mapping[int, End]) -> str | None:
+def _address(document: XmlDocument, matrix: _Matrix, index: int, ends: Mapping[int, End]) -> str | None:
     if index not in ends:
         raise document.error(matrix.element, f"it refers to an object (gp_index {index}) that is not in the file")
     if ends[index].pci is not None and not ends[index].is_processor:
@@ -168,7 +168,7 @@ def _link_rate(matrix: _Matrix) -> int | None:
     return fitting[0] if values and len(fitting) == 1 else None
 
 
-def _read(document: Document, element: Element) -> _Matrix:
+def _read(document: XmlDocument, element: Element) -> _Matrix:
     """Indexes and values. Raises ParseError unless their number matches `nbobjs`."""
     count = element.attributes.get("nbobjs", "")
     if not (count.isascii() and count.isdecimal() and len(count) < 9 and 0 < int(count) <= _MOST_OBJECTS):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.scalars import write_cpu_list
-from seatrial.machine.readers.xml import Document, Element
+from seatrial.machine.readers.xml import Element, XmlDocument
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, one_fact
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import FactKind, Facts
@@ -50,7 +50,7 @@ def info_size(text: str | None) -> int | None:
     return number * 1024 if number is not None else None
 
 
-def number_of(document: Document, element: Element, name: str) -> int | None:
+def number_of(document: XmlDocument, element: Element, name: str) -> int | None:
     """The number in an attribute, or None. Raises ParseError for anything but a number."""
     text = element.attributes.get(name)
     if text is None:
@@ -61,7 +61,7 @@ def number_of(document: Document, element: Element, name: str) -> int | None:
 
 
 def machine_facts(
-    document: Document, machine: Element, infos: Mapping[str, str], parts: Sequence[CpuPart], source: str
+    document: XmlDocument, machine: Element, infos: Mapping[str, str], parts: Sequence[CpuPart], source: str
 ) -> Facts:
     """The facts about the whole machine: its memory, firmware and kernel."""
     book = FactBook()
@@ -176,7 +176,7 @@ class _Value(Frozen):
 
 
 def memory_rates(
-    document: Document,
+    document: XmlDocument,
     nodes: Mapping[int, int],
     parts: Sequence[CpuPart],
     mask: Callable[[Element, str], frozenset[int]],
@@ -205,7 +205,7 @@ def memory_rates(
 
 
 def _values(
-    document: Document, element: Element, nodes: Mapping[int, int], mask: Callable[[Element, str], frozenset[int]]
+    document: XmlDocument, element: Element, nodes: Mapping[int, int], mask: Callable[[Element, str], frozenset[int]]
 ) -> dict[int, list[_Value]]:
     found: dict[int, list[_Value]] = {}
     entries = [child for child in element.children if child.tag == "memattr_value"]
@@ -244,7 +244,7 @@ _VENDOR_NUMBER = re.compile(r"(?:nvml|rsmi)(\d{1,4})\Z", re.ASCII)
 _RUNTIME_NUMBERS = (re.compile(r"cuda(\d{1,4})\Z", re.ASCII), re.compile(r"opencl0d(\d{1,4})\Z", re.ASCII))
 
 
-class Place(Frozen):
+class HwlocPlace(Frozen):
     """The function that a device is on (`pci`: its address, None if that is unknown or there is no function), and the
     NUMA node and CPUs of the object around it."""
 
@@ -262,7 +262,7 @@ class OsDevices(Struct):
     _parts: list[NamedPart] = []
     _rdma_names: set[str] = set()
 
-    def add(self, element: Element, osdev_type: int | None, place: Place) -> None:
+    def add(self, element: Element, osdev_type: int | None, place: HwlocPlace) -> None:
         """Keep a named device on a PCI function, and memory devices; skip DMA engines, bonds and RAM disks."""
         name = element.attributes.get("name", "")
         infos = read_infos(element)

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from seatrial.errors import ParseError
 from seatrial.machine.readers import hwloc_memory
 from seatrial.machine.readers.hwloc_distances import TEXTS, End, PeerMatrix, node_distances, peer_matrices
-from seatrial.machine.readers.hwloc_memory import OsDevices, Place
+from seatrial.machine.readers.hwloc_memory import HwlocPlace, OsDevices
 from seatrial.machine.readers.scalars import read_cpu_mask, write_cpu_list
-from seatrial.machine.readers.xml import Document, Element, read_xml
+from seatrial.machine.readers.xml import Element, XmlDocument, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, PciPart, Survey, merge_facts, one_fact
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Facts
@@ -131,7 +131,7 @@ class _Context(Frozen):
 class _Reader(Struct):
     """Walks the objects and collects parts. `major` is the format version."""
 
-    document: Document
+    document: XmlDocument
     source: str
     major: str
     devices: OsDevices
@@ -169,7 +169,7 @@ class _Reader(Struct):
             inside = self.pci(element, inside)
         elif kind == "OSDev":
             number = hwloc_memory.number_of(self.document, element, "osdev_type")
-            place = Place(context.pci, context.is_on_function, context.numa, self._near(context))
+            place = HwlocPlace(context.pci, context.is_on_function, context.numa, self._near(context))
             self.devices.add(element, number, place)
         elif kind == "Misc" and element.attributes.get("subtype") == "MemoryModule":
             self.modules.append(hwloc_memory.memory_module(element, self.source))

@@ -40,7 +40,7 @@ _DETAIL = re.compile(
 )
 
 
-class Block(Struct):
+class LspciBlock(Struct):
     """A function: its first line, the text after the address, and its details."""
 
     header: Line
@@ -59,7 +59,7 @@ class Block(Struct):
 class Listing(Frozen):
     """The functions of one listing in text order; `is_verbose` if it was made with -v or more."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[LspciBlock, ...]
     is_verbose: bool
 
 
@@ -85,14 +85,14 @@ def find_listings(lines: Sequence[Line]) -> list[Listing]:
     return _listings([run for run in plain if run], is_verbose=False)
 
 
-def _is_plain_header(block: Block) -> bool:
+def _is_plain_header(block: LspciBlock) -> bool:
     """Whether a line that begins with an address is from lspci: its class is known, or has its number."""
     name = block.title.partition(": ")[0]
     return name.casefold() in CLASS_BY_NAME or bool(re.search(r"(?:\A|\[|Class )[0-9a-f]{4}\]?\Z", name))
 
 
-def _listings(runs: Sequence[Sequence[Block]], *, is_verbose: bool) -> list[Listing]:
-    listings: list[list[Block]] = []
+def _listings(runs: Sequence[Sequence[LspciBlock]], *, is_verbose: bool) -> list[Listing]:
+    listings: list[list[LspciBlock]] = []
     known: set[str] = set()
     for run in runs:
         addresses = {block.address for block in run}
@@ -109,7 +109,7 @@ def _listings(runs: Sequence[Sequence[Block]], *, is_verbose: bool) -> list[List
     return [Listing(tuple(blocks), is_verbose) for blocks in listings]
 
 
-def _check_domains(blocks: Sequence[Block]) -> None:
+def _check_domains(blocks: Sequence[LspciBlock]) -> None:
     """Raise ParseError unless all functions have a domain, or none has: lspci prints no mixture."""
     if len(blocks) > MAX_FUNCTIONS:
         raise blocks[MAX_FUNCTIONS].header.error(TOOL, "more functions than any machine has")
@@ -122,9 +122,9 @@ class _Splitter:
     """Takes lines one by one and collects runs of blocks."""
 
     def __init__(self) -> None:
-        self.runs: list[list[Block]] = []
+        self.runs: list[list[LspciBlock]] = []
         self.hex_line: Line | None = None
-        self._block: Block | None = None  # the block whose details are being read
+        self._block: LspciBlock | None = None  # the block whose details are being read
         self._is_run_open = False
         self._foreign: Line | None = None  # the last line above outside any listing
         self._is_amid = False  # ... and it was right below details
@@ -154,7 +154,7 @@ class _Splitter:
             raise line.error(TOOL, f"{address} occurs here a second time")
         if not self._is_run_open or (len(address), address) < (len(above), above):
             self.runs.append([])
-        self._block = Block(line, address, header[1] is not None, header[4], indent_of(text))
+        self._block = LspciBlock(line, address, header[1] is not None, header[4], indent_of(text))
         self._is_run_open = True
         self.runs[-1].append(self._block)
 

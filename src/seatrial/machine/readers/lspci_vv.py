@@ -16,11 +16,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from seatrial.machine.readers.dump import Line, choose
-from seatrial.machine.readers.lspci_blocks import START, TOOL, Block, Listing, find_listings
+from seatrial.machine.readers.lspci_blocks import START, TOOL, Listing, LspciBlock, find_listings
 from seatrial.machine.readers.lspci_buses import BRIDGE_CLASSES, BusRange, Placed, VirtualFunctions, find_parents
 from seatrial.machine.readers.lspci_names import CLASS_BY_NAME, UNKNOWN_CLASS, PciIdentity, kind_by_name, read_identity
 from seatrial.machine.readers.lspci_text import has_open_bracket, plain_text, read_text, torn_line_number
-from seatrial.machine.survey import FactBook, LinkRate, PciPart, Survey
+from seatrial.machine.survey import FactBook, PciPart, Survey, SurveyLinkRate
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind
 
@@ -67,8 +67,8 @@ _Link = tuple[float | None, int]  # GT/s (None if lspci says "unknown") and lane
 
 
 def read_link(
-    block: Block, details: Mapping[str, Line], express: str | None, *, is_verbose: bool
-) -> tuple[LinkRate | None, LinkRate | None]:
+    block: LspciBlock, details: Mapping[str, Line], express: str | None, *, is_verbose: bool
+) -> tuple[SurveyLinkRate | None, SurveyLinkRate | None]:
     """The capable and the trained rate of a block whose Express capability is of the kind `express`; None if it is not
     reported, the link is down (x0), or the function has no link. Raises ParseError."""
     capable_line, trained_line = details.get("LnkCap:"), details.get("LnkSta:")
@@ -97,10 +97,10 @@ def _speed(text: str) -> float | None:
     return None if text == "unknown" else float(text.removesuffix("GT/s"))
 
 
-def _rate(link: _Link | None) -> LinkRate | None:
+def _rate(link: _Link | None) -> SurveyLinkRate | None:
     if link is None or link[0] is None or not 0 < link[1] <= 32:
         return None
-    return LinkRate(link[0], link[1])
+    return SurveyLinkRate(link[0], link[1])
 
 
 def _check_notes(line: Line, capable: _Link, trained: _Link, notes: tuple[str | None, str | None]) -> None:
@@ -159,14 +159,14 @@ def read_lspci_vv(data: bytes, pick: int | None = None) -> Survey:
 class _Function(Frozen):
     """One parsed block."""
 
-    block: Block
+    block: LspciBlock
     class_id: str
     identity: PciIdentity
     details: dict[str, Line]
     express: str | None
     is_denied: bool
-    capable: LinkRate | None
-    trained: LinkRate | None
+    capable: SurveyLinkRate | None
+    trained: SurveyLinkRate | None
     placed: Placed
 
     def value(self, key: str) -> str | None:
@@ -175,7 +175,7 @@ class _Function(Frozen):
         return plain_text(line).strip().removeprefix(key).strip() or None if line is not None else None
 
 
-def _read(block: Block, listing: Listing, torn: int | None) -> _Function:
+def _read(block: LspciBlock, listing: Listing, torn: int | None) -> _Function:
     class_id, identity = _read_title(block)
     if block.header.number == torn and not block.title.endswith((")", "]")):
         raise block.header.error(TOOL, "the file ends within this line")
@@ -187,7 +187,7 @@ def _read(block: Block, listing: Listing, torn: int | None) -> _Function:
     return _Function(block, class_id, identity, details, express, is_denied, *link, placed)
 
 
-def _read_title(block: Block) -> tuple[str, PciIdentity]:
+def _read_title(block: LspciBlock) -> tuple[str, PciIdentity]:
     """Class and identity of "3D controller [0302]: NVIDIA Corporation ... [10de:1db4] (rev a1)"."""
     title = block.title
     while (tail := _TAIL.search(title)) is not None:
@@ -205,7 +205,7 @@ def _read_title(block: Block) -> tuple[str, PciIdentity]:
     return class_id, identity
 
 
-def _details(block: Block, torn: int | None) -> tuple[dict[str, Line], str | None, bool]:
+def _details(block: LspciBlock, torn: int | None) -> tuple[dict[str, Line], str | None, bool]:
     """The parsed lines by key; the kind of Express port; whether access to the capabilities was denied."""
     details: dict[str, Line] = {}
     express = None
@@ -225,7 +225,7 @@ def _details(block: Block, torn: int | None) -> tuple[dict[str, Line], str | Non
     return details, express, is_denied
 
 
-def _read_buses(block: Block, class_id: str, details: dict[str, Line], listing: Listing) -> BusRange | None:
+def _read_buses(block: LspciBlock, class_id: str, details: dict[str, Line], listing: Listing) -> BusRange | None:
     line = details.get("Bus: primary")
     if line is None:
         is_odd = any(plain_text(other).lstrip().startswith("!!!") for other in block.body)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from seatrial.machine.readers.xml import Document, Element
+from seatrial.machine.readers.xml import Element, XmlDocument
 from seatrial.machine.survey import PciPart, PeerLink
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind
@@ -56,7 +56,7 @@ class ResolvedLinks(Frozen):
 
 
 def resolve_links(
-    document: Document,
+    document: XmlDocument,
     ends: Sequence[DirectLink],
     gpus: Mapping[str, tuple[Element, int | None]],
     pci: Mapping[str, PciPart],

@@ -26,8 +26,8 @@ from msgspec.structs import replace
 from seatrial.errors import ParseError
 from seatrial.machine.readers.nccl_links import DirectLink, normal_address, resolve_links
 from seatrial.machine.readers.scalars import read_cpu_mask, read_link_speed, write_cpu_list
-from seatrial.machine.readers.xml import Document, Element, read_xml
-from seatrial.machine.survey import CpuPart, FactBook, LinkRate, NamedPart, PciPart, Survey
+from seatrial.machine.readers.xml import Element, XmlDocument, read_xml
+from seatrial.machine.survey import CpuPart, FactBook, NamedPart, PciPart, Survey, SurveyLinkRate
 from seatrial.model.machine.fact import FactKind, Facts, FactValue
 from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.units import Unit
@@ -75,7 +75,7 @@ def read_nccl_xml(data: bytes, pick: int | None = None) -> Survey:
 class _Reader(Struct):
     """Walks the document. `is_current`: the file may have current speeds of GPUs."""
 
-    document: Document
+    document: XmlDocument
     source: str
     is_amd: bool
     is_current: bool
@@ -239,7 +239,7 @@ class _Reader(Struct):
         value = f"{int(match[1], 16):04x}" if match is not None else None
         return value if value != "ffff" else None
 
-    def _link_rate(self, element: Element) -> LinkRate | None:
+    def _link_rate(self, element: Element) -> SurveyLinkRate | None:
         """None if speed or width is empty, 0 or unknown."""
         text = element.attributes.get("link_speed", "").strip()
         speed = read_link_speed(text)
@@ -248,7 +248,7 @@ class _Reader(Struct):
         width = self._number(element, "link_width", 0, max(_WIDTHS)) or None
         if width is not None and width not in _WIDTHS:
             raise self.document.error(element, "its link_width is not one of PCIe")
-        return LinkRate(speed, width) if speed is not None and width is not None else None
+        return SurveyLinkRate(speed, width) if speed is not None and width is not None else None
 
     def _gpu(self, element: Element, address: str) -> None:
         is_partition = "mlopart" in element.attributes

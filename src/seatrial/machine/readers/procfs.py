@@ -50,7 +50,7 @@ def read_command_line(text: str) -> str | None:
 _NORMAL = frozenset(name.replace("-", "_") for name in _ALLOWED.split())
 
 
-class Mount(Frozen):
+class MountLine(Frozen):
     """A mount: the folder of its file system that is mounted (`root`), where, the file system's type, its source and
     options."""
 
@@ -61,14 +61,14 @@ class Mount(Frozen):
     options: str
 
 
-def read_mounts(text: str) -> tuple[Mount, ...]:
+def read_mounts(text: str) -> tuple[MountLine, ...]:
     """The mounts, in order; lines of another form are skipped."""
-    mounts: list[Mount] = []
+    mounts: list[MountLine] = []
     for line in text.splitlines():
         before, separator, after = line.partition(" - ")
         fields, rest = before.split(" "), after.split(" ", 2)
         if separator and len(fields) >= 6 and len(rest) == 3:
-            mounts.append(Mount(unescape(fields[3]), unescape(fields[4]), rest[0], unescape(rest[1]), rest[2]))
+            mounts.append(MountLine(unescape(fields[3]), unescape(fields[4]), rest[0], unescape(rest[1]), rest[2]))
     return tuple(mounts)
 
 

@@ -127,8 +127,7 @@ def _structures(table: bytes) -> Iterator[SmbiosStructure]:
             raise ParseError(TOOL, None, header.hex(), why)
         text = table[offset + length : end]
         strings = tuple(part.decode("latin-1") for part in text.split(b"\0")) if text else ()
-        handle = int.from_bytes(header[2:4], "little")
-        yield SmbiosStructure(kind, handle, table[offset : offset + length], strings)
+        yield SmbiosStructure(kind, int.from_bytes(header[2:4], "little"), table[offset : offset + length], strings)
         offset = end + 2
 
 

@@ -61,7 +61,7 @@ class Word(Frozen):
     end: int
 
 
-class Row(Frozen):
+class MatrixRow(Frozen):
     """A line of a matrix, without its prefix, and its words."""
 
     line: Line
@@ -89,7 +89,7 @@ class Matrix(Frozen):
     header: Line
     words: tuple[str, ...]
     columns: tuple[Word, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     first: int
     end: int
     after: Line | None
@@ -120,7 +120,7 @@ class Grid(Frozen):
 
     labels: tuple[str, ...]
     cells: Mapping[tuple[str, str], str]
-    rows: Mapping[str, Row]
+    rows: Mapping[str, MatrixRow]
 
     def pairs(self) -> Iterator[tuple[str, str, str]]:
         """Each unordered pair once, in header order, with its cell."""
@@ -177,7 +177,7 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
     """
     labels = _labels(matrix, kind, tool)
     cells: dict[tuple[str, str], str] = {}
-    rows: dict[str, Row] = {}
+    rows: dict[str, MatrixRow] = {}
     gap = _row_after_gap(matrix, labels)
     known = is_cell or VOCABULARY[kind].match
     for row in matrix.rows:
@@ -231,17 +231,17 @@ def is_any_cell(word: str) -> bool:
     return word == "X" or any(cell.match(word) for cell in VOCABULARY.values())
 
 
-def _row(line: Line) -> Row | None:
+def _row(line: Line) -> MatrixRow | None:
     if len(line.text) > _MAX_LINE or line.is_blank or is_fence(line.text):
         return None
     text = without_prefix(line.text)
     words = tuple(Word(match[0], match.start(), match.end()) for match in _WORD.finditer(text))
-    return Row(line, text, words) if words else None
+    return MatrixRow(line, text, words) if words else None
 
 
-def _rows(lines: Sequence[Line], header: int, labels: frozenset[str]) -> tuple[tuple[Row, ...], int]:
+def _rows(lines: Sequence[Line], header: int, labels: frozenset[str]) -> tuple[tuple[MatrixRow, ...], int]:
     """The rows below a header, and the index of the line after the last. Blank lines between them are skipped."""
-    rows: list[Row] = []
+    rows: list[MatrixRow] = []
     end = header + 1
     for number in range(header + 1, len(lines)):
         line = lines[number]
@@ -258,7 +258,7 @@ def _rows(lines: Sequence[Line], header: int, labels: frozenset[str]) -> tuple[t
     return tuple(rows), end
 
 
-def _looks_like_row(row: Row, labels: frozenset[str], is_whole: bool) -> bool:
+def _looks_like_row(row: MatrixRow, labels: frozenset[str], is_whole: bool) -> bool:
     """Whether a line may belong to the matrix above; once that is complete, only a line with cells may."""
     if row.label in labels and not is_whole:
         return True
@@ -267,7 +267,7 @@ def _looks_like_row(row: Row, labels: frozenset[str], is_whole: bool) -> bool:
     return row.values[0] == "X" or _has_cells(row) or (_GPU.match(row.label) is not None and not is_whole)
 
 
-def _has_cells(row: Row) -> bool:
+def _has_cells(row: MatrixRow) -> bool:
     """Whether at least half of the words after the label, not counting CPU and node numbers, are cells."""
     values = [value for value in row.values if not PLACE.match(value)]
     cells = sum(1 for value in values if is_any_cell(value))
@@ -280,7 +280,7 @@ def _is_next_header(line: Line) -> bool:
     return header is not None and (sum(1 for word in header[0] if _GPU.match(word)) > 1 or bool(header[1]))
 
 
-def _is_stray(row: Row, kind: Kind) -> bool:
+def _is_stray(row: MatrixRow, kind: Kind) -> bool:
     """Whether a line can only be a row of such a matrix."""
     values, cell, own = row.values, VOCABULARY[kind], SELF[kind]
     if not LABEL.match(row.label) or values.count(own) < 1:
@@ -314,7 +314,7 @@ def _labels(matrix: Matrix, kind: Kind, tool: str) -> tuple[str, ...]:
     return words
 
 
-def _rows_agree(rows: Sequence[Row], kind: Kind) -> bool:
+def _rows_agree(rows: Sequence[MatrixRow], kind: Kind) -> bool:
     """Whether the rows alone form a square matrix: then the header is wrong."""
     cell, own = VOCABULARY[kind], SELF[kind]
     if not rows or len({row.label for row in rows}) < len(rows):

@@ -53,7 +53,7 @@ class Element(Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class XmlDocument:
     """One document of a file; `lines` are all lines of the file."""
 
     root: Element
@@ -75,7 +75,7 @@ class _Closed(Exception):
 
 def read_xml(
     data: bytes, tool: str, roots: Collection[str], pick: int | None = None, texts: Collection[str] = ()
-) -> Document:
+) -> XmlDocument:
     """The only document of a file whose root element is one of `roots`, or the `pick`-th (from 1).
 
     Only elements in `texts` may have text inside; text elsewhere shows that the document is cut.
@@ -84,13 +84,13 @@ def read_xml(
     """
     lines = _lines(data, tool)
     noun = " or ".join(f"<{root}>" for root in roots)
-    found: list[Document] = []
+    found: list[XmlDocument] = []
     finder = _Finder(lines, roots, tool)
     while (start := finder.next_root()) is not None:
         if len(found) == MAX_DOCUMENTS:
             raise lines[start[0]].error(tool, f"more than {MAX_DOCUMENTS} documents")
         parser = _Parser(lines, start, roots, texts, tool)
-        found.append(Document(parser.parse(), tool, lines))
+        found.append(XmlDocument(parser.parse(), tool, lines))
         finder.at = parser.behind
     return choose(found, lambda document: document.root.line, pick, tool, noun)
 

@@ -215,7 +215,7 @@ def _namespace(files: FileTree, kind: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def _see_root(files: FileTree, mounts: Sequence[procfs.Mount], found: _Evidence) -> None:
+def _see_root(files: FileTree, mounts: Sequence[procfs.MountLine], found: _Evidence) -> None:
     """The root file system, and files that a runtime mounts over those of the image."""
     source = "/proc/self/mountinfo"
     root = next((mount for mount in reversed(mounts) if mount.point == "/"), None)

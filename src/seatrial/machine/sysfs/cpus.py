@@ -101,8 +101,7 @@ def survey_cpus(files: FileTree) -> CpuSurvey:
     for cpu in online:
         topology = f"{CPU_ROOT}/cpu{cpu}/topology"
         packages.setdefault(files.integer(f"{topology}/physical_package_id") or 0, set()).add(cpu)
-        core = _core_cpus(files, topology, cpu) & frozenset(online)
-        cores.setdefault(core, files.integer(f"{topology}/core_id"))
+        cores.setdefault(_core_cpus(files, topology, cpu) & frozenset(online), files.integer(f"{topology}/core_id"))
         book = FactBook()
         book.say("os_index", cpu, f"{CPU_ROOT}/online")
         add_frequency(files, cpu, book)

@@ -23,7 +23,7 @@ from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.pci_config import read_pci_config
 from seatrial.machine.readers.scalars import read_choice, read_cpu_list, read_link_speed
-from seatrial.machine.survey import FactBook, LinkRate, NamedPart, PciPart
+from seatrial.machine.survey import FactBook, NamedPart, PciPart, SurveyLinkRate
 from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.model.machine.machine import DeviceKind
 
@@ -124,13 +124,13 @@ def _add_functions(files: FileTree, folder: str, book: FactBook) -> None:
     book.say("virtual_functions", files.integer(f"{folder}/sriov_numvfs") or None, f"{folder}/sriov_numvfs")
 
 
-def _link(files: FileTree, folder: str, which: str) -> LinkRate | None:
+def _link(files: FileTree, folder: str, which: str) -> SurveyLinkRate | None:
     """One end's link speed; None for functions without a link (width 0, or 255 without the register)."""
     speed = read_link_speed(files.text(f"{folder}/{which}_link_speed") or "")
     lanes = files.integer(f"{folder}/{which}_link_width")
     if speed is None or lanes is None or not 0 < lanes <= _MAX_LANES:
         return None
-    return LinkRate(speed, lanes)
+    return SurveyLinkRate(speed, lanes)
 
 
 _NVIDIA = "/proc/driver/nvidia/gpus"

@@ -56,7 +56,7 @@ end the option that they stand in."""
 _OF_VENDOR = {"nvidia.com": NVIDIA, "amd.com": ROCM}
 
 
-class Device(Frozen):
+class ContainerDevice(Frozen):
     """`is_cdi`: named as the Container Device Interface does; else `name` is `nvidia` or `rocm`."""
 
     name: str
@@ -68,17 +68,17 @@ class Device(Frozen):
         return self.name if not self.is_cdi else _OF_VENDOR.get(self.name.partition("/")[0])
 
 
-def devices_of(names: Iterable[str]) -> tuple[Device, ...]:
+def devices_of(names: Iterable[str]) -> tuple[ContainerDevice, ...]:
     """The devices of these names. Raises UsageError for what is neither."""
     return tuple(map(_device, dict.fromkeys(names)))
 
 
-def _device(name: str) -> Device:
+def _device(name: str) -> ContainerDevice:
     if name in (NVIDIA, ROCM):
-        return Device(name, is_cdi=False)
+        return ContainerDevice(name, is_cdi=False)
     if not _CDI.fullmatch(name):
         raise UsageError(f"{name[:200]!r} is not a device", f"it takes {ACCEPTED_DEVICE}")
-    return Device(name, is_cdi=True)
+    return ContainerDevice(name, is_cdi=True)
 
 
 ACCEPTED_MOUNT = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import field
 
 from seatrial.errors import UnknownNameError, UsageError
-from seatrial.model.environment.container import ContainerMount, Device
+from seatrial.model.environment.container import ContainerDevice, ContainerMount
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen
 
@@ -65,7 +65,7 @@ class SiteContainer(Frozen):
     runtime: str | None = None
     mpi: str | None = None
     mounts: tuple[ContainerMount, ...] = ()
-    devices: tuple[Device, ...] = ()
+    devices: tuple[ContainerDevice, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
 
 

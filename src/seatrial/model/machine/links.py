@@ -231,8 +231,7 @@ def counters_between(before: Readings, after: Readings) -> tuple[CounterChange, 
     Counters that only one of the readings has, and names that are not in LINK_COUNTERS, are left out.
     """
     order = list(CounterKind)
-    found = _changes(before, after)
-    return tuple(sorted(found, key=lambda change: (order.index(change.counter.kind), change.port)))
+    return tuple(sorted(_changes(before, after), key=lambda change: (order.index(change.counter.kind), change.port)))
 
 
 def _changes(before: Readings, after: Readings) -> Iterator[CounterChange]:

@@ -27,7 +27,7 @@ class GroupsError(SeatrialError):
     """Control groups cannot be used as a cluster needs them."""
 
 
-class Groups(Frozen):
+class ControlGroups(Frozen):
     """Where the groups of a cluster are: one folder in version 2, one for each controller in version 1. `enabled`:
     controllers of version 2 that the root passes on only since then."""
 
@@ -40,14 +40,14 @@ class Groups(Frozen):
         return tuple(top / name for top in self.tops)
 
 
-def plan_groups(name: str, mountinfo: str) -> Groups:
+def plan_groups(name: str, mountinfo: str) -> ControlGroups:
     """The groups that a cluster of this name will have; makes nothing. Raises GroupsError."""
     mounts = read_cgroup_mounts(mountinfo)
     for mount in mounts:
         root = Path(mount.mount_point)
         if mount.controllers is None and set(_CONTROLLERS) <= set(_words(root / "cgroup.controllers")):
             passed_on = _words(root / "cgroup.subtree_control")
-            return Groups((root / name,), True, tuple(c for c in _CONTROLLERS if c not in passed_on))
+            return ControlGroups((root / name,), True, tuple(c for c in _CONTROLLERS if c not in passed_on))
     tops: list[Path] = []
     for controller in _CONTROLLERS:
         found = next((m for m in mounts if m.controllers is not None and controller in m.controllers), None)
@@ -59,10 +59,10 @@ def plan_groups(name: str, mountinfo: str) -> Groups:
         top = Path(found.mount_point) / name
         if top not in tops:
             tops.append(top)
-    return Groups(tuple(tops), False)
+    return ControlGroups(tuple(tops), False)
 
 
-def make_groups(groups: Groups) -> None:
+def make_groups(groups: ControlGroups) -> None:
     """Make the groups in which those of the nodes will be. Raises GroupsError."""
     try:
         if groups.is_v2:
@@ -78,7 +78,7 @@ def make_groups(groups: Groups) -> None:
 
 
 def make_group(
-    groups: Groups, name: str, cpus: Sequence[int] | None, quota: float | None, memory_B: int | None
+    groups: ControlGroups, name: str, cpus: Sequence[int] | None, quota: float | None, memory_B: int | None
 ) -> None:
     """Make the group of a node: its CPUs (None: all), the share of their time, and its memory. Raises GroupsError."""
     try:

@@ -29,11 +29,11 @@ from seatrial.places.cluster.shape import (
     HEAD,
     HEAD_ADDRESS,
     PREFIX_BITS,
+    ClusterShape,
     Home,
-    Link,
-    Node,
+    LinkShape,
+    NodeShape,
     Obtained,
-    Shape,
     State,
     read_rate,
 )
@@ -50,7 +50,7 @@ _MOST_QUEUE_B = 1 << 30
 _DELAYED_PACKETS = 1_000_000
 
 
-def make_network(tools: Tools, shape: Shape, holders: Mapping[str, int]) -> None:
+def make_network(tools: Tools, shape: ClusterShape, holders: Mapping[str, int]) -> None:
     """Make all links and switches. `holders`: node -> a process in its namespaces. Raises ClusterError."""
     head = entering(tools, holders[HEAD])
     if any(node.link.delay_s for node in shape.nodes):
@@ -64,7 +64,7 @@ def make_network(tools: Tools, shape: Shape, holders: Mapping[str, int]) -> None
         _shape(tools, head, _text(shaping(end, link)), link)
 
 
-def head_lines(shape: Shape, holders: Mapping[str, int]) -> Iterator[str]:
+def head_lines(shape: ClusterShape, holders: Mapping[str, int]) -> Iterator[str]:
     """The lines of ip(8) in the head's namespaces: bridges, uplinks, the nodes' links, and the head's address."""
     yield "link set dev lo up"
     for switch in shape.switches:
@@ -89,7 +89,7 @@ def node_lines(address: str) -> Iterator[str]:
     yield f"link set dev {INTERFACE} up"
 
 
-def head_ends(shape: Shape) -> Iterator[tuple[str, Link]]:
+def head_ends(shape: ClusterShape) -> Iterator[tuple[str, LinkShape]]:
     """Interface in the head's namespaces -> the link whose end it is."""
     for node in shape.nodes:
         yield f"port{node.number}", node.link
@@ -99,7 +99,7 @@ def head_ends(shape: Shape) -> Iterator[tuple[str, Link]]:
             yield f"{switch.name}-down", switch.uplink
 
 
-def shaping(interface: str, link: Link) -> Iterator[str]:
+def shaping(interface: str, link: LinkShape) -> Iterator[str]:
     """The lines of tc(8) that shape what an interface sends.
 
     The bucket holds 200 us of the rate: less costs a wake-up for every few packets, which a kernel does not keep up
@@ -116,18 +116,18 @@ def shaping(interface: str, link: Link) -> Iterator[str]:
         yield f"qdisc add dev {interface} parent 1:1 handle 2: netem {delay}"
 
 
-def reshape(tools: Tools, inside: list[str], interface: str, link: Link) -> None:
+def reshape(tools: Tools, inside: list[str], interface: str, link: LinkShape) -> None:
     """Give an interface that is shaped already another rate; its delay stays. Raises ClusterError."""
     line = next(shaping(interface, link)).replace("qdisc add", "qdisc change", 1)
     _shape(tools, inside, f"{line}\n", link)
 
 
-def burst(link: Link) -> int:
+def burst(link: LinkShape) -> int:
     """The size of a link's token bucket in bytes."""
     return max(_LEAST_BURST_B, round(link.rate_Bps * _BURST_S))
 
 
-def _shape(tools: Tools, inside: list[str], lines: str, link: Link) -> None:
+def _shape(tools: Tools, inside: list[str], lines: str, link: LinkShape) -> None:
     """Run tc(8). Packets larger than half a bucket would have to be cut one by one."""
     segment_B = min(_LARGEST_SEGMENT_B, burst(link) // 2)
     interface = lines.split()[3]
@@ -192,7 +192,7 @@ def _set(state: State, rate_Bps: float | None) -> None:
     tools = find_tools()
     head = entering(tools, state.processes[HEAD]["namespaces"])
     for node in state.shape.nodes:
-        link: Link = node.link if rate_Bps is None else replace(node.link, rate_Bps=rate_Bps)
+        link: LinkShape = node.link if rate_Bps is None else replace(node.link, rate_Bps=rate_Bps)
         reshape(tools, entering(tools, state.processes[node.name]["namespaces"]), INTERFACE, link)
         reshape(tools, head, f"port{node.number}", link)
 
@@ -216,7 +216,7 @@ class _Answer(Frozen):
     round_trip_s: float
 
 
-def measure_links(tools: Tools, probe: Path, shape: Shape, holders: Mapping[str, int]) -> dict[str, Obtained]:
+def measure_links(tools: Tools, probe: Path, shape: ClusterShape, holders: Mapping[str, int]) -> dict[str, Obtained]:
     """Node or leaf switch -> what its link gives; {} for a single node. Raises ClusterError."""
     if len(shape.nodes) < 2:
         return {}
@@ -231,7 +231,7 @@ def measure_links(tools: Tools, probe: Path, shape: Shape, holders: Mapping[str,
     return found
 
 
-def partner_of(shape: Shape, node: Node) -> Node:
+def partner_of(shape: ClusterShape, node: NodeShape) -> NodeShape:
     """The node at the other end: on the same switch where possible, with the fastest link, the next in order."""
     others = [other for other in shape.below(node.switch) if other != node]
     others = others or [other for other in shape.nodes if other != node]
@@ -239,7 +239,7 @@ def partner_of(shape: Shape, node: Node) -> Node:
     return min(others, key=lambda other: (-other.link.rate_Bps, (other.number - node.number) % count))
 
 
-def _elsewhere(shape: Shape, switch: str) -> tuple[Node, ...]:
+def _elsewhere(shape: ClusterShape, switch: str) -> tuple[NodeShape, ...]:
     """As many nodes on other leaf switches, taken from these in turn."""
     leaves = [shape.below(other.name) for other in shape.switches if other.uplink is not None and other.name != switch]
     each = len(shape.below(switch))
@@ -253,7 +253,7 @@ class _Bench(Frozen):
     for_s: float
 
     @contextmanager
-    def serving(self, nodes: Sequence[Node]) -> Iterator[None]:
+    def serving(self, nodes: Sequence[NodeShape]) -> Iterator[None]:
         """Context with a receiver on each node; it ends with this process."""
         with ExitStack() as owner, Path(os.devnull).open("r+b") as null:
             nothing = null.fileno()
@@ -264,12 +264,12 @@ class _Bench(Frozen):
                 owner.callback(server.kill)
             yield
 
-    def link(self, node: Node, partner: Node) -> Obtained:
+    def link(self, node: NodeShape, partner: NodeShape) -> Obtained:
         """Both directions of a node's link, one after the other."""
         (away,), (back,) = self._together([(node, partner)]), self._together([(partner, node)])
         return Obtained(away.rate_Bps, back.rate_Bps, min(away.round_trip_s, back.round_trip_s), (partner.name,))
 
-    def uplink(self, inside: Sequence[Node], outside: Sequence[Node]) -> Obtained:
+    def uplink(self, inside: Sequence[NodeShape], outside: Sequence[NodeShape]) -> Obtained:
         """Both directions of an uplink, each with all streams at once."""
         away = self._together(list(zip(inside, outside, strict=True)))
         back = self._together(list(zip(outside, inside, strict=True)))
@@ -277,7 +277,7 @@ class _Bench(Frozen):
             _sum(away), _sum(back), min(one.round_trip_s for one in (*away, *back)), tuple(n.name for n in outside)
         )
 
-    def _together(self, streams: Sequence[tuple[Node, Node]]) -> list[_Answer]:
+    def _together(self, streams: Sequence[tuple[NodeShape, NodeShape]]) -> list[_Answer]:
         """Send from the first to the second node of each pair, all at the same time. Streams of which one was late are
         sent again; after some tries they have no rate."""
         for margin_s in _MARGINS_S:
@@ -286,7 +286,7 @@ class _Bench(Frozen):
                 return answers
         return [replace(one, rate_Bps=None) for one in answers]
 
-    def _try(self, streams: Sequence[tuple[Node, Node]], margin_s: float) -> tuple[list[_Answer], float]:
+    def _try(self, streams: Sequence[tuple[NodeShape, NodeShape]], margin_s: float) -> tuple[list[_Answer], float]:
         """The answers, and how late the latest stream began."""
         at_s = time.monotonic() + self.for_s + margin_s if len(streams) > 1 else 0.0
         with ExitStack() as owner:
@@ -316,7 +316,7 @@ class _Bench(Frozen):
         rate_Bps = answer["bytes"] / answer["elapsed_s"] if answer["elapsed_s"] > 0 else None
         return _Answer(rate_Bps, answer["round_trip_s"]), answer["late_s"]
 
-    def _command(self, source: Node, target: Node) -> list[str]:
+    def _command(self, source: NodeShape, target: NodeShape) -> list[str]:
         inside = entering(self.tools, self.holders[source.name])
         how = ["--to", target.address, "--port", str(_PORT), "--for", f"{self.for_s:g}", "--pings", str(_PINGS)]
         return [*inside, str(self.probe), *how]

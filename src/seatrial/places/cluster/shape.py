@@ -21,7 +21,7 @@ from seatrial.errors import StoreError, UnknownNameError, UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, Finite, key
 from seatrial.model.units import parse_bytes, parse_seconds
-from seatrial.places.cluster.groups import Groups
+from seatrial.places.cluster.groups import ControlGroups
 from seatrial.places.owned_folder import OwnedFolder, read_state, write_synced
 
 MOST_NODES = 512
@@ -33,14 +33,14 @@ PREFIX_BITS = 16
 SPINE, SWITCH = "spine", "switch"
 
 
-class Link(Frozen):
+class LinkShape(Frozen):
     """What is asked of a link: B/s in each direction, and the delay in seconds that it adds in each direction."""
 
     rate_Bps: float
     delay_s: float = 0.0
 
 
-class Tree(Frozen):
+class SwitchTree(Frozen):
     """Leaf switches of equally many nodes, below one spine. `ratio`: the rates of a leaf's nodes together, over the
     rate of its uplink."""
 
@@ -53,13 +53,13 @@ class NodeSettings(Frozen):
     """What is asked of one node besides its link, None: the same as of the others. `quota`: the share of its CPUs that
     it may use."""
 
-    link: Link | None = None
+    link: LinkShape | None = None
     quota: float | None = None
     memory_B: int | None = None
     cpus: int | None = None
 
 
-class Node(Frozen):
+class NodeShape(Frozen):
     """A node.
 
     `switch` is the one that its link leads to.
@@ -67,7 +67,7 @@ class Node(Frozen):
 
     number: Count
     switch: str
-    link: Link
+    link: LinkShape
     cpus: tuple[int, ...]
     quota: Annotated[float | None, "the share of the time of its CPUs that it may use; null: all"] = None
     memory_B: Annotated[int | None, "null: not limited"] = None
@@ -90,34 +90,34 @@ class Switch(Frozen):
 
     name: str
     above: str | None = None
-    uplink: Link | None = None
+    uplink: LinkShape | None = None
 
 
-class Shape(Frozen):
+class ClusterShape(Frozen):
     """A whole cluster, the top switch first."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeShape, ...]
     switches: tuple[Switch, ...]
     ratio: float | None = None
 
-    def below(self, switch: str) -> tuple[Node, ...]:
+    def below(self, switch: str) -> tuple[NodeShape, ...]:
         """The nodes whose links lead to this switch."""
         return tuple(node for node in self.nodes if node.switch == switch)
 
 
-class Wanted(Frozen):
+class WantedShape(Frozen):
     """What `seatrial cluster up` was asked for. `nodes` None: as the tree says. `cpus`: of each node; None: an equal
     part of this machine's. `changed` and `uplinks` are by the number of the node or leaf switch, from 1."""
 
     nodes: int | None
-    link: Link
-    tree: Tree | None = None
+    link: LinkShape
+    tree: SwitchTree | None = None
     cpus: int | None = None
     changed: Mapping[int, NodeSettings] = {}
-    uplinks: Mapping[int, Link] = {}
+    uplinks: Mapping[int, LinkShape] = {}
 
 
-def shape_of(wanted: Wanted, host_cpus: Sequence[int]) -> Shape:
+def shape_of(wanted: WantedShape, host_cpus: Sequence[int]) -> ClusterShape:
     """The cluster that is asked for, on a machine with these CPUs. Raises UsageError if its parts do not agree."""
     count = _count(wanted)
     leaves = [SWITCH] if wanted.tree is None else [f"leaf{k + 1}" for k in range(wanted.tree.leaves)]
@@ -133,11 +133,11 @@ def shape_of(wanted: Wanted, host_cpus: Sequence[int]) -> Shape:
             raise UsageError(f"n{k + 1} cannot have {cpus} CPUs", f"this machine has {len(host_cpus)}")
         used = tuple(sorted(host_cpus[(taken + i) % len(host_cpus)] for i in range(cpus)))
         taken += cpus
-        nodes.append(Node(k + 1, leaves[k // each], own.link or wanted.link, used, own.quota, own.memory_B))
-    return Shape(tuple(nodes), _switches(wanted, leaves), None if wanted.tree is None else wanted.tree.ratio)
+        nodes.append(NodeShape(k + 1, leaves[k // each], own.link or wanted.link, used, own.quota, own.memory_B))
+    return ClusterShape(tuple(nodes), _switches(wanted, leaves), None if wanted.tree is None else wanted.tree.ratio)
 
 
-def _count(wanted: Wanted) -> int:
+def _count(wanted: WantedShape) -> int:
     tree = wanted.tree
     of_tree = None if tree is None else tree.leaves * tree.nodes_per_leaf
     count = of_tree if wanted.nodes is None else wanted.nodes
@@ -154,11 +154,11 @@ def _count(wanted: Wanted) -> int:
     return count
 
 
-def _switches(wanted: Wanted, leaves: Sequence[str]) -> tuple[Switch, ...]:
+def _switches(wanted: WantedShape, leaves: Sequence[str]) -> tuple[Switch, ...]:
     tree = wanted.tree
     if tree is None:
         return (Switch(SWITCH),)
-    usual = Link(wanted.link.rate_Bps * tree.nodes_per_leaf / tree.ratio)
+    usual = LinkShape(wanted.link.rate_Bps * tree.nodes_per_leaf / tree.ratio)
     return (Switch(SPINE), *(Switch(name, SPINE, wanted.uplinks.get(k + 1, usual)) for k, name in enumerate(leaves)))
 
 
@@ -186,7 +186,7 @@ def read_wanted(
     cpus: int | None = None,
     changed: Iterable[str] = (),
     uplinks: Iterable[str] = (),
-) -> Wanted:
+) -> WantedShape:
     """What was asked for. Raises UsageError for what cannot be understood."""
     usual = read_link(link)
     settings: dict[int, NodeSettings] = {}
@@ -195,14 +195,14 @@ def read_wanted(
         if number in settings:
             raise UsageError(f"--node {number} is given twice", "write its settings in one: 2:link=5gbit,quota=80%")
         settings[number] = _node_settings(words, usual)
-    rates: dict[int, Link] = {}
+    rates: dict[int, LinkShape] = {}
     for text in uplinks:
         number, words = _numbered("--switch", text, "1:uplink=2gbit")
         given = _settings("--switch", words, ("uplink",))
         if number in rates:
             raise UsageError(f"--switch {number} is given twice", "leave one out")
-        rates[number] = Link(read_rate(given["uplink"]))
-    return Wanted(nodes, usual, None if tree is None else _tree(tree), cpus, settings, rates)
+        rates[number] = LinkShape(read_rate(given["uplink"]))
+    return WantedShape(nodes, usual, None if tree is None else _tree(tree), cpus, settings, rates)
 
 
 def read_rate(text: str) -> float:
@@ -216,18 +216,18 @@ def read_rate(text: str) -> float:
     return rate_Bps
 
 
-def read_link(text: str) -> Link:
+def read_link(text: str) -> LinkShape:
     """RATE[,DELAY]: "10gbit", "1gbit,50us". Raises UsageError."""
     rate, comma, delay = text.partition(",")
     if not comma:
-        return Link(read_rate(rate))
+        return LinkShape(read_rate(rate))
     delay_s = parse_seconds(delay.strip())
     if not 0 <= delay_s <= _LONGEST_DELAY_S:
         raise UsageError(f"a link cannot delay by {delay.strip()!r}", "0 to 1s are possible")
-    return Link(read_rate(rate), delay_s)
+    return LinkShape(read_rate(rate), delay_s)
 
 
-def _tree(text: str) -> Tree:
+def _tree(text: str) -> SwitchTree:
     shape, _, ratio = text.partition(",")
     sizes, parts = _SHAPE.match(shape.strip()), _RATIO.match(ratio.strip())
     if sizes is None or parts is None:
@@ -237,7 +237,7 @@ def _tree(text: str) -> Tree:
     leaves, each, below, above = int(sizes[1]), int(sizes[2]), float(parts[1]), float(parts[2])
     if leaves < 2 or each < 1 or below <= 0 or above <= 0:
         raise UsageError(f"--tree cannot be {text!r}", "it needs 2 leaf switches or more, with 1 node or more each")
-    return Tree(leaves, each, below / above)
+    return SwitchTree(leaves, each, below / above)
 
 
 def _numbered(option: str, text: str, example: str) -> tuple[int, str]:
@@ -261,13 +261,13 @@ def _settings(option: str, words: str, known: tuple[str, ...]) -> dict[str, str]
     return given
 
 
-def _node_settings(words: str, usual: Link) -> NodeSettings:
+def _node_settings(words: str, usual: LinkShape) -> NodeSettings:
     given = _settings("--node", words, ("link", "delay", "quota", "memory", "cpus"))
     link = None
     if "link" in given or "delay" in given:
         delay = f",{given['delay']}" if "delay" in given else ""
         asked = read_link(given["link"] + delay) if "link" in given else read_link("1gbit" + delay)
-        link = Link(
+        link = LinkShape(
             asked.rate_Bps if "link" in given else usual.rate_Bps, asked.delay_s if "delay" in given else usual.delay_s
         )
     memory_B = parse_bytes(given["memory"]) if "memory" in given else None
@@ -318,7 +318,7 @@ class State(Frozen):
     `slurmctld`, `munged`. `obtained`: node or leaf switch -> what was measured on its link upwards."""
 
     name: str
-    shape: Shape
+    shape: ClusterShape
     processes: Mapping[str, Mapping[str, int]]
     obtained: Mapping[str, Obtained] = {}
 
@@ -328,16 +328,16 @@ class Home(Frozen):
 
     path: Path
 
-    def make_journal(self, groups: Groups) -> None:
+    def make_journal(self, groups: ControlGroups) -> None:
         """Record what will be made; on disk when this returns."""
         entry = {"tops": [str(top) for top in groups.tops], "is_v2": groups.is_v2, "enabled": list(groups.enabled)}
         write_synced(self.path / _JOURNAL, json.dumps(entry))
 
-    def read_journal(self) -> Groups | None:
+    def read_journal(self) -> ControlGroups | None:
         """What was recorded; None if nothing was made before the crash. Raises StoreError if the journal is damaged."""
         try:
             entry = json.loads((self.path / _JOURNAL).read_text())
-            return Groups(tuple(Path(top) for top in entry["tops"]), entry["is_v2"], tuple(entry["enabled"]))
+            return ControlGroups(tuple(Path(top) for top in entry["tops"]), entry["is_v2"], tuple(entry["enabled"]))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:

@@ -11,7 +11,7 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.launch.local import run_attached
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join, members
-from seatrial.places.cluster.shape import FOLDER, HEAD, Home, Node, State, existing_home
+from seatrial.places.cluster.shape import FOLDER, HEAD, Home, NodeShape, State, existing_home
 from seatrial.places.cluster.tools import SYSTEM_PATH, TMP, ClusterError, Tools, entering, find_tools
 from seatrial.places.cluster.up import node_states, variables
 
@@ -82,7 +82,7 @@ def run_on_node(path: Path, node: str, command: Sequence[str], tools: Tools, env
     return run_attached([*inside, *command], {**environment, **node_variables(path, environment)}).exit_status
 
 
-def node_named(state: State, text: str) -> Node:
+def node_named(state: State, text: str) -> NodeShape:
     """The node with this number or name. Raises UsageError."""
     for node in state.shape.nodes:
         if text in (node.name, str(node.number)):

@@ -17,8 +17,8 @@ from pathlib import Path
 from seatrial.errors import SeatrialError
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Shape
-from seatrial.processes.start import OutOfTimeError, Output, output_of, start_detached
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape
+from seatrial.processes.start import OutOfTimeError, ProgramOutput, output_of, start_detached
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PACKAGES = {
@@ -60,7 +60,7 @@ class Tools(Frozen):
             raise ClusterError(f"`{' '.join(words)}` failed: {said}")
         return output.stdout.decode("utf-8", "replace")
 
-    def try_(self, words: Sequence[str], text: str = "", variables: Mapping[str, str] | None = None) -> Output:
+    def try_(self, words: Sequence[str], text: str = "", variables: Mapping[str, str] | None = None) -> ProgramOutput:
         """The same, whether it fails or not."""
         command = [self.paths.get(words[0], words[0]), *words[1:]]
         try:
@@ -125,7 +125,7 @@ def entering(tools: Tools, holder: int) -> list[str]:
     return [tools.paths["nsenter"], f"--target={holder}", "--net", "--uts", "--mount", "--ipc", "--"]
 
 
-def write_shared_files(folder: Path, shape: Shape) -> None:
+def write_shared_files(folder: Path, shape: ClusterShape) -> None:
     """Write the files that all nodes show in place of the machine's own."""
     names = [f"{HEAD_ADDRESS} {HEAD}", *(f"{node.address} {node.name}" for node in shape.nodes)]
     _write(folder / _HOSTS, "\n".join(["127.0.0.1 localhost", "::1 localhost ip6-localhost", *names]) + "\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.places.cluster.groups import (
-    Groups,
+    ControlGroups,
     end_members,
     join,
     make_group,
@@ -25,7 +25,7 @@ from seatrial.places.cluster.groups import (
     remove_groups,
 )
 from seatrial.places.cluster.network import make_network, measure_links
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Home, Shape, State, existing_home, new_home
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape, Home, State, existing_home, new_home
 from seatrial.places.cluster.tools import (
     TMP,
     ClusterError,
@@ -51,7 +51,7 @@ _LIMIT_PER_NODE_S = 0.5
 _SHOWN_LINES = 6
 
 
-def configuration(shape: Shape, folder: Path, memory_B: int) -> str:
+def configuration(shape: ClusterShape, folder: Path, memory_B: int) -> str:
     """slurm.conf(5). `memory_B`: that of the machine, which nodes without a limit have."""
     written = resources.files(__package__).joinpath(_CONF).read_text(encoding="utf-8")
     lines = [written.format(head=HEAD, address=HEAD_ADDRESS, folder=folder, tmp=TMP, width=len(shape.nodes))]
@@ -67,7 +67,7 @@ def configuration(shape: Shape, folder: Path, memory_B: int) -> str:
     return "".join(lines)
 
 
-def topology(shape: Shape) -> str:
+def topology(shape: ClusterShape) -> str:
     """topology.conf(5)."""
     lines = []
     for switch in shape.switches:
@@ -83,7 +83,7 @@ def variables(folder: Path) -> dict[str, str]:
     return {"SLURM_CONF": str(folder / _CONF)}
 
 
-def write_configuration(shape: Shape, folder: Path, memory_B: int, *, is_v2: bool) -> None:
+def write_configuration(shape: ClusterShape, folder: Path, memory_B: int, *, is_v2: bool) -> None:
     """Write the files that Slurm reads, and a key of its own for munged, which only root can read."""
     (folder / _CONF).write_text(configuration(shape, folder, memory_B))
     (folder / "cgroup.conf").write_text(
@@ -106,7 +106,7 @@ def write_configuration(shape: Shape, folder: Path, memory_B: int, *, is_v2: boo
 
 
 def start_slurm(
-    tools: Tools, shape: Shape, folder: Path, groups: Groups, holders: Mapping[str, int]
+    tools: Tools, shape: ClusterShape, folder: Path, groups: ControlGroups, holders: Mapping[str, int]
 ) -> dict[str, dict[str, int]]:
     """Start the daemons: node -> name -> process id."""
     munge = folder / "munge"
@@ -128,7 +128,7 @@ def start_slurm(
 
 def wait_until_idle(
     tools: Tools,
-    shape: Shape,
+    shape: ClusterShape,
     folder: Path,
     processes: Mapping[str, Mapping[str, int]],
     progress: Callable[[str], None],
@@ -164,7 +164,7 @@ def node_states(tools: Tools, folder: Path, head: int) -> dict[str, str]:
     return {row[0]: row[1] for row in rows if len(row) == 2}
 
 
-def _said(folder: Path, shape: Shape) -> str:
+def _said(folder: Path, shape: ClusterShape) -> str:
     """The last lines of what the daemons printed and logged."""
     logs = [folder / "munge" / "printed", folder / "slurmctld.printed", folder / "slurmctld.log"]
     logs += [folder / shape.nodes[0].name / name for name in ("slurmd.printed", "slurmd.log")]
@@ -188,7 +188,7 @@ HOLDERS_LOG = "namespaces.printed"
 
 
 def bring_up(
-    path: Path, shape: Shape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int
+    path: Path, shape: ClusterShape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int
 ) -> State:
     """Make a cluster in the folder `path`, and return when every node is idle and its links are measured.
 
@@ -213,7 +213,9 @@ def take_down(path: Path) -> bool:
         return True
 
 
-def _made(home: Home, shape: Shape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int) -> State:
+def _made(
+    home: Home, shape: ClusterShape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int
+) -> State:
     name = f"seatrial-{secrets.token_hex(4)}"
     groups = plan_groups(name, Path("/proc/self/mountinfo").read_text())
     home.make_journal(groups)
@@ -237,7 +239,7 @@ def _made(home: Home, shape: Shape, tools: Tools, probe: Path, progress: Callabl
     return state
 
 
-def _names(shape: Shape) -> list[str]:
+def _names(shape: ClusterShape) -> list[str]:
     return [HEAD, *(node.name for node in shape.nodes)]
 
 

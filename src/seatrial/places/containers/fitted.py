@@ -17,7 +17,7 @@ from seatrial.environments.compiler import variables_with
 from seatrial.environments.loaded_libraries import Once
 from seatrial.environments.modules import Changes
 from seatrial.errors import BuildError, ProtocolError
-from seatrial.launch.local import Program, run_together
+from seatrial.launch.local import LocalProgram, run_together
 from seatrial.launch.mpi import GRACE_S, NoLauncherError
 from seatrial.launch.ranks import rank_layout
 from seatrial.model.benchmark.program import Hello, Layout, ProgramRecord, parse_record
@@ -374,7 +374,7 @@ def tried_ranks(container: Contained, environment: Environment, layout: Layout, 
             ranks = started(mpi, layout, container, variables, {}, [folder, private_top(probe)])
             command = [*ranks.before, *ranks.words([str(probe), "--record", str(folder)])]
             limit_s = _RANKS_LIMIT_S + layout.ranks * 0.1
-            (done,) = run_together([Program(command, ranks.variables, folder, grace_s=GRACE_S)], limit_s)
+            (done,) = run_together([LocalProgram(command, ranks.variables, folder, grace_s=GRACE_S)], limit_s)
             records = [_record(path) for path in sorted(folder.glob("rank-*.jsonl"))]
             output = "\n".join((folder / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
     except NoLauncherError as error:

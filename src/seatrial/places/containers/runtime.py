@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from seatrial.environments.cached_files import fresh_folder, own_folder
-from seatrial.model.environment.container import NVIDIA, Device, is_unmistakable
+from seatrial.model.environment.container import NVIDIA, ContainerDevice, is_unmistakable
 from seatrial.model.frozen import Frozen
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 
@@ -52,7 +52,7 @@ class Inside(Frozen):
     is_shared: bool = False
     works_in: Path | None = None
     added: tuple[Mount, ...] = ()
-    devices: tuple[Device, ...] = ()
+    devices: tuple[ContainerDevice, ...] = ()
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:

@@ -18,7 +18,7 @@ _DEVICES = (stat.S_IFCHR, stat.S_IFBLK)
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
-class LeftOut(Struct):
+class EntryLeftOut(Struct):
     """What of a base does not come into the image: setuid and setgid bits of files, and special files."""
 
     setuid: list[str] = []
@@ -67,7 +67,7 @@ def add_folder(tree: Tree, root: Path, at: str, mtime_s: int, put: Callable[[str
         tree.add(place, entry)
 
 
-def add_base(tree: Tree, root: Path, mtime_s: int, left_out: LeftOut) -> None:
+def add_base(tree: Tree, root: Path, mtime_s: int, left_out: EntryLeftOut) -> None:
     """Add a folder that is a whole system: setuid and setgid bits of its files are dropped, special files are left out
     (devices only below /dev). Raises UsageError for other devices, and for what cannot be read."""
 
@@ -126,7 +126,7 @@ def add_tar(
     tree: Tree,
     archive: Path,
     latest_s: int,
-    left_out: LeftOut | None,
+    left_out: EntryLeftOut | None,
     put: Callable[[Tree, str, Entry], None] = lambda tree, path, entry: tree.add(path, entry),
 ) -> None:
     """Add the entries of an uncompressed archive; times after `latest_s` become that.

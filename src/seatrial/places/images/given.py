@@ -32,7 +32,7 @@ from seatrial.model.environment.image import (
 )
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.places.containers.image import ContainerError, Image, ImageKind, is_layout, kind_of_file
-from seatrial.places.images.entries import LeftOut, add_base, add_folder, add_tar, entry_of, opened_tar
+from seatrial.places.images.entries import EntryLeftOut, add_base, add_folder, add_tar, entry_of, opened_tar
 from seatrial.places.images.oci import add_docker, add_oci, kind_of_layers
 from seatrial.places.images.tools import move_into_place, private_folder, run_tool, tool
 from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, require_static, text_file
@@ -43,7 +43,7 @@ from seatrial.store.files import read_file
 _COMPRESSED = {b"\x1f\x8b": "gzip -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d"}
 
 
-class Given(Enum):
+class GivenTree(Enum):
     """What a base is, by its content."""
 
     FOLDER = "folder"
@@ -53,11 +53,11 @@ class Given(Enum):
     SQUASHFS = "squashfs"
 
 
-def kind_of(path: Path) -> Given:
+def kind_of(path: Path) -> GivenTree:
     """What a base is. Raises UsageError for anything that is not supported, with the command that converts it."""
     try:
         if path.is_dir():
-            return Given.OCI if is_layout(path) else Given.FOLDER
+            return GivenTree.OCI if is_layout(path) else GivenTree.FOLDER
         if not path.is_file():
             raise UsageError(f"the base {path} {'is a special file' if path.exists() else 'does not exist'}", _TODO)
         with path.open("rb") as stream:
@@ -66,9 +66,9 @@ def kind_of(path: Path) -> Given:
         raise UsageError(f"the base {path} cannot be read: {error.strerror}", _TODO) from error
     kind = kind_of_file(begin)
     if kind is ImageKind.ARCHIVE:
-        return {"OCI": Given.OCI, "docker": Given.DOCKER}.get(kind_of_layers(path), Given.TAR)
+        return {"OCI": GivenTree.OCI, "docker": GivenTree.DOCKER}.get(kind_of_layers(path), GivenTree.TAR)
     if kind is ImageKind.SQUASHFS:
-        return Given.SQUASHFS
+        return GivenTree.SQUASHFS
     if kind is ImageKind.SIF:
         raise UsageError(f"the base {path} is a SIF image", f"unpack it: apptainer build --sandbox DIR {path.name}")
     for magic, command in _COMPRESSED.items():
@@ -77,19 +77,19 @@ def kind_of(path: Path) -> Given:
     raise UsageError(f"the base {path} is neither a folder, tar, OCI archive nor squashfs", _TODO)
 
 
-def add_given(tree: Tree, path: Path, work: Path, left_out: LeftOut) -> tuple[str, ...]:
+def add_given(tree: Tree, path: Path, work: Path, left_out: EntryLeftOut) -> tuple[str, ...]:
     """Add the files of a base; its variables as NAME=VALUE, which only archives with layers state. Raises UsageError
     for what cannot be in an image, ImageError if squashfs cannot be unpacked."""
     match kind_of(path):
-        case Given.FOLDER:
+        case GivenTree.FOLDER:
             add_base(tree, path.resolve(), tree.mtime_s, left_out)
-        case Given.TAR:
+        case GivenTree.TAR:
             add_tar(tree, path, tree.mtime_s, left_out)
-        case Given.OCI:
+        case GivenTree.OCI:
             return add_oci(tree, path, work, tree.mtime_s, left_out)
-        case Given.DOCKER:
+        case GivenTree.DOCKER:
             return add_docker(tree, path, work, tree.mtime_s, left_out)
-        case Given.SQUASHFS:
+        case GivenTree.SQUASHFS:
             folder = work / "base"
             words = [tool("unsquashfs", "squashfs-tools"), "-quiet", "-no-progress", "-no-xattrs"]
             # 2: without root, it could not make devices, which stay out in any case
@@ -208,7 +208,7 @@ def unpacked(image: Image) -> Image:
 def _unpack(archive: Path, folder: Path) -> None:
     with private_folder(folder.parent) as work:
         tree = Tree(_LATEST_S)
-        add_given(tree, archive, work, LeftOut())
+        add_given(tree, archive, work, EntryLeftOut())
         add_mount_points(tree)
         for name in _POINTS:
             if name not in tree:
@@ -233,15 +233,15 @@ def facts_of_image(image: Path) -> ImageFacts | None:
     read here. They are what the image says; what it holds may have been changed since, if it is a folder."""
     try:
         match kind_of(image):
-            case Given.FOLDER:
+            case GivenTree.FOLDER:
                 return read_facts(read_file(image, FACTS_FOLDER, Path(FACTS_FILE).name, most=MOST_FACTS_B))
-            case Given.TAR:
+            case GivenTree.TAR:
                 return _in_tar(image)
-            case Given.OCI:
+            case GivenTree.OCI:
                 return _in_oci(image)
-            case Given.DOCKER:
+            case GivenTree.DOCKER:
                 return None  # seatrial makes none
-            case Given.SQUASHFS:
+            case GivenTree.SQUASHFS:
                 return _in_squashfs(image)
     except (ImageError, UsageError, StoreError, OSError):
         return None
@@ -259,7 +259,7 @@ def _in_tar(image: Path) -> ImageFacts | None:
 def _in_oci(image: Path) -> ImageFacts | None:
     with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as work:
         tree = Tree(0)
-        add_oci(tree, image, Path(work), 0, LeftOut())
+        add_oci(tree, image, Path(work), 0, EntryLeftOut())
         return read_facts(tree.read(FACTS_FILE, MOST_FACTS_B) or b"")
 
 

@@ -29,10 +29,10 @@ from seatrial.model.environment.image import (
 from seatrial.model.frozen import Frozen
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.places.images.debian import forget_host, installed_packages, make_debian
-from seatrial.places.images.entries import LeftOut, add_tar
+from seatrial.places.images.entries import EntryLeftOut, add_tar
 from seatrial.places.images.given import add_files, add_given, add_programs, check_outside, facts_of_image, kind_of
 from seatrial.places.images.oci import ARCHITECTURES, write_oci
-from seatrial.places.images.programs import Wanted, add_built
+from seatrial.places.images.programs import WantedProgram, add_built
 from seatrial.places.images.tools import move_into_place, private_folder, refuse_existing, tool
 from seatrial.places.images.tree import Entry, Tree, add_mount_points, add_static_root, folder, text_file
 from seatrial.places.images.write import Content, need_sif, write_folder, write_sif, write_squashfs, write_tar
@@ -62,7 +62,7 @@ def make_image(
     image: Path,
     *,
     force: bool = False,
-    wanted: Iterable[Wanted] = (),
+    wanted: Iterable[WantedProgram] = (),
     isa: Callable[[], Iterable[str]] = tuple,
     announce: Callable[[str], None] = lambda text: None,
 ) -> MadeImage:
@@ -153,9 +153,9 @@ def _check_tools(definition: ImageDefinition, kind: ImageFormat) -> None:
 
 def _based(
     definition: ImageDefinition, work: Path, epoch_s: int, announce: Callable[[str], None]
-) -> tuple[Tree, str, LeftOut, dict[str, str]]:
+) -> tuple[Tree, str, EntryLeftOut, dict[str, str]]:
     """The tree of the base, the base in words, what of it was left out, and its variables."""
-    tree, left_out = Tree(epoch_s), LeftOut()
+    tree, left_out = Tree(epoch_s), EntryLeftOut()
     match definition.base:
         case DebianBase() as base:
             number = len(definition.packages)
@@ -195,7 +195,7 @@ class _Maker(Frozen):
     base: str
     variables: dict[str, str]
     programs: tuple[ImageProgram, ...]
-    left_out: LeftOut
+    left_out: EntryLeftOut
 
     def write(self, beside: Path, kind: ImageFormat, image: Path) -> MadeImage:
         """Write the image into the private folder `beside`, under its later name."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from seatrial.errors import UsageError
-from seatrial.places.images.entries import LeftOut, add_tar, opened_tar
+from seatrial.places.images.entries import EntryLeftOut, add_tar, opened_tar
 from seatrial.places.images.tree import Entry, Kind, Tree
 
 _MOST_JSON_B = 8 << 20
@@ -209,7 +209,7 @@ def kind_of_layers(archive: Path) -> str:
     return "OCI" if "oci-layout" in parts else "docker" if _DOCKER_MANIFEST in parts else ""
 
 
-def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
+def add_oci(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: EntryLeftOut) -> tuple[str, ...]:
     """Add the files of the image in an archive, layer upon layer; its variables, as NAME=VALUE.
 
     Raises UsageError for what is damaged, has another digest than it says, or is compressed by other than gzip.
@@ -318,7 +318,7 @@ def _variables(config: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(one) for one in (config.get("config") or {}).get("Env") or [])
 
 
-def add_docker(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: LeftOut) -> tuple[str, ...]:
+def add_docker(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: EntryLeftOut) -> tuple[str, ...]:
     """Add the files of the only image in an archive, layer upon layer; its variables, as NAME=VALUE. Raises UsageError
     for what is damaged, or has another digest than its configuration states."""
     parts = ArchiveParts(archive, "docker archive")

@@ -37,7 +37,7 @@ _LIMIT_S = 1800.0
 _MOST_LINES = 12
 
 
-class Wanted(Frozen):
+class WantedProgram(Frozen):
     """A benchmark whose program is wanted, and its source."""
 
     benchmark: str
@@ -46,7 +46,7 @@ class Wanted(Frozen):
 
 def add_built(
     tree: Tree,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[WantedProgram],
     march: str,
     isa: Callable[[], Iterable[str]],
     work: Path,
@@ -91,7 +91,7 @@ class _Builder(Struct):
     version: str
     flags: tuple[str, ...]
 
-    def build(self, wanted: Wanted) -> Iterator[ImageProgram]:
+    def build(self, wanted: WantedProgram) -> Iterator[ImageProgram]:
         """The program for each MPI of the image, or one without MPI."""
         units = units_of(wanted.source, NATIVE_HEADERS)
         if not any(unit.needs_mpi for unit in units):
@@ -105,7 +105,7 @@ class _Builder(Struct):
         for wrapper in wrappers:
             yield self._program(wanted, units, wrapper)
 
-    def _program(self, wanted: Wanted, units: Sequence[Unit], mpi: str | None) -> ImageProgram:
+    def _program(self, wanted: WantedProgram, units: Sequence[Unit], mpi: str | None) -> ImageProgram:
         own, *parts = units
         sources = {name: digest for unit in units for name, digest in unit.digests}
         key = content_key({"compiler": self.version, "flags": list(self.flags), "mpi": mpi, "sources": sources})

@@ -31,7 +31,7 @@ from seatrial.places.containers.image import ContainerError
 from seatrial.places.rank_helpers import inside_probe
 
 
-class ImageProgram(Frozen):
+class ProgramInside(Frozen):
     """An application of an image; family, name and path of the MPI library that it is linked with, None and "" if it is
     linked with none."""
 
@@ -62,7 +62,7 @@ class NotInImageError(ContainerError):
     need = "program"
 
 
-def find_in_image(container: Contained, program: External, variables: Changes) -> ImageProgram:
+def find_in_image(container: Contained, program: External, variables: Changes) -> ProgramInside:
     """The first program of a declaration and its alternatives that the image has. Raises NotInImageError if it has
     none, ContainerError if it does not start."""
     declared = (program, *program.alternatives)
@@ -88,7 +88,7 @@ def _found(container: Contained, names: Sequence[str], variables: Changes) -> Ma
 
 def _described(
     container: Contained, program: External, found: Mapping[str, Mapping[str, str]], variables: Changes
-) -> ImageProgram:
+) -> ProgramInside:
     companions: dict[str, Path] = {}
     for name in program.companions:
         if not found[name]["path"]:
@@ -99,7 +99,7 @@ def _described(
     if program.version:
         version = version_in(answer_inside(container.bare, [path, *program.version], variables))
     image = container.image.digest or container.image.given
-    known = ImageProgram(program, Installed(Path(path), version or program.name, "", companions, image))
+    known = ProgramInside(program, Installed(Path(path), version or program.name, "", companions, image))
     if loader:
         listed = listed_libraries(run_inside(container.bare, [loader, "--list", path], variables, of_image=True))
         for name, where in listed.items():

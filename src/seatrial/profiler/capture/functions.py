@@ -26,7 +26,7 @@ _LINE = re.compile(r"(MPI_\w+)(!?)(-?)(\^?)((?: \w+:[>=]?[~+]?\w+(?:\[\])?)*)")
 _PARAMETER = re.compile(r"(\w+):([>=]?)([~+]?)(\w+)(\[\])?")
 
 
-class Parameter(Frozen):
+class FunctionParameter(Frozen):
     """An argument: its name and kind in the standard. `is_wider`: MPI_Count or MPI_Aint in the `_c` function;
     `is_large_only`: an argument of the `_c` function only."""
 
@@ -44,7 +44,7 @@ class Function(Frozen):
     `_c` function with MPI_Count."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[FunctionParameter, ...]
     returns_error: bool
     has_fortran: bool
     is_newer: bool
@@ -84,7 +84,7 @@ def _function(line: str) -> Function:
         raise ValueError(f"{_TABLE.name}: invalid line {line!r}")
     name, other_result, no_fortran, newer, words = matched.groups()
     parameters = tuple(
-        Parameter(word, kind, direction != "", direction != ">", array is not None, width == "~", width == "+")
+        FunctionParameter(word, kind, direction != "", direction != ">", array is not None, width == "~", width == "+")
         for word, direction, width, kind, array in (
             found.groups() for found in map(_PARAMETER.fullmatch, words.split()) if found is not None
         )

@@ -9,7 +9,7 @@ from math import nan
 
 from seatrial.profiler.cpu import NOT_COUNTED, CpuSlices, MpiCounters, RankCounters
 from seatrial.profiler.profile import NodeCpu, RankCpu
-from seatrial.profiler.tables.extension import Counter, CounterKind, Counters, InMpi
+from seatrial.profiler.tables.extension import Counter, Counters, CpuCounterKind, InMpi
 from seatrial.profiler.tables.header import SampledCpu
 from seatrial.profiler.tables.process_table import ProcessTable
 
@@ -103,12 +103,12 @@ def node_cpus(tables: Sequence[ProcessTable]) -> tuple[NodeCpu, ...]:
     return tuple(found)
 
 
-_WIDTHS = {CounterKind[f"FP_{width}"]: width for width in (1, 2, 4, 8, 16)}
+_WIDTHS = {CpuCounterKind[f"FP_{width}"]: width for width in (1, 2, 4, 8, 16)}
 _FIELDS = {
-    "cycles": CounterKind.CYCLES,
-    "instructions": CounterKind.INSTRUCTIONS,
-    "cache_misses": CounterKind.CACHE_MISSES,
-    "memory_lines": CounterKind.LINES_FROM_MEMORY,
+    "cycles": CpuCounterKind.CYCLES,
+    "instructions": CpuCounterKind.INSTRUCTIONS,
+    "cache_misses": CpuCounterKind.CACHE_MISSES,
+    "memory_lines": CpuCounterKind.LINES_FROM_MEMORY,
 }
 
 
@@ -132,9 +132,9 @@ def rank_counters(table: ProcessTable) -> RankCounters | None:
     )
 
 
-def _flops(known: Mapping[CounterKind, float]) -> float | None:
-    if CounterKind.FP_ALL in known:
-        return known[CounterKind.FP_ALL]
+def _flops(known: Mapping[CpuCounterKind, float]) -> float | None:
+    if CpuCounterKind.FP_ALL in known:
+        return known[CpuCounterKind.FP_ALL]
     widths = {width: known[kind] for kind, width in _WIDTHS.items() if kind in known}
     return sum(width * count for width, count in widths.items()) if len(widths) == len(_WIDTHS) else None
 

@@ -37,7 +37,7 @@ from seatrial.profiler.merge.bound import (
 )
 from seatrial.profiler.profile import Bound, CallTotals, MeasuredWaiting, SizeTotals
 from seatrial.profiler.tables.header import bin_ceiling, bin_floor
-from seatrial.profiler.tables.process_table import Part, ProcessTable
+from seatrial.profiler.tables.process_table import ProcessTable, TablePart
 
 Measured = Mapping[tuple[int, int], MeasuredWaiting]
 """(number of the function, from 1; size bin) -> measured waiting."""
@@ -55,7 +55,7 @@ def measured_waiting(tables: Sequence[ProcessTable], most_barrier_s: float = 0.0
     rate = np.repeat([table.ticks_per_s for table, _ in areas], [len(rows) for _, rows in areas])
     time_s = parts["ticks"] / rate
     keys, place = np.unique(parts["call"].astype(np.int64) << _BITS_OF_BIN | parts["bin"], return_inverse=True)
-    waited = parts["part"] == Part.WAITED
+    waited = parts["part"] == TablePart.WAITED
     calls = np.bincount(place, parts["count"] * waited, len(keys))
     least_s = np.full(len(keys), most_barrier_s)
     np.minimum.at(least_s, place[waited], (parts["least_ticks"] / rate)[waited])
@@ -160,7 +160,7 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
     )
 
 
-class Groups(Frozen):
+class RowGroups(Frozen):
     """Rows summed and sorted by (call, bin) and process. Columns (g,)."""
 
     call: Whole
@@ -214,7 +214,7 @@ def size_totals(
     return sorted(found, key=lambda one: (-one.time_s, one.call, one.size_B))
 
 
-def grouped(rows: Rows) -> Groups:
+def grouped(rows: Rows) -> RowGroups:
     """The rows by function, size and process."""
     key = rows.call << _BITS_OF_BIN | rows.bin
     order = np.argsort(key, kind="stable")  # stable: the rows of a process stay together
@@ -224,7 +224,7 @@ def grouped(rows: Rows) -> Groups:
     first = np.flatnonzero(is_new)
     pairs = key[first]
     starts = np.flatnonzero(np.concatenate([[True], pairs[1:] != pairs[:-1]]))
-    return Groups(
+    return RowGroups(
         call=pairs >> _BITS_OF_BIN,
         bin=pairs & ((1 << _BITS_OF_BIN) - 1),
         process=process[first],
@@ -248,7 +248,7 @@ class _Rules(Frozen):
     received_s: Mapping[int, float]
 
 
-def _size(groups: Groups, span: slice, best_s: float, small_best_s: float | None, rules: _Rules) -> SizeTotals:
+def _size(groups: RowGroups, span: slice, best_s: float, small_best_s: float | None, rules: _Rules) -> SizeTotals:
     count, time_s = groups.count[span], groups.time_s[span]
     total, total_s = int(count.sum()), float(time_s.sum())
     number, size_bin = int(groups.call[span.start]), int(groups.bin[span.start])

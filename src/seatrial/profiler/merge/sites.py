@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from seatrial.profiler.cause import Caller, CallSite, Frame, Resolve, is_for_others, shown_of
 from seatrial.profiler.merge.rows import Rows
-from seatrial.profiler.tables.process_table import PLACE_BIT, Module, Place, ProcessTable
+from seatrial.profiler.tables.process_table import PLACE_BIT, CallPlace, Module, ProcessTable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +33,7 @@ class Paths:
         self.found: list[tuple[Caller, ...]] = []
         self._numbers: dict[tuple[Caller, ...], int] = {}
 
-    def number_of(self, place: Place, table: ProcessTable, mapped: Sequence[Module]) -> int:
+    def number_of(self, place: CallPlace, table: ProcessTable, mapped: Sequence[Module]) -> int:
         """The index of a place's path. `mapped` are the modules of the process by address."""
         path = _path(place, table, mapped)
         number = self._numbers.setdefault(path, len(self.found))
@@ -42,7 +42,7 @@ class Paths:
         return number
 
 
-def _path(place: Place, table: ProcessTable, mapped: Sequence[Module]) -> tuple[Caller, ...]:
+def _path(place: CallPlace, table: ProcessTable, mapped: Sequence[Module]) -> tuple[Caller, ...]:
     native = [_located(address, table, mapped) for address in place.addresses]
     python = [Caller(frames=(frame,)) for frame in place.python]
     if python:

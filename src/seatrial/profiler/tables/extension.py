@@ -42,7 +42,7 @@ _UNKNOWN_LEVEL = -(1 << 31)
 _UNREPORTED = (1 << 64) - 1
 
 
-class CounterKind(IntEnum):
+class CpuCounterKind(IntEnum):
     """What a hardware counter counts, in user mode; FP_n: instructions of n floating-point operations each."""
 
     CYCLES = 1
@@ -61,7 +61,7 @@ class Counter(NamedTuple):
     """One counter from MPI_Init to the end of MPI, all threads. It counted for `running_ns` of `enabled_ns`: if there
     are more events than counters, they take turns. `error` is the errno if it could not be opened or read."""
 
-    kind: CounterKind
+    kind: CpuCounterKind
     error: int
     value: int
     enabled_ns: int
@@ -210,9 +210,9 @@ def _counters(data: bytes, paranoid: int, has_unit: bool) -> Counters:
     for kind, *numbers in _rows(COUNTER, data, HEAD.size, MOST_COUNTERS):
         if kind == 0:
             break
-        if kind > max(CounterKind):
+        if kind > max(CpuCounterKind):
             raise ValueError(f"unknown kind of counter: {kind}")
-        counter = Counter(CounterKind(kind), *numbers)
+        counter = Counter(CpuCounterKind(kind), *numbers)
         if counter.running_ns > counter.enabled_ns:
             raise ValueError(f"a counter ran for {counter.running_ns} of {counter.enabled_ns} ns")
         found.append(counter)

@@ -58,7 +58,7 @@ PLACE = struct.Struct("<QIHH")
 PLACE_BIT = 1 << 63
 
 
-class Place(Frozen):
+class CallPlace(Frozen):
     """`addresses` are the call site and the return addresses of the calls that led to it, innermost first; `python`
     the frames of Python code that did, likewise."""
 
@@ -66,10 +66,10 @@ class Place(Frozen):
     python: tuple[Frame, ...]
 
 
-def parse_places(data: bytes) -> dict[int, Place] | None:
+def parse_places(data: bytes) -> dict[int, CallPlace] | None:
     """The places by the number with which rows refer to them; None if a record is invalid. `data` holds whole records:
     the profiler enlarges their space once a record is complete."""
-    found: dict[int, Place] = {}
+    found: dict[int, CallPlace] = {}
     at = 0
     while at < len(data):
         if len(data) - at < PLACE.size:
@@ -81,7 +81,7 @@ def parse_places(data: bytes) -> dict[int, Place] | None:
         python = _frames(data[at + texts : at + size], frames)
         if python is None:
             return None
-        found[key] = Place(struct.unpack_from(f"<{addresses}Q", data, at + PLACE.size), python)
+        found[key] = CallPlace(struct.unpack_from(f"<{addresses}Q", data, at + PLACE.size), python)
         at += size
     return found
 
@@ -124,7 +124,7 @@ _MOST_PLACES_B = 1 << 26
 _SLACK_B = 1 << 16  # Largest padding of a thread area, which begins on a page of any size.
 
 
-class Part(IntEnum):
+class TablePart(IntEnum):
     """The part of a call that a row holds."""
 
     WHOLE = 0
@@ -204,7 +204,7 @@ class ProcessTable(Frozen):
     initialized_s: float | None = None
     stopped_s: float = 0.0
     extension: Extension | None = None
-    places: Mapping[int, Place] = {}
+    places: Mapping[int, CallPlace] = {}
     lost_places: int = 0
     script: str = ""
     noncontiguous_B: int = 0
@@ -350,7 +350,7 @@ class _Reader:
         whole = at + head.threads * area_b
         require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
-    def _places(self, head: Header) -> dict[int, Place]:
+    def _places(self, head: Header) -> dict[int, CallPlace]:
         data = self._bytes(head.thread_offset - head.places_bytes, head.places_used, "the places")
         found = parse_places(data)
         require(found is not None, "invalid record among the places")
@@ -374,7 +374,7 @@ class _Reader:
         region = (slots["site"] >> _REGION_SHIFT & _REGION_BITS).astype(np.uint8)
         slots["site"] &= np.uint64(~(_REGION_BITS << _REGION_SHIFT) & ((1 << 64) - 1))
         require(int(region.max(initial=0)) <= MOST_REGIONS, f"{named} has an invalid region")
-        whole = slots["part"] == Part.WHOLE
+        whole = slots["part"] == TablePart.WHOLE
         parts = slots[~whole]
         if len(parts):
             slots, region = slots[whole], region[whole]
@@ -387,7 +387,7 @@ class _Reader:
         require(largest <= self._functions, f"area {number} has function {largest} of {self._functions}")
         require(int(slots["bin"].max()) <= _LARGEST_BIN, f"area {number} has an invalid size bin")
         require(int(slots["comm"].max()) < _KINDS_OF_COMMUNICATOR, f"area {number} has an invalid kind of communicator")
-        require(int(slots["part"].max()) <= max(Part), f"area {number} has an invalid part of a call")
+        require(int(slots["part"].max()) <= max(TablePart), f"area {number} has an invalid part of a call")
 
     def _bytes(self, at: int, length: int, what: str) -> bytes:
         data = self._part(at, length)

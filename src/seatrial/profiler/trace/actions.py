@@ -84,7 +84,7 @@ class WorldCollective(NamedTuple):
 Action = Compute | Send | Receive | Wait | WorldCollective
 
 
-class LeftOut(Struct):
+class CallsLeftOut(Struct):
     """What a replay leaves out: calls by name, whose time becomes computation, and messages outside the world."""
 
     calls: Counter[str] = field(default_factory=Counter)
@@ -100,7 +100,7 @@ class RankActions:
     """The actions of one rank. `has_collectives`: if False, messages replace collectives."""
 
     def __init__(
-        self, world: TraceWorld, rank: int, tags: Tags, left_out: LeftOut, has_collectives: bool = True
+        self, world: TraceWorld, rank: int, tags: Tags, left_out: CallsLeftOut, has_collectives: bool = True
     ) -> None:
         self._world = world
         self._trace = world.traces[rank]
@@ -391,27 +391,27 @@ class Matching(Struct):
                 self.dropped += 1
 
 
-class Program(Frozen):
+class RankProgram(Frozen):
     """The actions of each rank. Iterate over them once and in this order: this also counts what is left out."""
 
     ranks: tuple[Iterable[Action], ...]
-    left_out: LeftOut
+    left_out: CallsLeftOut
     matching: Matching | None
 
 
-def program_of(world: TraceWorld, has_collectives: bool = True) -> Program:
+def program_of(world: TraceWorld, has_collectives: bool = True) -> RankProgram:
     """The actions of all ranks; of incomplete traces, those that have a counterpart."""
     tags: Tags = {}
-    left_out = LeftOut()
+    left_out = CallsLeftOut()
     matching = None if world.is_whole else Matching()
     if matching is not None:
         for rank in range(world.size):
-            matching.count(rank, RankActions(world, rank, tags, LeftOut(), has_collectives))
+            matching.count(rank, RankActions(world, rank, tags, CallsLeftOut(), has_collectives))
     ranks: list[Iterable[Action]] = []
     for rank in range(world.size):
         actions = RankActions(world, rank, tags, left_out, has_collectives)
         ranks.append(actions if matching is None else matching.kept(rank, actions))
-    return Program(tuple(ranks), left_out, matching)
+    return RankProgram(tuple(ranks), left_out, matching)
 
 
 def _next_is_within(message: _Message, so_far: Counter[_Message], others: Counter[_Message]) -> bool:

@@ -65,7 +65,7 @@ class Flag(IntFlag):
     AT_ONCE = 64
 
 
-class Messages(NamedTuple):
+class TraceMessages(NamedTuple):
     """The message that a call sent and the one that it received; peers are ranks of the world."""
 
     sent_B: int
@@ -116,9 +116,9 @@ class Record(Frozen):
         """Whether it continues the preceding head record of the same thread."""
         return bool(self.flags & Flag.PART)
 
-    def messages(self) -> Messages:
+    def messages(self) -> TraceMessages:
         """The body of a record that sent or received."""
-        return Messages(*MESSAGES.unpack(self.body))
+        return TraceMessages(*MESSAGES.unpack(self.body))
 
     def collective(self) -> Collective:
         """The body of a collective or a communicator's creation."""
@@ -272,8 +272,7 @@ class TraceWorld:
         """Raises ParseError for a damaged trace; UsageError unless they are the traces of one world, each rank once."""
         self._open = ExitStack()
         try:
-            traces = [self._opened(path) for path in paths]
-            self.traces = tuple(sorted(traces, key=lambda trace: trace.rank))
+            self.traces = tuple(sorted([self._opened(path) for path in paths], key=lambda trace: trace.rank))
             self._check()
         except BaseException:
             self._open.close()

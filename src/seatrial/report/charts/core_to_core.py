@@ -205,7 +205,7 @@ def in_words(pairs: CorePairs, unit: Unit) -> str:
 
 
 def _picture(pairs: CorePairs, unit: Unit, ident: str, title: str, said: str) -> Svg:
-    matrix = heat.Matrix(_values(pairs), len(pairs.cpus), unit, "lower is better", _LEAST_MARK)
+    matrix = heat.HeatMatrix(_values(pairs), len(pairs.cpus), unit, "lower is better", _LEAST_MARK)
     marks = [*_borders(pairs, matrix.side, matrix.edge), *_labels(pairs, matrix.side)]
     return matrix.drawn(ident, title, f"{said} {_distances_in_words(pairs, unit, matrix.scale)}", marks)
 

@@ -47,7 +47,7 @@ def device_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         first = next(iter(rates.values.values()))
         values = {place: figure.median for place, figure in rates.values.items()}
         better = arrow_meaning(first.better)
-        matrix = heat.Matrix(values, len(rates.devices), first.unit, better, _LEAST_MARK, has_diagonal=True)
+        matrix = heat.HeatMatrix(values, len(rates.devices), first.unit, better, _LEAST_MARK, has_diagonal=True)
         ident = view.anchor(f"devices-{rates.result.id}-{rates.figure}")
         picture = matrix.drawn(ident, title, caption, _labels(rates, matrix.side))
         yield Chart(title, caption, picture, _numbers(rates, paths))
@@ -177,7 +177,7 @@ def _picture(
     for (a, b), figure in figures.items():
         values[a, b] = values[b, a] = figure.median
     count = max(rank for pair in figures for rank in pair) + 1
-    matrix = heat.Matrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK)
+    matrix = heat.HeatMatrix(values, count, first.unit, arrow_meaning(first.better), _LEAST_MARK)
     side, edge = matrix.side, matrix.edge
     marks = [*heat.borders(hosts, side, edge), *_rank_labels(hosts, count, side)]
     return matrix.drawn(ident, title, said, marks, (frame for one in slow for frame in _frames(one, hosts, side, edge)))

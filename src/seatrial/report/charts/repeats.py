@@ -66,8 +66,7 @@ def _spec(view: TrialView, chosen: Sequence[Series]) -> dict[str, Any]:
             )
     domain = {"domain": [0, len(view.order) + 1], "nice": False}
     x = quantity("order", None, scale=domain, axis={"tickMinStep": 1, "tickCount": 5, "grid": False})
-    names = "datum.value == 0 ? '0' : format(datum.value, '+.1~%')"
-    axis = {"tickCount": 3, "minExtent": 46, "labelExpr": names}
+    axis = {"tickCount": 3, "minExtent": 46, "labelExpr": "datum.value == 0 ? '0' : format(datum.value, '+.1~%')"}
     y = quantity("relative", None, scale={"domain": _domain(rows), "nice": True}, axis=axis)
     header = {"labelLimit": _LABEL_WIDTH, "labelExpr": "split(datum.label, '\\n')", "labelLineHeight": 15}
     once = [{"filter": "datum.first"}]  # one band and one line for each panel, not one for each repeat

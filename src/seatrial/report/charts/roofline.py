@@ -8,7 +8,7 @@ from typing import Any
 
 from seatrial.model.spelling import show, show_percent
 from seatrial.report.charts.heat import short
-from seatrial.report.charts.roofline_devices import Point, Ridge, Roof, Roofline, device_rooflines, roofline
+from seatrial.report.charts.roofline_devices import Ridge, Roof, Roofline, RooflinePoint, device_rooflines, roofline
 from seatrial.report.charts.vega import Chart, chart, layer, logarithmic, text_layers
 from seatrial.report.pages.view import Cell, Cells, Table, TrialView, right
 
@@ -45,7 +45,7 @@ def _in_words(model: Roofline) -> str:
     return text + " " + " ".join(dict.fromkeys(point.counting for point in model.points))
 
 
-def _bound(model: Roofline, point: Point) -> float:
+def _bound(model: Roofline, point: RooflinePoint) -> float:
     """The measured roof at a point's intensity, in flop/s: of the point's precision if it has one."""
     memory = [roof.value * point.intensity for roof in model.roofs if roof.is_memory and roof.basis == "measured"]
     own = [roof.value for roof in model.roofs if roof.basis == "measured" and roof.precision == point.precision]
@@ -128,7 +128,7 @@ def _ridges(ridges: Sequence[Ridge], x: dict[str, Any], y: dict[str, Any], low: 
     return layers
 
 
-def _points(points: Sequence[Point], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+def _points(points: Sequence[RooflinePoint], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
     """Each point with its name on its right."""
     layers: list[dict[str, Any]] = []
     for point in points:

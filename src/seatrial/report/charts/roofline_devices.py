@@ -34,7 +34,7 @@ class Roof(Frozen):
     precision: str = ""
 
 
-class Point(Frozen):
+class RooflinePoint(Frozen):
     """A figure at its arithmetic intensity (flop/B); `rate` in flop/s."""
 
     name: str
@@ -59,7 +59,7 @@ class Roofline(Frozen):
     """All elements of one roofline chart."""
 
     roofs: tuple[Roof, ...]
-    points: tuple[Point, ...]
+    points: tuple[RooflinePoint, ...]
     ridges: tuple[Ridge, ...]
 
 
@@ -74,7 +74,7 @@ def roofline(view: TrialView) -> Roofline | None:
     return with_ridges((*_memory_roofs(view, bandwidths), *compute), _points(measured))
 
 
-def with_ridges(roofs: Sequence[Roof], points: Sequence[Point]) -> Roofline:
+def with_ridges(roofs: Sequence[Roof], points: Sequence[RooflinePoint]) -> Roofline:
     """The roofline with its ridges; at least one memory roof and one compute roof must be measured."""
     measured = [roof for roof in roofs if roof.basis == "measured"]
     bandwidth = next(roof for roof in measured if roof.is_memory)
@@ -123,7 +123,7 @@ def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
     yield from _roofs((f"{precision} FMA", f"{precision} FMA"), figure.median, limit, origin, precision)
 
 
-def _points(measured: Sequence[Source]) -> list[Point]:
+def _points(measured: Sequence[Source]) -> list[RooflinePoint]:
     """The best figure of each name among those with an intensity, bandwidths first."""
     found: dict[tuple[bool, str], tuple[Source, Intensity]] = {}
     for result, figure in measured:
@@ -140,7 +140,7 @@ def _points(measured: Sequence[Source]) -> list[Point]:
         at = declared_as.flop / declared_as.bytes
         rate = figure.median if is_rate else figure.median * at
         precision = str(result.experiment.parameters.get("precision", ""))
-        points.append(Point(name, at, rate, declared_as.counting, origin_of(result), precision))
+        points.append(RooflinePoint(name, at, rate, declared_as.counting, origin_of(result), precision))
     return points
 
 
@@ -204,7 +204,7 @@ def _device_roofs(sources: Sequence[Source]) -> Iterator[Roof]:
     return _roofs(("memory", "memory"), figure.median, limit, origin)
 
 
-def _device_points(results: Sequence[ExperimentResult]) -> Iterator[Point]:
+def _device_points(results: Sequence[ExperimentResult]) -> Iterator[RooflinePoint]:
     """The best of each benchmark and precision."""
     found: dict[tuple[str, str], tuple[Source, FigureResult]] = {}
     for result in results:
@@ -216,7 +216,7 @@ def _device_points(results: Sequence[ExperimentResult]) -> Iterator[Point]:
         own = f"{name.partition('.')[2]} {precision}".rstrip()
         counting = f"{own}: {flop.work or 'flop'}; bytes: {byte.work or 'as counted for its bandwidth'}."
         intensity = flop.median / byte.median
-        yield Point(own, intensity, flop.median, counting, origin_of(result), precision)
+        yield RooflinePoint(own, intensity, flop.median, counting, origin_of(result), precision)
 
 
 def _pairs(result: ExperimentResult) -> Iterator[tuple[FigureResult, FigureResult]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from seatrial.analysis.rank_layout import Binding, Layout
+from seatrial.analysis.rank_layout import Binding, RankLayout
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, OPEN, From, Json, Keywords, Text, shape, view
 from seatrial.model.machine.fabric import Fabric, FabricAdapter, FabricLink, FabricSwitch, Oversubscription, PortDown
@@ -19,10 +19,10 @@ class CheckJson(TypedDict):
     schema: Literal["seatrial.check/1"]
     findings: list[Finding]
     bindings: list[Binding]
-    layouts: NotRequired[Annotated[list[Layout], "present if a layout was requested"]]
+    layouts: NotRequired[Annotated[list[RankLayout], "present if a layout was requested"]]
 
 
-def check_document(findings: Sequence[Finding], bindings: Sequence[Binding], layout: Layout | None = None) -> Json:
+def check_document(findings: Sequence[Finding], bindings: Sequence[Binding], layout: RankLayout | None = None) -> Json:
     """The document of CONTRACT, with the findings in their order.
 
     In addition to the contract: `loss` and `causes` of a finding, `srun` and `mpich` of a binding, and `layouts`.

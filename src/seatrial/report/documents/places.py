@@ -9,7 +9,7 @@ from seatrial.model.environment.image import ImageFormat, ImageProgram, Package
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, Count, From, Json, Keywords, NonNegative, Positive, shape, view
 from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, Link, Node, Obtained, State, Switch
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, LinkShape, NodeShape, Obtained, State, Switch
 from seatrial.places.cluster.status import Condition, Status
 from seatrial.places.guest.home import GuestState
 from seatrial.places.guest.up import Condition as GuestCondition
@@ -35,7 +35,7 @@ class ClusterProcessJson(TypedDict):
     running: bool
 
 
-@view(Node)
+@view(NodeShape)
 class ClusterNodeJson(TypedDict):
     """A node."""
 
@@ -100,7 +100,7 @@ def cluster_document(found: Status) -> Json:
     )
 
 
-def _cluster_link(asked: Link, state: State, end: str) -> Json:
+def _cluster_link(asked: LinkShape, state: State, end: str) -> Json:
     obtained = state.obtained.get(end, Obtained())
     return filled(ClusterLinkJson, obtained, asked_Bps=asked.rate_Bps, asked_delay_s=asked.delay_s)
 

@@ -32,7 +32,7 @@ from seatrial.model.results.sample import State
 from seatrial.model.study.result import Trial
 from seatrial.model.units import Unit
 from seatrial.report.documents.compare import StudyJson
-from seatrial.report.trial_verdict import Verdict, verdict
+from seatrial.report.trial_verdict import TrialVerdict, verdict
 
 
 def _complete(result: ExperimentResult) -> list[FigureResult]:
@@ -126,7 +126,7 @@ class PairSamplingJson(TypedDict):
     experiment: Annotated[str, GIVEN]
 
 
-@shape(Verdict)
+@shape(TrialVerdict)
 class TrialAnswerJson(TypedDict):
     """What is right, what is wrong and what to do next; counts of experiments."""
 

@@ -22,7 +22,7 @@ from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link, M
 from seatrial.model.spelling import count, cpu_list
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker, Endpoint, gather, merge_functions
 from seatrial.report.drawing.geometry import clean, model_name
-from seatrial.report.drawing.scene import Card, Hub, Line, Place, Tone
+from seatrial.report.drawing.scene import Card, DrawnPlace, Hub, Line, Tone
 
 _LEVELS = (
     (frozenset({"PIX"}), "same PCIe switch (PIX)"),
@@ -66,15 +66,15 @@ class MatrixGroups:
         ordered = sorted(by_key, key=lambda key: (key == (None, ""), key[0] is None, key[0] or 0))
         return {key: by_key[key] for key in ordered}
 
-    def place(self, devices: Sequence[Device]) -> Place:
+    def place(self, devices: Sequence[Device]) -> DrawnPlace:
         """The devices of one domain; those behind one switch form a group."""
         known = {device.id: device for device in devices}
         return self._level(known, list(known), len(_LEVELS) - 1)
 
-    def _level(self, known: Mapping[str, Device], names: Sequence[str], level: int) -> Place:
+    def _level(self, known: Mapping[str, Device], names: Sequence[str], level: int) -> DrawnPlace:
         """Groups of one class; within each the groups of the next nearer class."""
         if level < 0 or len(names) < 2:
-            return Place(self._cards(known, names))
+            return DrawnPlace(self._cards(known, names))
         classes, title = _LEVELS[level]
         groups = self._components(names, classes)
         is_alone = len(groups) == 1 and level == len(_LEVELS) - 1
@@ -93,7 +93,7 @@ class MatrixGroups:
             hint = f"{title}: {', '.join(clean(name) for name in group[:32])}, from the matrix"
             hubs.append(Hub(title, (), (), hint, place=inner, assumed=True))
         order = {name: position for position, name in enumerate(names)}
-        return Place(self._cards(known, sorted(loose, key=order.__getitem__)), tuple(hubs))
+        return DrawnPlace(self._cards(known, sorted(loose, key=order.__getitem__)), tuple(hubs))
 
     def _has(self, names: Sequence[str], classes: frozenset[str]) -> bool:
         members = set(names)
@@ -167,12 +167,12 @@ class PciForest:
         self._is_bridge = {device.id for device in machine.devices if device.kind is DeviceKind.BRIDGE}
         self._drawn: set[str] = set()
 
-    def place(self, parents: Iterable[str]) -> Place:
+    def place(self, parents: Iterable[str]) -> DrawnPlace:
         """The items attached to these devices, which are not bridges."""
         items = [item for at in parents for device in self._children.get(at, ()) for item in self._grown(device)]
         return self._place(items, 1)
 
-    def loose(self, devices: Iterable[Device]) -> Place:
+    def loose(self, devices: Iterable[Device]) -> DrawnPlace:
         """A place for devices without a known parent, with the items attached to them."""
         return self._place([item for device in devices for item in self._grown(device)], 1)
 
@@ -224,7 +224,7 @@ class PciForest:
             return [replace(items[0], chain=chain + items[0].chain)]
         return [_Branch(device, chain, tuple(items))] if items else []
 
-    def _place(self, items: Sequence[_Item], depth: int) -> Place:
+    def _place(self, items: Sequence[_Item], depth: int) -> DrawnPlace:
         ends = merge_functions(item for item in items if isinstance(item, Endpoint))
         branches = [item for item in items if isinstance(item, _Branch)]
         hubs: list[Hub] = []
@@ -235,7 +235,7 @@ class PciForest:
                 continue
             self._hubs_left -= 1
             hubs.append(self._hub(branch, depth))
-        return Place(gather(self._maker.cards(ends)), tuple(hubs))
+        return DrawnPlace(gather(self._maker.cards(ends)), tuple(hubs))
 
     def _hub(self, branch: _Branch, depth: int) -> Hub:
         bridge = branch.bridge

@@ -20,7 +20,7 @@ from seatrial.report.drawing.processors import (
     summary,
     title_of,
 )
-from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Place, Scene, Socket, Tone, rate_of
+from seatrial.report.drawing.scene import Between, Domain, DrawnPlace, Line, Modules, Part, Scene, Socket, Tone, rate_of
 
 _MANY = 400
 """From this number of GPUs, adapters and disks on, all devices of one kind in a place become one box."""
@@ -104,7 +104,7 @@ class _Builder:
             if owner is not None:
                 self._hosts.setdefault(owner.id, []).append(device.id)
 
-    def _place(self, *owners: Device) -> Place:
+    def _place(self, *owners: Device) -> DrawnPlace:
         hosts = [host for owner in owners for host in self._hosts.get(owner.id, ())]
         place = self._forest.place(hosts)
         numas = [owner.numa for owner in owners if owner.kind is DeviceKind.NUMA and owner.numa is not None]
@@ -113,7 +113,7 @@ class _Builder:
             return place
         self._forest.take(labelled)
         groups = self._groups.place(labelled)
-        return Place(place.cards + groups.cards, place.hubs + groups.hubs)
+        return DrawnPlace(place.cards + groups.cards, place.hubs + groups.hubs)
 
     def _sockets(self) -> list[Socket]:
         roots = self._processors.roots()
@@ -145,7 +145,7 @@ class _Builder:
             parts, place = self._processors.parts(root), self._place(root)
             if not parts:
                 return Socket(title, lines, modules, (), place, hint, ids)
-            return Socket(title, lines, modules, (Domain("", parts, place),), Place(), hint, ids)
+            return Socket(title, lines, modules, (Domain("", parts, place),), DrawnPlace(), hint, ids)
         own = self._processors.parts(root, inner)
         lines += tuple(Line(line.text, Tone.MUTED) for part in own if part.kind != "memory" for line in part.lines)
         domains = [self._domain(node, (node, *self._inner_all(node))) for node in inner[:_MOST_DOMAINS]]
@@ -203,7 +203,7 @@ class _Builder:
                 found[package.id] = modules
         return found
 
-    def _loose(self) -> Place:
+    def _loose(self) -> DrawnPlace:
         """The devices of unknown locality."""
         labelled = {device.id for device in self._labelled}
         if self._has_bank:
@@ -222,7 +222,7 @@ class _Builder:
         groups = self._groups.place(in_matrix)
         place = self._forest.loose(roots)
         ring = self._forest.loose(self._forest.missed())
-        return Place(groups.cards + place.cards + ring.cards, groups.hubs + place.hubs + ring.hubs)
+        return DrawnPlace(groups.cards + place.cards + ring.cards, groups.hubs + place.hubs + ring.hubs)
 
     def _between(self) -> Between | None:
         outer = self._processors.roots()

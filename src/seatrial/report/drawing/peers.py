@@ -266,7 +266,7 @@ def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, st
         return "", ""
     values = {place: figure.median for place, figure in rates.values.items() if place[0] != place[1]}
     some = next(figure for place, figure in rates.values.items() if place[0] != place[1])
-    matrix = heat.Matrix(values, len(rates.devices), some.unit, arrow_meaning(some.better), heat.CELL_WITH_LABEL)
+    matrix = heat.HeatMatrix(values, len(rates.devices), some.unit, arrow_meaning(some.better), heat.CELL_WITH_LABEL)
     width = _LEFT + max(matrix.edge + 2, heat.LEGEND_WIDTH)
     height = _HEAD + _ABOVE + matrix.edge + _BELOW
     is_right = picture.width + _GAP + width <= _WIDEST

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
 from seatrial.report.drawing.geometry import PAD, Box, Picture, moved, set_text
-from seatrial.report.drawing.scene import Card, Domain, Grade, Hub, Place, Scene, Socket
+from seatrial.report.drawing.scene import Card, Domain, DrawnPlace, Grade, Hub, Scene, Socket
 
 RAIL = 11.0
 """Distance from a column's left edge, where the link runs, to its cards."""
@@ -30,7 +30,7 @@ _INDENT = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CardShape:
     """Width of columns, cards per column, and columns per row (None: any number).
 
     `gpu_rows` is set if GPUs have direct links: they are then at the bottom of the columns, at most this many per
@@ -41,7 +41,7 @@ class Shape:
     per_column: int
     per_row: int | None
     gpu_rows: int | None = None
-    divided: dict[int, tuple[Place, list[list[_Unit]]]] = field(default_factory=dict, compare=False, repr=False)
+    divided: dict[int, tuple[DrawnPlace, list[list[_Unit]]]] = field(default_factory=dict, compare=False, repr=False)
     """By the id of the place; the place is stored too, so that its id is not reused."""
 
 
@@ -53,14 +53,14 @@ class _Unit(Struct):
     columns: list[tuple[list[Card], list[Card]]] = []
 
 
-def place_width(place: Place, shape: Shape) -> float:
+def place_width(place: DrawnPlace, shape: CardShape) -> float:
     """The width of a place."""
     rows = _rows(place, shape)
     indent = _INDENT if len(rows) > 1 else 0.0
     return indent + max((_row_width(row) for row in rows), default=0.0)
 
 
-def gpus_fit_one_row(place: Place, shape: Shape) -> bool:
+def gpus_fit_one_row(place: DrawnPlace, shape: CardShape) -> bool:
     """Whether all GPUs are in the lowest row of their place, so that links can run down from each."""
     rows = _rows(place, shape)
     upper = [unit for row in rows[:-1] for unit in row]
@@ -73,12 +73,12 @@ class PlaceLayout(Struct):
     """Draws places. `gpu_floor` is the bottom of the lowest GPUs; None in the first pass, which measures it."""
 
     picture: Picture
-    shape: Shape
+    shape: CardShape
     gpu_floor: float | None = None
     gpu_boxes: dict[str, int] = {}
     """Device -> the number of its box."""
 
-    def put(self, place: Place, x: float, y: float, from_y: float) -> float:
+    def put(self, place: DrawnPlace, x: float, y: float, from_y: float) -> float:
         """Draw a place with its left edge at `x` and its top at `y`; links come from `from_y`.
 
         Returns its lowest y.
@@ -173,7 +173,7 @@ class PlaceLayout(Struct):
         return box.bottom
 
 
-def _rows(place: Place, shape: Shape) -> list[list[_Unit]]:
+def _rows(place: DrawnPlace, shape: CardShape) -> list[list[_Unit]]:
     """Rows of units; rows with GPUs are last if links run down from them."""
     known = shape.divided.get(id(place))
     if known is None:
@@ -181,7 +181,7 @@ def _rows(place: Place, shape: Shape) -> list[list[_Unit]]:
     return known[1]
 
 
-def _divided(place: Place, shape: Shape) -> list[list[_Unit]]:
+def _divided(place: DrawnPlace, shape: CardShape) -> list[list[_Unit]]:
     units = [_cards_unit(place.cards, shape)] if place.cards else []
     for hub in place.hubs:
         below = place_width(hub.place, shape) if hub.place else 0.0
@@ -200,7 +200,7 @@ def _divided(place: Place, shape: Shape) -> list[list[_Unit]]:
     return rows
 
 
-def _cards_unit(cards: Sequence[Card], shape: Shape) -> _Unit:
+def _cards_unit(cards: Sequence[Card], shape: CardShape) -> _Unit:
     gpus = [card for card in cards if card.kind == "gpu"] if shape.gpu_rows is not None else []
     others = [card for card in cards if card not in gpus]
     wanted = max(-(-len(gpus) // (shape.gpu_rows or 1)), -(-len(others) // shape.per_column), 1)
@@ -243,7 +243,7 @@ _ROOMY = 60
 class Widths(Frozen):
     """The widths of the parts of a drawing with this shape and so many sockets."""
 
-    shape: Shape
+    shape: CardShape
     sockets: int
 
     def domain(self, socket: Socket, domain: Domain) -> float:
@@ -274,7 +274,7 @@ class Plan(Frozen):
     tail: tuple[Socket, ...] = ()
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> CardShape:
         """The width of columns, and what they hold."""
         return self.widths.shape
 
@@ -295,7 +295,7 @@ def plans(scene: Scene, sockets: Sequence[Socket], tail: Sequence[Socket]) -> It
             is_last = per_row == 1 and per_column == 9
             fitting: list[Plan] = []
             for column in _COLUMNS:
-                shape = Shape(column, per_column, per_row, gpu_rows)
+                shape = CardShape(column, per_column, per_row, gpu_rows)
                 plan = _plan(sockets, tail, shape, must=is_last and column == _COLUMNS[-1])
                 fitting += [plan] if plan is not None else []
             if fitting:
@@ -316,12 +316,12 @@ def gap(row: Sequence[Socket]) -> float:
     return _SOCKET_GAP if len(row) == 2 and not assumed else _NODE_GAP
 
 
-def places(socket: Socket) -> list[Place]:
+def places(socket: Socket) -> list[DrawnPlace]:
     """The places of a socket."""
     return [*(domain.place for domain in socket.domains), socket.place]
 
 
-def _plan(sockets: Sequence[Socket], tail: Sequence[Socket], shape: Shape, *, must: bool) -> Plan | None:
+def _plan(sockets: Sequence[Socket], tail: Sequence[Socket], shape: CardShape, *, must: bool) -> Plan | None:
     """The sockets in as few rows as possible; None if a socket is too wide, unless `must`."""
     room = WIDEST - 2 * MARGIN
     if (shape.gpu_rows or 1) > 1 and any(not socket.title for socket in sockets):

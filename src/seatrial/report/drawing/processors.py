@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, Population, SocketMemory
 from seatrial.model.spelling import count, cpu_list, show, show_transfers
 from seatrial.report.drawing.geometry import clean, model_name, several
-from seatrial.report.drawing.scene import Line, Modules, Part, Slot, Tone
+from seatrial.report.drawing.scene import DrawnSlot, Line, Modules, Part, Tone
 
 OUTER = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA})
 CPU_KINDS = OUTER | {DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU}
@@ -106,7 +106,7 @@ def population_line(machine: Machine) -> Line | None:
     return Line(", ".join(parts) + why, Tone.WARNING if is_bad else Tone.PLAIN)
 
 
-def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Slot, ...]:
+def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[DrawnSlot, ...]:
     hints = [_in_words(device) for device in devices]
     if memory.channels is not None and 0 < memory.channels <= _MOST_SLOTS and memory.populated_channels is not None:
         by_channel: dict[str, list[str]] = {}
@@ -116,12 +116,12 @@ def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Slot, ...]:
         filled = min(memory.populated_channels, memory.channels)
         texts = [f"channel {clean(name)}: {'; '.join(by_channel[name])}" for name in named]
         texts = texts if len(texts) == filled else ["a populated channel"] * filled
-        return tuple(Slot(True, hint) for hint in texts) + (Slot(False, "an empty channel"),) * (
+        return tuple(DrawnSlot(True, hint) for hint in texts) + (DrawnSlot(False, "an empty channel"),) * (
             memory.channels - filled
         )
     number = min(memory.dimms, _MOST_SLOTS)
     hints = hints if len(hints) == memory.dimms else ["a memory module"] * number
-    return tuple(Slot(True, hint) for hint in hints[:number])
+    return tuple(DrawnSlot(True, hint) for hint in hints[:number])
 
 
 def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Line, ...]:

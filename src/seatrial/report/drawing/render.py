@@ -13,7 +13,7 @@ from pathlib import Path
 
 from seatrial.model.spelling import count
 from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Picture, Stroke, Text, clean, text_width
-from seatrial.report.drawing.scene import Grade, Peers, Place, Scene, Tone
+from seatrial.report.drawing.scene import DrawnPlace, Grade, Peers, Scene, Tone
 from seatrial.report.pages.view import style_sheet
 
 _ONLY_ON_PAGES = frozenset({"faint", "series-6", "near", "mid", "far"})
@@ -207,7 +207,7 @@ def _sentence(what: str, words: list[str]) -> list[str]:
     return [f"{what}: {text}." if text else f"{what}."] if what or text else []
 
 
-def _place(place: Place, at: str) -> Iterator[str]:
+def _place(place: DrawnPlace, at: str) -> Iterator[str]:
     for card in place.cards:
         yield f"On {at}: {', '.join([card.title, *(line.text for line in (*card.lines, *card.rate.lines()))])}."
     for hub in place.hubs:

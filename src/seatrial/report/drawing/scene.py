@@ -83,11 +83,11 @@ class Hub(Frozen):
     devices: tuple[str, ...] = ()
     hint: str = ""
     rate: Rate = Rate()
-    place: Place | None = None
+    place: DrawnPlace | None = None
     assumed: bool = False
 
 
-class Place(Frozen):
+class DrawnPlace(Frozen):
     """The items attached to one point of the machine."""
 
     cards: tuple[Card, ...] = ()
@@ -116,13 +116,13 @@ class Domain(Frozen):
 
     title: str
     parts: tuple[Part, ...] = ()
-    place: Place = Place()
+    place: DrawnPlace = DrawnPlace()
     hint: str = ""
     devices: tuple[str, ...] = ()
     assumed: bool = False
 
 
-class Slot(Frozen):
+class DrawnSlot(Frozen):
     """A memory channel or, if channels are unknown, one module."""
 
     filled: bool
@@ -132,7 +132,7 @@ class Slot(Frozen):
 class Modules(Frozen):
     """The memory modules of a socket; `slots` are drawn, `lines` describe them."""
 
-    slots: tuple[Slot, ...]
+    slots: tuple[DrawnSlot, ...]
     lines: tuple[Line, ...]
 
 
@@ -143,7 +143,7 @@ class Socket(Frozen):
     lines: tuple[Line, ...] = ()
     modules: Modules | None = None
     domains: tuple[Domain, ...] = ()
-    place: Place = Place()
+    place: DrawnPlace = DrawnPlace()
     """The items attached to the package itself, or to an unknown node of it."""
     hint: str = ""
     devices: tuple[str, ...] = ()
@@ -198,12 +198,12 @@ class Scene(Frozen):
     title: str
     lines: tuple[Line, ...]
     sockets: tuple[Socket, ...]
-    loose: Place = Place()
+    loose: DrawnPlace = DrawnPlace()
     peers: Peers | None = None
     between: Between | None = None
     has_measured: bool = False
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[DrawnPlace]:
         """All places, in reading order."""
         for socket in self.sockets:
             for domain in socket.domains:

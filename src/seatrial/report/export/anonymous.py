@@ -64,8 +64,7 @@ class Anonymizer:
         return replace(verdict, what=self.text(verdict.what), detail=self.text(verdict.detail))
 
     def _parameters(self, text: str) -> str:
-        found = {name: self._value(value) for name, value in json.loads(text).items()}
-        return json.dumps(found, ensure_ascii=False)
+        return json.dumps({name: self._value(value) for name, value in json.loads(text).items()}, ensure_ascii=False)
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, list):  # a command: its words may be anything, but options and numbers

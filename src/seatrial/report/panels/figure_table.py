@@ -46,7 +46,7 @@ Block = Sequence[FigureLine]
 """The rows of one experiment, which share one cell with its settings."""
 
 
-class Group(Frozen):
+class FigureGroup(Frozen):
     """The rows of one benchmark. `derivations` are the distinct limits with the letters that rows refer to,
     `references` the published values with their numbers below the bars."""
 
@@ -59,7 +59,7 @@ class Group(Frozen):
     references: Sequence[ReferenceLine] = ()
 
 
-def _group(benchmark: BenchmarkView) -> Group:
+def _group(benchmark: BenchmarkView) -> FigureGroup:
     marks: dict[tuple[str, str], str] = {}
     largest: dict[str, float] = {}
     digits: dict[str, int] = {}
@@ -78,7 +78,7 @@ def _group(benchmark: BenchmarkView) -> Group:
     for number, line in enumerate(lines):
         blocks[number in chosen].setdefault(line.row.result.id, []).append(line)
     works = dict.fromkeys(f"{figure.name}: {figure.work}" for _, figure in benchmark.measured if figure.work)
-    return Group(
+    return FigureGroup(
         benchmark,
         list(blocks[True].values()),
         list(blocks[False].values()),

@@ -23,7 +23,7 @@ Classes = Mapping[tuple[str, str], tuple[str, str]]
 """What `path_cells` returns."""
 
 
-class Matrix(Frozen):
+class PathMatrix(Frozen):
     """The table, the meaning of its classes, and a sentence on peer access."""
 
     table: Table
@@ -36,7 +36,7 @@ class Matrix(Frozen):
         return "matrix crowd" if len(self.table.rows) > _LARGE_CROWD else "matrix"
 
 
-def matrix(machine: Machine) -> Matrix | str | None:
+def matrix(machine: Machine) -> PathMatrix | str | None:
     """The matrix; a sentence instead if it would be too large; None with fewer than two devices."""
     names = _ends(machine)
     if len(names) < 2:
@@ -45,7 +45,7 @@ def matrix(machine: Machine) -> Matrix | str | None:
         pairs = count(len(machine.paths), "pair")
         return f"{len(names)} GPUs and adapters: `seatrial discover --format json` lists the classes of their {pairs}."
     classes = path_cells(names, machine.paths)
-    return Matrix(_table(machine, names, classes), _legend(classes, names), _peer_access(machine))
+    return PathMatrix(_table(machine, names, classes), _legend(classes, names), _peer_access(machine))
 
 
 def _ends(machine: Machine) -> list[str]:

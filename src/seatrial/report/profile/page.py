@@ -78,8 +78,7 @@ def _trust(profile: Profile) -> Section:
     lines = words.trust_lines(profile)
     weak = [line for line in lines if line.is_weak]
     text = "No known limitations" if not weak else count(len(weak), "limitation")
-    context = {"headline": text, "lines": lines, "is_weak": bool(weak)}
-    return Section("trust", "Reliability", "profile_trust", context)
+    return Section("trust", "Reliability", "profile_trust", {"headline": text, "lines": lines, "is_weak": bool(weak)})
 
 
 def _wall(profile: Profile, ident: str) -> list[Section]:

@@ -36,7 +36,16 @@ from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import show_percent
 from seatrial.profiler.profile import Profile, RankTotals
-from seatrial.profiler.trace.actions import Action, Compute, LeftOut, Receive, Send, Wait, WorldCollective, program_of
+from seatrial.profiler.trace.actions import (
+    Action,
+    CallsLeftOut,
+    Compute,
+    Receive,
+    Send,
+    Wait,
+    WorldCollective,
+    program_of,
+)
 from seatrial.profiler.trace.trace_file import TraceWorld, trace_worlds
 
 
@@ -143,7 +152,7 @@ class TiExport(Frozen):
     ranks: int
     messages: int
     collectives: int
-    left_out: LeftOut
+    left_out: CallsLeftOut
     lost: int
     unfinished: tuple[int, ...]
     dropped: int

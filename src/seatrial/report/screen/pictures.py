@@ -144,7 +144,7 @@ def pair_map(figure: PairFigure, found: Screen, ident: str) -> Picture:
     is_folded = of_what != "node"
     title = f"{figure_name(figure.benchmark, figure.figure)} between nodes"
     said = _said(figure, len(groups), of_what)
-    matrix = heat.Matrix(
+    matrix = heat.HeatMatrix(
         values, len(groups), figure.unit, arrow_meaning(figure.better), _LEAST_MARK, has_diagonal=is_folded
     )
     odd = [one for one in found.odd if one.figure == figure.figure and one.benchmark == figure.benchmark]
@@ -182,7 +182,7 @@ def _said(figure: PairFigure, groups: int, of_what: str) -> str:
     )
 
 
-def _labels(names: Sequence[str], matrix: heat.Matrix) -> list[str]:
+def _labels(names: Sequence[str], matrix: heat.HeatMatrix) -> list[str]:
     step = heat.step_of_labels(matrix.side, heat.CELL_WITH_LABEL)
     parts = [
         heat.text(-6, (k + 0.5) * matrix.side + 4, names[k][-10:], "tick", "end") for k in range(0, len(names), step)
@@ -192,7 +192,7 @@ def _labels(names: Sequence[str], matrix: heat.Matrix) -> list[str]:
     return parts
 
 
-def _frames(one: Odd, place: dict[str, int], matrix: heat.Matrix) -> list[str]:
+def _frames(one: Odd, place: dict[str, int], matrix: heat.HeatMatrix) -> list[str]:
     side, edge = matrix.side, matrix.edge
     places = sorted({place[node] for node in one.nodes if node in place})
     parts: list[str] = []

@@ -131,8 +131,7 @@ def contenders_table(result: BestOfResult) -> Table:
         interval = contender_interval(result, one)
         rows.append([Cell.number(place + 1), name, median, interval, lead, repeats, place_words(result, place)])
     numbers = right("Median", "95 % interval", "vs. leader", "Repeats")
-    columns = headings(*right("Place"), "Contender", *numbers, "Remark")
-    return Table.of("All contenders, best first", columns, rows)
+    return Table.of("All contenders, best first", headings(*right("Place"), "Contender", *numbers, "Remark"), rows)
 
 
 def needed_words(answer: Answer) -> str:

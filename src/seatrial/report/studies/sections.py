@@ -277,14 +277,14 @@ _MOST_LINES = 4
 """Of one source on a terminal."""
 
 
-class Source(Frozen):
+class PublishedSource(Frozen):
     """The values of one source, in the order of the study."""
 
     name: str
     references: Sequence[Reference]
 
 
-def published_sources(study: Study) -> Sequence[Source]:
+def published_sources(study: Study) -> Sequence[PublishedSource]:
     """The published values of a study by source; ids that are not known here (a results folder of another site) are
     left out."""
     known = {reference.id: reference for reference in all_references()}
@@ -292,7 +292,7 @@ def published_sources(study: Study) -> Sequence[Source]:
     for reference in filter(None, map(known.get, study.references)):
         name = ": ".join(filter(None, (source_text(reference), machine_of(reference))))
         sources.setdefault(name, []).append(reference)
-    return [Source(name, those) for name, those in sources.items()]
+    return [PublishedSource(name, those) for name, those in sources.items()]
 
 
 def published_sections(study: Study) -> list[Section]:
@@ -315,7 +315,7 @@ def published_lines(study: Study) -> list[tuple[str, str]]:
     return lines
 
 
-def _table(source: Source) -> Table:
+def _table(source: PublishedSource) -> Table:
     rows: list[Cells] = []
     for reference in source.references:
         value = Cell(f"{value_text(reference)} {arrow(reference.better)}", reference.value)

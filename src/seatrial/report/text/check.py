@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.analysis.rank_layout import Binding, Layout
+from seatrial.analysis.rank_layout import Binding, RankLayout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.spelling import count, cpu_list
@@ -21,7 +21,7 @@ _MOST_EVIDENCE = 3
 def check_text(
     findings: Sequence[Finding],
     bindings: Sequence[Binding],
-    layout: Layout | None = None,
+    layout: RankLayout | None = None,
     style: Style = PLAIN,
     detail: Detail = Detail.USUAL,
 ) -> str:
@@ -97,7 +97,7 @@ def _grouped(bindings: Sequence[Binding]) -> list[tuple[list[str], Binding]]:
     return list(rows.values())
 
 
-def _layout(layout: Layout, style: Style) -> str:
+def _layout(layout: RankLayout, style: Style) -> str:
     rows = [("rank", "GPU", "adapter", "NUMA", "CPUs")]
     for place in layout.places:
         numa = "-" if place.numa is None else str(place.numa)

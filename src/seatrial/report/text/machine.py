@@ -272,8 +272,7 @@ def _socket_line(index: int, memory: Memory) -> str:
 
 def _limits(machine: Machine, style: Style) -> list[str]:
     limits = folded_limits(machine.limits, " .. ")
-    rows = [(name, show(limit.value, limit.unit), limit.derivation) for name, limit in limits]
-    return _labelled(rows, style)
+    return _labelled([(name, show(limit.value, limit.unit), limit.derivation) for name, limit in limits], style)
 
 
 def _labelled(rows: Sequence[tuple[str, str, str]], style: Style) -> list[str]:
