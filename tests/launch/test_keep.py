@@ -45,11 +45,11 @@ int main(int argc, char **argv) {
 LAB = """
 import os, signal, sys
 from pathlib import Path
-from seatrial.launch.local import Program, run_together
+from seatrial.launch.local import LocalProgram, run_together
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs behind it without
 folder = Path(sys.argv[1])
 command = [sys.argv[2], "--parent", str(os.getpid()), "--grace", "3", "--", *sys.argv[3:]]
-run_together([Program(command, dict(os.environ), folder, grace_s=8.0)], 600)
+run_together([LocalProgram(command, dict(os.environ), folder, grace_s=8.0)], 600)
 """
 
 

@@ -148,6 +148,7 @@ class RankPlace(Frozen):
         return tuple(sorted(cpu for core in self.cores for cpu in core.cpus))
 
 
+@published("Layout")
 class RankLayout(Frozen):
     """Where all ranks run, and the commands that place them there.
 
