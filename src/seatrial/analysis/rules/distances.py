@@ -19,7 +19,7 @@ from seatrial.analysis.rules.devices import (
     spans,
 )
 from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, note, rule
-from seatrial.analysis.rules.places import contradicted, nodes_of
+from seatrial.analysis.rules.numa_nodes import contradicted, nodes_of
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.links import links_above
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
