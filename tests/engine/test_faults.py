@@ -198,7 +198,9 @@ def test_a_planted_fault_is_named_and_not_published(
     assert (record.outcome.state, record.outcome.reason[: len(reason)]) == (state, reason), record.outcome
     records = read_contents(folder).records[ready.experiment.id]
     assert outcome_of(records)[0].state is state
-    assert len(records) == 1  # the first that is wrong ends the experiment
+    # The first that is wrong ends the experiment; a rate need not be beyond its limit while the CPU is slow.
+    assert [one.outcome.is_ok for one in records] == [True] * (len(records) - 1) + [False]
+    assert len(records) == 1 or fault in RATES
     assert not figures_of(benchmark, live_machine, ready.point.parameters, records)
 
 

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import one_point
 import pytest
 
 from seatrial.model.results.record import RepeatRecord
@@ -59,7 +60,9 @@ assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids][killed
 def test_eight_processes_make_each_repeat_once_and_all(killed: int, has_names: bool, tmp_path: Path) -> None:
     results = tmp_path / "results"
     command = [sys.executable, "-c", _EIGHT, str(results), str(killed), str(int(has_names))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    path = os.pathsep.join((str(Path(one_point.__file__).parent), os.environ.get("PYTHONPATH", "")))
+    variables = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, env=variables)
     assert done.returncode == 0, done.stderr
     lines = [line for path in (results / "records").iterdir() for line in path.read_bytes().splitlines()]
     made = Counter((record["experiment"], record["repeat"]) for record in map(json.loads, lines))

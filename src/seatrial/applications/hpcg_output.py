@@ -134,11 +134,13 @@ class _Entries(Frozen):
 
     def number(self, key: str) -> float:
         """The value of a key as a number above zero."""
-        return self.of[key][1].number_of(self.text(key), key)
+        token = self.text(key)
+        return self.of[key][1].number_of(token, key)
 
     def whole(self, key: str, what: str) -> int:
         """The value of a key as a whole number from 1 on."""
-        return self.of[key][1].whole_of(self.text(key), what)
+        token = self.text(key)
+        return self.of[key][1].whole_of(token, what)
 
 
 def _entries(log: Log) -> tuple[_Entries, str]:

@@ -30,7 +30,7 @@ _TONES: dict[State, Tone] = {State.SKIPPED: "near", State.UNSUPPORTED: "warning"
 
 def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN, detail: Detail = Detail.USUAL) -> str:
     """A block for each experiment: its parameters, then a line for each figure, or the reason why there is none; in
-    full, a line for each point of a sweep, how limits are derived, and notes. Experiments that could not be run for the
+    full, a line for each point of a sweep, and how limits are derived. Experiments that could not be run for the
     same reason are one line, at the end."""
     shared = {reason: alike for reason, alike in not_run(results).items() if len(alike) > 1}
     left_out = {id(result) for alike in shared.values() for result in alike}
@@ -74,8 +74,7 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, is_f
             lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.shown).items()]
     if has_hosts and result.hosts:
         lines.append(f"  ran on {fold_hosts(result.hosts)}")
-    notes = result.notes if is_full else () if result.emulated is None else (result.emulated.why,)
-    lines += [f"  note: {note}" for note in notes]
+    lines += [f"  note: {note}" for note in result.notes]
     return "\n".join(lines)
 
 
