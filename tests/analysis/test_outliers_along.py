@@ -17,7 +17,15 @@ from analysis.made_up_folders import noisy as noisy_rates
 from analysis.made_up_sweeps import figure, noisy, result
 from made_up import made_up_machine
 
-from seatrial.analysis.outliers import Screened, by_rank, by_repeat, node_outliers, outliers, outliers_along
+from seatrial.analysis.outliers import (
+    Screened,
+    by_rank,
+    by_repeat,
+    node_outliers,
+    outliers,
+    outliers_along,
+    second_stage,
+)
 from seatrial.benchmarks.memory.stream import BENCHMARK as STREAM
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Better, Figure, elapsed
@@ -182,8 +190,41 @@ def test_a_node_20_percent_slow_among_40_that_differ_by_1_percent_is_named(tmp_p
     assert [odd.what for odd in found.outliers] == ["n39"]
 
 
+def test_single_repeats_of_few_nodes_are_not_called_alike(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"at least 3 nodes .* with repeats, or 10 without; this folder has at most 5"):
+        node_outliers(fleet(tmp_path / "five", [1.0, 1.0, 1.0, 1.0, 0.5], repeats=1), 0.02)
+
+
+def test_devices_of_a_suspect_are_found_in_its_second_stage(tmp_path: Path) -> None:
+    def devices(path: Path, nodes: Sequence[str], repeats: int, seed: int) -> Path:
+        made = MadeUpFolder(path)
+        for k, node in enumerate(nodes):
+            for device in (0, 1):
+                level = 0.8 if (node, device) == ("n3", 1) else 1.0
+                made.add(noisy_rates(3e10 * level, repeats, 0.01, seed=seed + 2 * k + device), host=node, device=device)
+        return path
+
+    first = devices(tmp_path / "first", [f"n{k}" for k in range(24)], 1, 1)
+    again = node_outliers(first, 0.02).again
+    assert again is not None and "n3" in again.suspects
+    found = second_stage(first, devices(tmp_path / "again", [*again.suspects, *again.controls], 8, 100), 0.02)
+    assert [one.what for one in found.outliers] == ["GPU 1 of n3"]
+    assert set(found.unconfirmed) == set(again.suspects) - {"n3"}
+
+
+def test_what_was_not_screened_is_stated(tmp_path: Path) -> None:
+    folder = fleet(tmp_path / "mixed", [1.0] * 12, repeats=1)
+    made = MadeUpFolder(tmp_path / "mixed")
+    for k in range(4):
+        made.add(noisy_rates(1e10, 1, 0.01, seed=k), host=f"n{k}", precision="fp32")
+    found = node_outliers(folder, 0.02)
+    assert len(found.not_screened) == 1 and "4 with one repeat each" in found.not_screened[0]
+    assert found.not_screened[0] in compare_document([], found)["not_compared"]
+    assert "Not screened" in compare_text([], found)
+
+
 def test_where_there_are_too_few_that_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"needs at least 3 nodes .* has at most 2"):
+    with pytest.raises(UsageError, match=r"needs at least 3 nodes .* at most 2"):
         node_outliers(fleet(tmp_path / "two", [1.0, 0.5]), 0.02)
     with pytest.raises(UsageError, match=r"needs at least 10 repeats .* has at most 6"):
         outliers_along(contents(1, {}), "repeat")

@@ -162,7 +162,12 @@ def test_pairs_are_held_against_pairs_of_their_own_kind() -> None:
 
 def test_of_few_pairs_nothing_is_told() -> None:
     found = screened(slow((0, 1), by=9.0), quiet(1), ranks=2)
-    assert not found.outliers and found.is_inconclusive and "1 pairs are too few" in found.why_not
+    assert (
+        not found.outliers
+        and found.is_inconclusive
+        and "at least 3 pairs of a kind" in found.why_not
+        and "(pairs: 1)" in found.why_not
+    )
 
 
 def test_some_rounds_of_many_ranks_are_enough() -> None:

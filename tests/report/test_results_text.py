@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from analysis.made_up_sweeps import figure, result
 from report.test_page import empty_trial
 
@@ -12,7 +13,7 @@ from seatrial.cli.output import Output
 from seatrial.cli.run_results import Printer
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.report.text.results import results_text
-from seatrial.report.text.terminal import PLAIN, Detail
+from seatrial.report.text.terminal import Detail
 
 SIZES = tuple(8**k for k in range(1, 8))
 SWEEP = result(*(figure([1e-6 * size] * 6, point={"size_B": size}) for size in SIZES), n=1)
@@ -34,13 +35,14 @@ def finding(number: int, severity: Severity) -> Finding:
     return Finding(f"rule-{number}", severity, (), f"Observation {number}.", "Why.", "Do.", "seen")
 
 
-def test_a_trial_is_its_answer_and_what_is_wrong() -> None:
+def test_a_trial_is_its_answer_and_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
     severities = [Severity.INFO, *[Severity.WARNING] * 10, Severity.ERROR]
     trial = empty_trial(results=(SWEEP,), findings=tuple(finding(n, one) for n, one in enumerate(severities)))
     found = RunResult((SWEEP,), {}, trial=trial)
 
     def shown(out: Output) -> list[str]:
-        return Printer(Path("r"), False, None, out)._text(found, PLAIN).splitlines()
+        assert Printer(Path("r"), False, None, out).found(found) == 0
+        return capsys.readouterr().out.splitlines()
 
     lines = shown(Output())
     assert lines[0].startswith("answer: ") and "size_B" not in " ".join(lines)
@@ -48,5 +50,5 @@ def test_a_trial_is_its_answer_and_what_is_wrong() -> None:
     assert errors == ["error rule-11: Observation 11."] and lines.index(errors[0]) < lines.index(
         "warning rule-1: Observation 1."
     )
-    assert lines[-1] == "and 4 more findings: on the page" and len(lines) < 14
+    assert lines[-1] == "and 4 more findings on the page" and len(lines) < 14
     assert any("size_B=" in line for line in shown(Output(verbose=True)))

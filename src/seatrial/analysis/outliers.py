@@ -29,7 +29,7 @@ from seatrial.model.results.figure_result import (
 )
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
-from seatrial.model.study.screen import ItemFigure, OddKind, ScreenInput
+from seatrial.model.study.screen import ItemFigure, Odd, OddKind, Screen, ScreenInput
 from seatrial.model.study.study import DEFAULT_MARGIN
 from seatrial.stats.far_values import FALSE_ALARM_RATE, FEW, FEWEST, far_values, two_classes, why_not
 from seatrial.stats.ranks import p_equal
@@ -228,16 +228,22 @@ def _comparable(one: Screened) -> Sequence[Sequence[float]]:
 def node_outliers(folder: Path, margin: float) -> ScreenResult:
     """The outliers among the nodes of a results folder: the nodes and devices that `screen` names by their figures.
 
-    Raises UsageError if no figure was measured on enough nodes.
+    Raises UsageError if no figure can be screened.
     """
-    given, found = _screen(folder, margin)
-    most = max((len(figure.items) for figure in given.figures), default=0)
-    if most < FEWEST:
+    given = screen_input([folder_to_screen(folder)])
+    reasons = [why_not(list(figure.values)) for figure in given.figures]
+    if all(reasons):
+        most = max((len(figure.items) for figure in given.figures), default=0)
         raise UsageError(
-            f"finding outliers needs at least {FEWEST} nodes that measured the same; this folder has at most {most}",
-            "measure more nodes, or compare two results folders",
+            f"finding outliers needs at least {FEWEST} nodes that measured the same, with repeats, or {FEW} without; "
+            f"this folder has at most {most}",
+            "measure more nodes or repeats, or compare two results folders",
         )
-    return ScreenResult(found, _fleet_spreads(given.figures, margin), measure_again(given.figures))
+    screen = screen_cluster(given, margin)
+    found = tuple(map(_outlier, _odd_nodes(screen)))
+    return ScreenResult(
+        found, _fleet_spreads(given, screen), measure_again(given.figures), not_screened=screen.not_screened
+    )
 
 
 def second_stage(first: Path, new: Path, margin: float) -> ScreenResult:
@@ -246,14 +252,14 @@ def second_stage(first: Path, new: Path, margin: float) -> ScreenResult:
     New repeats do not know which node was the farthest, so the error is shared by these nodes, not by all. Raises
     UsageError if no figure has enough new repeats of a suspect and of other nodes.
     """
-    again = measure_again(_screen(first, margin)[0].figures)
+    again = measure_again(screen_input([folder_to_screen(first)]).figures)
     if again is None:
         raise UsageError(
             "the first results folder has too few nodes to measure any again", "screen at least six nodes first"
         )
-    given, found = _screen(new, margin)
+    given = screen_input([folder_to_screen(new)])
     measured = [
-        {item.name for item, own in zip(figure.items, figure.values, strict=True) if len(own) >= _FEWEST_REPEATS}
+        {item.node for item, own in zip(figure.items, figure.values, strict=True) if len(own) >= _FEWEST_REPEATS}
         for figure in given.figures
     ]
     suspects = set(again.suspects)
@@ -264,54 +270,41 @@ def second_stage(first: Path, new: Path, margin: float) -> ScreenResult:
             f"measure {', '.join(again.suspects)} again, beside {', '.join(again.controls)}: "
             f"{again.repeats} repeats on each",
         )
-    named = {one.what for one in found}
-    every = set[str]().union(*measured)
+    odd = [one for one in _odd_nodes(screen_cluster(given, margin)) if one.nodes[0] in suspects]
+    named, every = {one.nodes[0] for one in odd}, set[str]().union(*measured)
     unconfirmed = tuple(name for name in again.suspects if name in every and name not in named)
-    return ScreenResult(tuple(one for one in found if one.what in suspects), unconfirmed=unconfirmed)
+    return ScreenResult(tuple(map(_outlier, odd)), unconfirmed=unconfirmed)
 
 
-def _screen(folder: Path, margin: float) -> tuple[ScreenInput, tuple[Outlier, ...]]:
-    given = screen_input([folder_to_screen(folder)])
-    found = tuple(
-        Outlier(
-            what=one.what,
-            benchmark=one.benchmark,
-            figure=one.figure,
-            parameters=one.parameters,
-            value=one.value,
-            ratio=one.ratio,
-            sureness=one.sureness,
-            false_alarm_rate=one.false_alarm_rate,
-            n=one.n,
-        )
-        for one in screen_cluster(given, margin).odd
-        if one.benchmark and one.kind in (OddKind.NODE, OddKind.DEVICE)
-    )
-    return given, found
+def _odd_nodes(screen: Screen) -> list[Odd]:
+    """The nodes and devices that are odd by what was measured."""
+    return [one for one in screen.odd if one.benchmark and one.kind in (OddKind.NODE, OddKind.DEVICE)]
 
 
-def _fleet_spreads(figures: Sequence[ItemFigure], margin: float) -> tuple[FleetSpread, ...]:
+def _outlier(one: Odd) -> Outlier:
+    measured = (one.what, one.benchmark, one.figure, one.parameters, one.value, one.ratio)
+    return Outlier(*measured, one.sureness, one.false_alarm_rate, one.n)
+
+
+def _fleet_spreads(given: ScreenInput, screen: Screen) -> tuple[FleetSpread, ...]:
     """Where nodes truly differ, in the order of the figures: beyond the noise of their repeats at 5 % for all figures
     together, and by more than the margin between the ends of the middle 90 %, or in two classes."""
     found: list[FleetSpread] = []
-    able = [figure for figure in figures if 2 * sum(len(own) > 1 for own in figure.values) > len(figure.items) > 1]
-    for figure in able:
-        logs = [[math.log(value) for value in own] for own in figure.values]
-        of_noise = p_equal(logs)
+    pairs = list(zip(given.figures, screen.figures, strict=False))
+    able = [(one, over) for one, over in pairs if 2 * sum(len(own) > 1 for own in one.values) > len(one.items) > 1]
+    for figure, over in able:
+        of_noise = p_equal([[math.log(value) for value in own] for own in figure.values])
         if of_noise > FALSE_ALARM_RATE / len(able):
             continue
-        medians = [median(own) for own in logs]
-        centre, ordered = median(medians), sorted(medians)
-        low, high = (math.exp(ordered[round(share * (len(ordered) - 1))] - centre) for share in (0.05, 0.95))
-        inside = two_classes(medians, margin)
-        if high <= (1.0 + margin) * low and not inside:
+        inside = two_classes([math.log(value) for value in over.medians], screen.margin)
+        if over.spread[1] <= (1.0 + screen.margin) * over.spread[0] and not inside:
             continue
-        kinds = None
-        if inside:
-            sides = ([medians[k] for k in inside], [own for k, own in enumerate(medians) if k not in set(inside)])
-            kinds = (math.exp(median(sides[0]) - centre), math.exp(median(sides[1]) - centre))
+        others = [value for k, value in enumerate(over.medians) if k not in set(inside)]
+        kinds = (
+            (median(over.medians[k] for k in inside) / over.median, median(others) / over.median) if inside else None
+        )
         names = tuple(figure.items[k].name for k in inside)
-        parts = (figure.benchmark, figure.figure, figure.parameters, len(figure.items), (low, high), of_noise)
+        parts = (figure.benchmark, figure.figure, figure.parameters, len(figure.items), over.spread, of_noise)
         found.append(FleetSpread(*parts, names, kinds))
     return tuple(found)
 

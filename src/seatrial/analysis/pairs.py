@@ -109,10 +109,9 @@ def screened_pairs(
 
 def _too_few(families: Sequence[PairTimes], able: Sequence[PairTimes]) -> str:
     few = {family.kind: len(family.slowness) for family in families if family not in able}
-    if not few:
-        return ""
-    listed = "; ".join(f"{count} {kind}".rstrip() for kind, count in few.items())
-    return f"{listed} are too few to find outliers: at least {FEWEST} are needed, or {FEW} in a single repeat"
+    listed = "; ".join(f"{kind}: {count}" for kind, count in few.items())
+    needed = f"finding outliers needs at least {FEWEST} pairs of a kind, or {FEW} in a single repeat"
+    return f"{needed} ({listed})" if few else ""
 
 
 def _slow(groups: Sequence[Sequence[float]], rate: float, least: float) -> list[FarValue]:

@@ -111,12 +111,14 @@ class ScreenResult(Frozen):
 
     `again` is what a second stage would measure, if the screen was of nodes. After that second stage, `outliers` are
     those that it confirmed, and `unconfirmed` the suspects that do not differ from the controls.
+    `not_screened` says which figures of nodes could not be, and why.
     """
 
     outliers: tuple[Outlier, ...] = ()
     fleets: tuple[FleetSpread, ...] = ()
     again: MeasureAgain | None = None
     unconfirmed: tuple[str, ...] = ()
+    not_screened: tuple[str, ...] = ()
 
 
 class Screening(Frozen):

@@ -228,6 +228,7 @@ def compare_document(
     if screen is not None:
         screened = {"outliers": screen.outliers, "fleets": screen.fleets, "unconfirmed": screen.unconfirmed}
         screened |= {} if screen.again is None else {"again": screen.again}
+        parts["not_compared"] += screen.not_screened
     return filled(CompareJson, None, **parts, **screened)
 
 

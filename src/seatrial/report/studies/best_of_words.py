@@ -200,9 +200,10 @@ def outlier_lines(screen: ScreenResult) -> list[str]:
     if screen.outliers:
         rate = max(one.false_alarm_rate for one in screen.outliers)
         lines.append(
-            f"A screen like this reports a false outlier in {rate * 100:.3g} % of cases where all are alike. Noise "
-            "with a rare second level looks like an outlier and is reported as one."
+            f"A screen like this reports a false outlier in {rate * 100:.3g} % of cases where all are alike. A single "
+            "repeat on a rare level of noise looks like an outlier and is reported as one."
         )
+    lines += [f"Not screened: {text}." for text in screen.not_screened]
     again = screen.again
     if again is not None:
         lines.append(

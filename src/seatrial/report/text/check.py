@@ -45,7 +45,7 @@ def problems_text(findings: Sequence[Finding], style: Style = PLAIN) -> str:
     problems = [one for one in ordered if one.severity is not Severity.INFO][:_MOST_PROBLEMS]
     lines = [line for one in problems for line in _wrapped(style, _brief(one, style), "", "  ")]
     more = len(ordered) - len(problems)
-    return "\n".join([*lines, *([f"and {count(more, 'more finding')}: on the page"] if more else [])])
+    return "\n".join([*lines, *([f"and {count(more, 'more finding')} on the page"] if more else [])])
 
 
 def _summary(findings: Sequence[Finding], style: Style) -> str:
