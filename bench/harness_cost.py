@@ -16,7 +16,7 @@ from statistics import median
 from common import live_machine, provenance, ready, write
 from one_point import keep_point
 
-from seatrial.engine.engine import Work, run_work
+from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.policy import Alone
 from seatrial.engine.ready import Silent
 from seatrial.stats.interval import StoppingRule
@@ -37,7 +37,7 @@ def main() -> None:
         keep_point(item, machine, folder)
         start = time.perf_counter()
         rule = StoppingRule(precision=0.0, budget_s=30.0)
-        run_work([Work(((item,),), Alone(rule))], machine, folder, Silent())
+        run_work([StudyWork(((item,),), Alone(rule))], machine, folder, Silent())
         elapsed_s = time.perf_counter() - start
         records = read_contents(folder).records[item.experiment.id]
     program_s = sum(record.seen["program_s"] for record in records)

@@ -41,7 +41,7 @@ from seatrial.engine.lock_file import HOST
 from seatrial.jobs.folder import JobFolder
 from seatrial.places.cluster.groups import ControlGroups, join
 from seatrial.places.cluster.network import INTERFACE
-from seatrial.places.cluster.shape import FOLDER, HEAD, Home, State
+from seatrial.places.cluster.shape import FOLDER, HEAD, ClusterState, Home
 from seatrial.places.cluster.tools import Tools, entering, find_tools, plain_environment
 from seatrial.processes.start import start_detached
 from seatrial.store.folder import ResultsFolder
@@ -67,7 +67,7 @@ class Cluster:
     """The cluster that is disturbed."""
 
     tools: Tools
-    state: State
+    state: ClusterState
     groups: ControlGroups
     daemons: dict[tuple[str, str], int] = field(default_factory=dict)
 

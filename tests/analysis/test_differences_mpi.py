@@ -9,7 +9,7 @@ import pytest
 from analysis.test_differences import ENVIRONMENT, SEEN, named, side
 
 from seatrial.analysis.fairness.differences import differences, intent
-from seatrial.analysis.fairness.side import Kind, Noticed, SideFacts, SideGroup
+from seatrial.analysis.fairness.side import Noticed, SideFacts, SideGroup, Topic
 
 OPENMPI = {"name": "openmpi", "family": "openmpi", "version": "4.1.4", "library": "/a/libmpi.so", "variables": {}}
 MPICH = {
@@ -133,5 +133,5 @@ def test_what_the_machine_did_to_a_run_counts_only_where_it_is_clearly_apart() -
 )
 def test_more_ranks_load_modules_of_the_library(axis: str, item: tuple[str, str | None, str], follows: bool) -> None:
     group = SideGroup("apps.impact", SideFacts(), SideFacts())
-    ((_, intended, cause),) = intent([Noticed(Kind.LIBRARY, *item)], group, axis)
+    ((_, intended, cause),) = intent([Noticed(Topic.LIBRARY, *item)], group, axis)
     assert (intended, cause) == (follows, axis if follows else "")

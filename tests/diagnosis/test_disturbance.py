@@ -10,7 +10,7 @@ from made_up import made_up_machine
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.finding import Case
-from seatrial.diagnosis.disturbance.cause import Cause, remedy, sentence
+from seatrial.diagnosis.disturbance.cause import RepeatCause, remedy, sentence
 from seatrial.diagnosis.disturbance.diagnose import disturbances
 from seatrial.diagnosis.disturbance.signals import signals
 from seatrial.profiler import cause as profile
@@ -85,7 +85,7 @@ def test_repeats_that_are_alike_have_a_finding_with_its_values(rule):
 
 
 def test_names_are_those_of_profiles():
-    shared = {Cause.CPU_QUOTA, Cause.STEAL, Cause.OTHER_PROCESSES, Cause.NO_CPU}
+    shared = {RepeatCause.CPU_QUOTA, RepeatCause.STEAL, RepeatCause.OTHER_PROCESSES, RepeatCause.NO_CPU}
     assert {one.value for one in shared} <= {one.value for one in profile.Cause}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from one_point import keep_point, measure_point, prepare_point
 
-from seatrial.engine.engine import Work, run_work
+from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.policy import Alone
 from seatrial.engine.ready import Listener, Ready, Silent
 from seatrial.environments import build as builds
@@ -38,7 +38,7 @@ def run_experiments(
     keep: bool = False,
 ) -> frozenset[str]:
     """Run the missing repeats of independent experiments; see `run_work`."""
-    work = Work(tuple((ready,) for ready in experiments), Alone(rule))
+    work = StudyWork(tuple((ready,) for ready in experiments), Alone(rule))
     return run_work([work], machine, folder, listener, again=again, keep=keep)
 
 

@@ -14,7 +14,7 @@ import seatrial
 from seatrial.benchmarks import registry
 from seatrial.engine import prepare as preparing
 from seatrial.engine.kinds import KINDS
-from seatrial.engine.kinds.kind import Kind
+from seatrial.engine.kinds.kind import ProgramKind
 from seatrial.engine.ready import Ready, Runnable, Silent
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
@@ -56,7 +56,7 @@ class ScriptProgram(Runnable):
         return ProgramRecord(Hello("sh", "", "n1"), (Sample("took", 0, float(data), {}),), ended=True)
 
 
-class ScriptKind(Kind[Script]):
+class ScriptKind(ProgramKind[Script]):
     @staticmethod
     def missing(program: Script, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
         return None

@@ -26,7 +26,7 @@ REPEATS, EXPERIMENTS, PROCESSES = 5, 3, 8
 _EIGHT = f"""
 import os, platform, signal, sys, time
 from pathlib import Path
-from seatrial.engine.engine import Work, run_work
+from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.policy import Alone
 from seatrial.engine.ready import Silent
 from one_point import keep_point, prepare_point
@@ -45,7 +45,7 @@ for k in range({PROCESSES}):
         os.environ["SEATRIAL_HOST"] = f"node{{k}}"  # a lock of its own: nothing keeps them apart but the claims
         if has_names:
             platform.node = lambda: f"node{{k}}"
-        work = Work(tuple((item,) for item in ready), Alone(rule))
+        work = StudyWork(tuple((item,) for item in ready), Alone(rule))
         run_work([work], machine, folder, Silent())
         os._exit(0)
     pids.append(pid)

@@ -19,7 +19,7 @@ from seatrial.analysis.study_results import study_results
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import repeat
-from seatrial.engine.engine import Work, run_work
+from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.group import Member, can_take_turns
 from seatrial.engine.policy import ComparedBlocks, Pool
 from seatrial.engine.ready import Ready, Silent
@@ -47,8 +47,8 @@ def sides(live_machine: Machine, folder: ResultsFolder, program_cache: Path) -> 
     return [make_ready(PEAK, live_machine, folder, cores="one", precision=p) for p in ("fp64", "fp32")]
 
 
-def compared(sides: list[Ready], blocks: int) -> list[Work]:
-    return [Work((tuple(sides),), ComparedBlocks(Pool(60.0), 0.0, blocks, figures=frozenset({"none"})), "turns")]
+def compared(sides: list[Ready], blocks: int) -> list[StudyWork]:
+    return [StudyWork((tuple(sides),), ComparedBlocks(Pool(60.0), 0.0, blocks, figures=frozenset({"none"})), "turns")]
 
 
 def blocks_of(contents: Contents) -> dict[str, list[RepeatRecord]]:

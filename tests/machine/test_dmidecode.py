@@ -19,7 +19,7 @@ from usual import usually_first
 from seatrial.errors import ParseError, UsageError
 from seatrial.machine.memory_population import system_modules
 from seatrial.machine.readers.dmidecode import read_dmidecode
-from seatrial.machine.readers.memory_locators import Place, read_places
+from seatrial.machine.readers.memory_locators import SlotPosition, read_places
 from seatrial.machine.readers.smbios import read_smbios
 from seatrial.machine.survey import Survey
 from seatrial.model.machine.machine import DeviceKind
@@ -320,22 +320,22 @@ def test_any_names_give_places(locator: str, bank: str) -> None:
 @pytest.mark.parametrize(
     ("names", "places"),
     [
-        ([("CPU0_C1D0", "NODE 0")], [Place(0, "C1")]),
-        ([("DIMM_P1_I1", "BANK 1")], [Place(1, "I")]),
-        ([("CPU1_DIMM_A1", "P1 CHANNEL A")], [Place(1, "A")]),
-        ([("DIMM000 J22", "_Node0_Channel2_Dimm0")], [Place(0, "CHANNEL2")]),
-        ([("P0_MC1_DIM_CH_D0", "NODE 1")], [Place(0, "D")]),
-        ([("Controller1-ChannelA-DIMM0", "BANK 2")], [Place(None, "CONTROLLER1 CHANNELA")]),
-        ([("A1", ""), ("B12", "")], [Place(1, None), Place(2, None)]),
-        ([(f"DIMM_A{n}", "") for n in range(1, 10)], [Place(1, None)] * 9),
-        ([(f"DIMM_A{n}", "") for n in (1, 2)], [Place(None, "A")] * 2),
-        ([("DIMM-1A", ""), ("DIMM-1B", "")], [Place(None, "A"), Place(None, "B")]),
-        ([("DIMM A1", "Primary Main Board/CPU 4")], [Place(4, "A")]),
-        ([("DIMM 1", "CPU 2")], [Place(2, None)]),
-        ([("one", "Slot"), ("two", "Slot")], [Place(None, None)] * 2),
+        ([("CPU0_C1D0", "NODE 0")], [SlotPosition(0, "C1")]),
+        ([("DIMM_P1_I1", "BANK 1")], [SlotPosition(1, "I")]),
+        ([("CPU1_DIMM_A1", "P1 CHANNEL A")], [SlotPosition(1, "A")]),
+        ([("DIMM000 J22", "_Node0_Channel2_Dimm0")], [SlotPosition(0, "CHANNEL2")]),
+        ([("P0_MC1_DIM_CH_D0", "NODE 1")], [SlotPosition(0, "D")]),
+        ([("Controller1-ChannelA-DIMM0", "BANK 2")], [SlotPosition(None, "CONTROLLER1 CHANNELA")]),
+        ([("A1", ""), ("B12", "")], [SlotPosition(1, None), SlotPosition(2, None)]),
+        ([(f"DIMM_A{n}", "") for n in range(1, 10)], [SlotPosition(1, None)] * 9),
+        ([(f"DIMM_A{n}", "") for n in (1, 2)], [SlotPosition(None, "A")] * 2),
+        ([("DIMM-1A", ""), ("DIMM-1B", "")], [SlotPosition(None, "A"), SlotPosition(None, "B")]),
+        ([("DIMM A1", "Primary Main Board/CPU 4")], [SlotPosition(4, "A")]),
+        ([("DIMM 1", "CPU 2")], [SlotPosition(2, None)]),
+        ([("one", "Slot"), ("two", "Slot")], [SlotPosition(None, None)] * 2),
     ],
 )
-def test_names_of_many_vendors(names: list[tuple[str, str]], places: list[Place]) -> None:
+def test_names_of_many_vendors(names: list[tuple[str, str]], places: list[SlotPosition]) -> None:
     assert list(read_places([(locator, bank, True) for locator, bank in names])) == places
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from machine.machine_trees import CPUINFO_ARM, cpuinfo_x86
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.memory_locators import Place, read_places
+from seatrial.machine.readers.memory_locators import SlotPosition, read_places
 from seatrial.machine.readers.procfs import (
     CgroupMount,
     cgroup_folders,
@@ -152,16 +152,16 @@ def test_process_status_and_os_release() -> None:
 @pytest.mark.parametrize(
     ("locator", "bank", "place"),
     [
-        ("DIMM 0", "P0 CHANNEL A", Place(0, "A")),
-        ("P1-DIMMA1", "P0_Node0_Channel1_Dimm0", Place(1, "A")),
-        ("ChannelA-DIMM0", "BANK 0", Place(None, "CHANNELA")),
-        ("CPU2_DIMM_C1", "NODE 2", Place(2, "C")),
-        ("PROC 1 DIMM 3", "Not Specified", Place(1, None)),
-        ("DIMM 3", "CPU 2", Place(2, None)),
-        ("A7", "", Place(1, None)),  # Dell: the letter is the processor
+        ("DIMM 0", "P0 CHANNEL A", SlotPosition(0, "A")),
+        ("P1-DIMMA1", "P0_Node0_Channel1_Dimm0", SlotPosition(1, "A")),
+        ("ChannelA-DIMM0", "BANK 0", SlotPosition(None, "CHANNELA")),
+        ("CPU2_DIMM_C1", "NODE 2", SlotPosition(2, "C")),
+        ("PROC 1 DIMM 3", "Not Specified", SlotPosition(1, None)),
+        ("DIMM 3", "CPU 2", SlotPosition(2, None)),
+        ("A7", "", SlotPosition(1, None)),  # Dell: the letter is the processor
     ],
 )
-def test_places_are_read_only_from_names_that_name_them(locator: str, bank: str, place: Place) -> None:
+def test_places_are_read_only_from_names_that_name_them(locator: str, bank: str, place: SlotPosition) -> None:
     assert read_places([(locator, bank, True)]) == (place,)
 
 

@@ -21,7 +21,7 @@ from places.made_up_debian import SUITE, make_repository
 from seatrial.errors import UsageError
 from seatrial.places.guest.kernel import find_busybox
 from seatrial.places.guest.qemu import GuestError
-from seatrial.places.images.tree import Entry, Kind, Tree, folder, text_file
+from seatrial.places.images.tree import Entry, EntryKind, Tree, folder, text_file
 from seatrial.processes import tree
 
 
@@ -164,7 +164,7 @@ def test_links_are_followed_inside_the_image_only(tmp_path: Path) -> None:
 def test_a_tree_keeps_everything_in_folders() -> None:
     tree = Tree(0)
     tree.add("a/b/c", text_file(b"x", 0))
-    tree.add("l", Entry(Kind.LINK, 0o777, 0, target="a/b"))
+    tree.add("l", Entry(EntryKind.LINK, 0o777, 0, target="a/b"))
     assert tree.resolved("l/c") == "a/b/c" and tree.resolved("l") == "l" and tree.resolved("../../x") == "x"
     assert [path for path, _ in tree.sorted()] == ["a", "a/b", "a/b/c", "l"]
     for path, what in (("l/x", text_file(b"", 0)), ("a/b/c/d", text_file(b"", 0)), ("a", text_file(b"", 0))):

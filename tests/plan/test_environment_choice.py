@@ -12,7 +12,7 @@ from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.environment.mpi import COLLECTIVES, operation_of
 from seatrial.plan.environment_axes import choice_of, concerns_environment, environment_value
-from seatrial.plan.files import Node
+from seatrial.plan.files import YamlNode
 from seatrial.plan.points import Point, plan_points, study_points
 from seatrial.plan.study_file import read_study
 
@@ -155,7 +155,7 @@ def test_containers() -> None:
     assert (chosen.container_mounts, chosen.container_devices) == ("/d:/d+/x:/y:ro", "nvidia")
     without = dict.fromkeys(given, "none")
     assert choose({"environment.container": "app", **without}) == EnvironmentChoice(container="app")
-    value = environment_value("environment.container_mounts", Node("/d+/x:/y:ro", 1, "/d+/x:/y:ro"))
+    value = environment_value("environment.container_mounts", YamlNode("/d+/x:/y:ro", 1, "/d+/x:/y:ro"))
     assert value == "/d:/d+/x:/y:ro"
     built = choose({**axes, "environment.container_build": "brought"})
     assert built.container_build == "brought" and built.container_mpi is None
@@ -177,7 +177,7 @@ def test_containers() -> None:
 )
 def test_what_containers_are_not(axis: str, value: str, why: str) -> None:
     with pytest.raises(UsageError) as caught:
-        environment_value(f"environment.{axis}", Node(value, 1, value))
+        environment_value(f"environment.{axis}", YamlNode(value, 1, value))
     assert why in caught.value.todo
 
 

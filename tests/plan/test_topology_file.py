@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.model.machine.guest import GuestDevice, GuestNode, GuestPart, GuestTopology
 from seatrial.plan.schemas import SCHEMAS
 from seatrial.plan.topology_file import read_topology, topology_of
 
@@ -38,13 +38,13 @@ devices:
         2,
         ((10, 21, 17), (21, 10, 28), (17, 28, 10)),
         (
-            GuestDevice(DeviceKind.NVME, 0, 64 * _MiB, 4),
+            GuestDevice(GuestPart.NVME, 0, 64 * _MiB, 4),
             GuestDevice(
-                DeviceKind.SWITCH, 1, None, 0,
-                (GuestDevice(DeviceKind.NVME, 0, 1024 * _MiB), GuestDevice(DeviceKind.NETWORK)),
+                GuestPart.SWITCH, 1, None, 0,
+                (GuestDevice(GuestPart.NVME, 0, 1024 * _MiB), GuestDevice(GuestPart.NETWORK)),
             ),
-            GuestDevice(DeviceKind.SHARED_MEMORY, 1, 16 * _MiB),
-            GuestDevice(DeviceKind.CXL_MEMORY, 0, 256 * _MiB),
+            GuestDevice(GuestPart.SHARED_MEMORY, 1, 16 * _MiB),
+            GuestDevice(GuestPart.CXL_MEMORY, 0, 256 * _MiB),
         ),
     )  # fmt: skip
     assert (found.cpus, found.memory_B) == (4, 1600 * _MiB)

@@ -20,7 +20,7 @@ from seatrial.profiler.trace.trace_file import (
     RECORD_B,
     VERSION,
     Flag,
-    Kind,
+    RecordKind,
 )
 
 RATE = 1e9
@@ -33,7 +33,7 @@ WORLD_ID, SELF_ID = 77, 88
 class Made:
     """One record. Times are seconds since the process was loaded."""
 
-    kind: Kind
+    kind: RecordKind
     call: str = ""
     begin_s: float = 0.0
     end_s: float = 0.0
@@ -53,17 +53,17 @@ class Made:
 
 
 def communicator(number: int, id_: int, rank: int, size: int) -> Made:
-    return Made(Kind.COMMUNICATOR, body=COMMUNICATOR.pack(id_, rank, size), comm=number, flags=Flag.PART)
+    return Made(RecordKind.COMMUNICATOR, body=COMMUNICATOR.pack(id_, rank, size), comm=number, flags=Flag.PART)
 
 
 def send(call: str, begin_s: float, end_s: float, dest: int, tag: int, size_B: int, **more: Any) -> Made:
-    kind = Kind.POST if call.startswith("MPI_I") else Kind.MESSAGES
+    kind = RecordKind.POST if call.startswith("MPI_I") else RecordKind.MESSAGES
     body = MESSAGES.pack(size_B, 0, dest, tag, 0, 0)
     return Made(kind, call, begin_s, end_s, body, flags=Flag.SENDS | more.pop("flags", 0), **more)
 
 
 def receive(call: str, begin_s: float, end_s: float, source: int, tag: int, size_B: int, **more: Any) -> Made:
-    kind = Kind.POST if call.startswith("MPI_I") else Kind.MESSAGES
+    kind = RecordKind.POST if call.startswith("MPI_I") else RecordKind.MESSAGES
     body = MESSAGES.pack(0, size_B, 0, 0, source, tag)
     flags = Flag.RECEIVES | more.pop("flags", Flag.COMPLETED)
     return Made(kind, call, begin_s, end_s, body, flags=flags, **more)
@@ -71,11 +71,11 @@ def receive(call: str, begin_s: float, end_s: float, source: int, tag: int, size
 
 def done(call: str, begin_s: float, end_s: float, *places: int) -> Made:
     body = b"".join(place.to_bytes(4, "little") for place in places)
-    return Made(Kind.DONE, call, begin_s, end_s, body, comm=0, n=len(places))
+    return Made(RecordKind.DONE, call, begin_s, end_s, body, comm=0, n=len(places))
 
 
 def collective(call: str, begin_s: float, end_s: float, block_B: int = 0, root: int = -1, **more: Any) -> Made:
-    kind = Kind(more.pop("kind", Kind.COLLECTIVE))
+    kind = RecordKind(more.pop("kind", RecordKind.COLLECTIVE))
     body = COLLECTIVE.pack(block_B, root, more.pop("counts", 0), more.pop("made_at", 0))
     return Made(kind, call, begin_s, end_s, body, **more)
 
@@ -84,7 +84,7 @@ def counts(values: Sequence[int], flags: int = 0) -> list[Made]:
     parts = [values[i : i + 4] for i in range(0, len(values), 4)]
     packed = [b"".join(value.to_bytes(8, "little") for value in part) for part in parts]
     return [
-        Made(Kind.COUNTS, body=body, flags=flags | Flag.PART, n=len(part), comm=0)
+        Made(RecordKind.COUNTS, body=body, flags=flags | Flag.PART, n=len(part), comm=0)
         for part, body in zip(parts, packed, strict=True)
     ]
 

@@ -19,7 +19,7 @@ from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.run import build_profiler, profiler_variables
-from seatrial.profiler.tables.header import BINS_OVER_TIME, HEADER, MODULES_B, PAGE_B, Family, State, bin_floor
+from seatrial.profiler.tables.header import BINS_OVER_TIME, HEADER, MODULES_B, PAGE_B, Family, ProcessState, bin_floor
 from seatrial.profiler.tables.process_table import PEERS_AT, SLOTS_AT, THREAD
 
 TRAFFIC = Path(__file__).with_name("mpi_traffic_program.c")
@@ -65,7 +65,7 @@ class Seen:
     rank: int
     size: int
     family: Family
-    state: State
+    state: ProcessState
     lost_calls: int
     unknown_length: int
     wall_s: float
@@ -91,7 +91,7 @@ def seen(path: Path) -> Seen:
     )
     lost, unknown_length = rest[2:4]
     wall = (max(finalized, last) - loaded) / rate
-    found = Seen(rank, world, Family(family), State(state), lost, unknown_length, wall, rate)
+    found = Seen(rank, world, Family(family), ProcessState(state), lost, unknown_length, wall, rate)
     for line in data[PAGE_B : PAGE_B + MODULES_B].split(b"\0", 1)[0].decode().splitlines():
         begin, end, _, name = line.split(" ", 3)
         found.modules.append((int(begin, 16), int(end, 16), name))

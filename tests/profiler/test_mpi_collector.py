@@ -24,7 +24,7 @@ from seatrial.environments.loader import build_program, c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.run import SHARED_SOURCES, build_collector, profiler_variables
-from seatrial.profiler.tables.header import State
+from seatrial.profiler.tables.header import ProcessState
 from seatrial.profiler.tables.io_samples import read_io_samples
 from seatrial.profiler.tables.process_table import read_table
 from seatrial.report.profile.io_words import recurring
@@ -138,7 +138,7 @@ def test_finished_tables_are_where_they_belong(name: str, node: Node) -> None:
         node.collector = collector()  # as everybody has it
     node.run(library(name), "plain")
     for one in node.tables():  # at once: the ranks themselves brought them
-        assert one.calls["MPI_Allreduce"] == (1000, 8000) and one.state is State.FINALIZED
+        assert one.calls["MPI_Allreduce"] == (1000, 8000) and one.state is ProcessState.FINALIZED
         assert one.calls["MPI_Finalize"] == one.calls["MPI_Finalized"] == (1, 0), "what came after it too"
     assert [one.rank for one in node.tables()] == [0, 1]
     node.wait()
@@ -155,8 +155,12 @@ def test_no_end_of_a_program_loses_a_call(name: str, way: str, node: Node) -> No
     for one in node.tables():
         assert one.calls["MPI_Allreduce"] == (1000, 8000)
         assert way != "killed_late" or one.calls["MPI_Finalized"] == (1, 0)
-    expected = {"killed": {State.INITIALIZED}, "left": {State.INITIALIZED}, "killed_late": {State.FINALIZED}}
-    assert states == expected.get(way, states) and (way != "aborted" or State.ABORTED in states)
+    expected = {
+        "killed": {ProcessState.INITIALIZED},
+        "left": {ProcessState.INITIALIZED},
+        "killed_late": {ProcessState.FINALIZED},
+    }
+    assert states == expected.get(way, states) and (way != "aborted" or ProcessState.ABORTED in states)
 
 
 @pytest.mark.parametrize("name", TWO)
@@ -182,10 +186,10 @@ def test_one_collector_a_node_which_copies_when_asked_to_end(node: Node) -> None
         assert not list(node.final.glob("*.mpi"))
         os.kill(first, signal.SIGTERM)
         until(lambda: len(list(node.final.glob("*.mpi"))) == 2, 2)
-        assert {one.state for one in node.tables()} == {State.INITIALIZED} and node.collectors() == [first]
+        assert {one.state for one in node.tables()} == {ProcessState.INITIALIZED} and node.collectors() == [first]
         assert running.wait(30) == 0
     node.wait()
-    assert {one.state for one in node.tables()} == {State.FINALIZED}
+    assert {one.state for one in node.tables()} == {ProcessState.FINALIZED}
     assert all(one.calls["MPI_Finalized"] == (1, 0) for one in node.tables()), "the last word is that of the process"
 
 
@@ -210,7 +214,7 @@ def test_a_folder_taken_away_ends_the_collector(node: Node) -> None:
         until(lambda: not node.collectors(), 3)
         assert running.wait(30) == 0
     # The ranks have their tables in memory. One that ends late starts a collector anew, which may still be at work.
-    until(lambda: {one.state for one in node.tables()} == {State.FINALIZED}, 20)
+    until(lambda: {one.state for one in node.tables()} == {ProcessState.FINALIZED}, 20)
     until(lambda: not list(node.final.glob("*.collecting")), 20)
 
 
@@ -245,7 +249,7 @@ def test_without_the_nodes_folder_tables_live_where_they_belong(kind: str, node:
     folder = node.folder
     said = node.run(library("mpich"), "plain")
     assert said.count("seatrial: cannot use") == 1 and f"cannot use {folder}: {reason}" in said
-    assert [one.state for one in node.tables()] == [State.FINALIZED] * 2
+    assert [one.state for one in node.tables()] == [ProcessState.FINALIZED] * 2
     if kind != "no parent":
         folder.chmod(0o700) if folder.is_dir() and not folder.is_symlink() else folder.unlink()
 

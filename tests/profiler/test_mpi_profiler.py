@@ -21,7 +21,7 @@ from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
 from seatrial.profiler.capture.run import profiler_variables
 from seatrial.profiler.capture.wrappers import wrapper_texts
-from seatrial.profiler.tables.header import Family, State
+from seatrial.profiler.tables.header import Family, ProcessState
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
@@ -39,7 +39,7 @@ def of(name: str, tmp_path: Path, part: str, *arguments: str, ranks: int = 2, ma
     assert all(one.without_site == 0 for one in found) or part == "sizes"
     assert all(one.mpi_s > 0 and abs(one.over_time_s / one.mpi_s - 1) < 1e-9 for one in found)
     if not may_fail:
-        assert {one.state for one in found} == {State.FINALIZED}
+        assert {one.state for one in found} == {ProcessState.FINALIZED}
         assert all(one.calls.get("MPI_Finalize", (1, 0)) == (1, 0) for one in found)
     for i, sender in enumerate(found):
         for j, receiver in enumerate(found):
@@ -152,11 +152,11 @@ def test_large_counts_partitions_and_sessions(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", EACH)
 def test_a_kill_and_an_abort_lose_nothing(name: str, tmp_path: Path) -> None:
     for one in of(name, tmp_path, "killed", may_fail=True):
-        assert one.calls["MPI_Allreduce"] == (1000, 8000) and one.state is State.INITIALIZED
+        assert one.calls["MPI_Allreduce"] == (1000, 8000) and one.state is ProcessState.INITIALIZED
         assert "MPI_Finalize" not in one.calls and one.wall_s > 0
     aborted = of(name, tmp_path, "aborted", may_fail=True)
     assert all(one.calls["MPI_Allreduce"] == (1000, 8000) for one in aborted)
-    assert any(one.state is State.ABORTED for one in aborted)
+    assert any(one.state is ProcessState.ABORTED for one in aborted)
     assert all(one.calls.get("MPI_Abort", (1, 0)) == (1, 0) for one in aborted), "in some libraries it returns"
 
 
@@ -208,7 +208,7 @@ def test_a_library_of_mpi_that_was_loaded_for_one_module_alone(name: str, tmp_pa
     module = compiled(tmp_path, "module.so", IN_A_MODULE, *flags)
     program = compiled(tmp_path, "program", LOADER, "-ldl")
     for one in run(mpi, program, tmp_path / "tables", 2, str(module)):
-        assert one.calls["MPI_Allreduce"] == (10, 80) and one.state is State.FINALIZED
+        assert one.calls["MPI_Allreduce"] == (10, 80) and one.state is ProcessState.FINALIZED
 
 
 ANOTHER_TOOL = """
@@ -279,7 +279,7 @@ def test_an_unknown_library_is_counted_and_timed_only(tmp_path: Path) -> None:
     tables.mkdir()
     subprocess.run([program], env={**os.environ, **profiler_variables(profiler(), tables, {})}, check=True)
     (one,) = map(seen, tables.iterdir())
-    assert (one.family, one.rank, one.state) == (Family.UNKNOWN, -1, State.FINALIZED)
+    assert (one.family, one.rank, one.state) == (Family.UNKNOWN, -1, ProcessState.FINALIZED)
     assert one.calls["MPI_Send"] == one.calls["MPI_Recv"] == (7, 0) and one.peers == {}
 
 

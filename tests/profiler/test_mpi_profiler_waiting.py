@@ -9,7 +9,7 @@ from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import run, seen, traffic_program
 from usual import usually, usually_first
 
-from seatrial.profiler.tables.header import State
+from seatrial.profiler.tables.header import ProcessState
 
 pytestmark = pytest.mark.real
 
@@ -80,7 +80,7 @@ def test_a_rank_that_cannot_record_keeps_all_from_barriers(name: str, tmp_path: 
 def test_the_systems_clock_takes_the_place_of_a_counter_that_is_not_constant(name: str, tmp_path: Path) -> None:
     mpi = library(name)
     for one in run(mpi, traffic_program(mpi), tmp_path / "c", 2, "late", more={"SEATRIAL_PROFILE_CLOCK": "monotonic"}):
-        assert one.state is State.FINALIZED and one.ticks_per_s == 1e9
+        assert one.state is ProcessState.FINALIZED and one.ticks_per_s == 1e9
         assert 12 * LATE_S < one.wall_s < 60 and 0 < one.mpi_s <= one.wall_s
         assert abs(one.over_time_s / one.mpi_s - 1) < 1e-9
 

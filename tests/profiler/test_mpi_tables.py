@@ -15,7 +15,7 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread, size_bin
 
 import seatrial
 from seatrial.errors import ParseError
-from seatrial.profiler.tables.header import HEADER, VERSION, Family, State, bin_ceiling, bin_floor
+from seatrial.profiler.tables.header import HEADER, VERSION, Family, ProcessState, bin_ceiling, bin_floor
 from seatrial.profiler.tables.process_table import PLACE, SLOTS_AT, Module, parse_table, read_table
 
 FORMAT = Path(seatrial.__file__).parent / "profiler" / "native" / "table_file.h"
@@ -58,7 +58,7 @@ def with_field(name: str, value: float) -> bytes:
 def test_a_whole_table_is_read() -> None:
     table = parse(WHOLE.data())
     assert (table.rank, table.size, table.pid, table.host, table.program) == (1, 3, 77, "node1", "/opt/app")
-    assert table.family is Family.OPENMPI and table.state is State.FINALIZED and table.unknown_length == 1
+    assert table.family is Family.OPENMPI and table.state is ProcessState.FINALIZED and table.unknown_length == 1
     assert table.wall_s == pytest.approx(10.0) and table.own_s == pytest.approx(8e-9)
     assert table.modules == (Module(0x1000, 0x2000, 0x500, "/opt/my app"), Module(0x7000, 0x8000, 0, "/lib/libm.so"))
     first, second = table.threads
@@ -81,7 +81,7 @@ def test_a_file_is_read_as_its_bytes_are(tmp_path) -> None:
 def test_a_live_table_is_read_as_it_is() -> None:
     live = WHOLE.but(state=1, threads=(Thread(), *WHOLE.threads))
     table = parse(live.but(most_threads=3).data())
-    assert table.state is State.INITIALIZED and len(table.threads) == 2 and table.wall_s == pytest.approx(10.0)
+    assert table.state is ProcessState.INITIALIZED and len(table.threads) == 2 and table.wall_s == pytest.approx(10.0)
     before = parse(Table(rank=-1, size=0, state=0, threads=(), wall_s=0).data())
     assert before.rank is None and before.wall_s == 0 and before.threads == ()
 

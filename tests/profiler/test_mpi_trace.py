@@ -26,7 +26,7 @@ from seatrial.profiler.trace.trace_file import (
     Collective,
     Communicator,
     Flag,
-    Kind,
+    RecordKind,
     Trace,
     TraceMessages,
 )
@@ -44,7 +44,7 @@ def test_records_as_they_are(tmp_path: Path) -> None:
     assert (trace.rank, trace.size, trace.host, trace.kept, trace.lost) == (0, 2, "node", 8, 0)
     assert trace.length_s == 2.0 and trace.ended == LOADED + 2_000_000_000
     isend, recv, waitall, alltoallv, first, last = list(trace.records())[2:]
-    assert isend.messages() == TraceMessages(300, 0, 1, 7, 0, 0) and isend.kind is Kind.POST and isend.place == 2
+    assert isend.messages() == TraceMessages(300, 0, 1, 7, 0, 0) and isend.kind is RecordKind.POST and isend.place == 2
     assert recv.messages().received_B == 40 and recv.flags == Flag.RECEIVES | Flag.COMPLETED
     assert waitall.numbers() == (2, 9) and not waitall.is_part
     assert alltoallv.collective() == Collective(0, -1, 5, 0)
@@ -63,7 +63,7 @@ def test_a_trace_that_was_cut_or_killed(tmp_path: Path) -> None:
 
 
 def test_a_place_that_was_not_written(tmp_path: Path) -> None:
-    trace = Trace(trace_file(tmp_path, 0, 1, [Made(Kind.NOTHING), send("MPI_Send", 0.1, 0.2, 0, 1, 1)]))
+    trace = Trace(trace_file(tmp_path, 0, 1, [Made(RecordKind.NOTHING), send("MPI_Send", 0.1, 0.2, 0, 1, 1)]))
     assert [record.place for record in trace.records()] == [0, 1, 3]
 
 

@@ -17,7 +17,7 @@ from usual import usually, usually_first
 
 from seatrial.analysis.network_fit import NetworkTables
 from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.trace.trace_file import Flag, Kind, Trace
+from seatrial.profiler.trace.trace_file import Flag, RecordKind, Trace
 from seatrial.report.profile.trace_export import TraceExport, write_trace
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
@@ -48,7 +48,7 @@ def messages_of(folder: Path) -> tuple[Counter[tuple[int, int, int]], Counter[tu
     for path in folder.glob("*.trace"):
         trace = Trace(path)
         for record in trace.records():
-            if record.kind in (Kind.MESSAGES, Kind.POST):
+            if record.kind in (RecordKind.MESSAGES, RecordKind.POST):
                 messages = record.messages()
                 if record.flags & Flag.SENDS:
                     sent[trace.rank, messages.dest, messages.sent_B] += 1

@@ -20,7 +20,7 @@ from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.benchmark import External
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.run import profiler_variables
-from seatrial.profiler.tables.header import State
+from seatrial.profiler.tables.header import ProcessState
 from seatrial.profiler.tables.process_table import ProcessTable, read_table
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
@@ -52,7 +52,7 @@ def both(
         answers.append((done.stdout, folder))
     read = [read_table(path, len(function_names())) for path in sorted(tables.glob("*.mpi"))]
     assert sorted(table.rank for table in read if table.rank is not None) == [0, 1]
-    assert {table.state for table in read} == {State.FINALIZED}
+    assert {table.state for table in read} == {ProcessState.FINALIZED}
     return answers[0], answers[1], read
 
 

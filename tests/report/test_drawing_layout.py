@@ -18,7 +18,7 @@ from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.report.drawing.build import build_scene
-from seatrial.report.drawing.geometry import Box, Picture
+from seatrial.report.drawing.geometry import Box, Drawing
 from seatrial.report.drawing.layout import WIDEST, lay_out
 from seatrial.report.drawing.scene import Scene
 
@@ -79,7 +79,7 @@ def scene(name: str) -> Scene:
 
 
 @cache
-def picture(name: str) -> Picture:
+def picture(name: str) -> Drawing:
     return lay_out(scene(name))
 
 

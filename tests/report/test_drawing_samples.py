@@ -16,7 +16,7 @@ from seatrial.machine.dumps import Dump, survey_dumps
 from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.report.drawing.build import build_scene
-from seatrial.report.drawing.geometry import Picture
+from seatrial.report.drawing.geometry import Drawing
 from seatrial.report.drawing.layout import lay_out
 from seatrial.report.drawing.scene import DrawnPlace
 from seatrial.report.text.machine import machine_text
@@ -95,7 +95,7 @@ def sample(kind: str, path: str) -> Machine:
         return assemble(survey_dumps([Dump(kind, path, data, 1)]))
 
 
-def whole(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Picture:
+def whole(monkeypatch: pytest.MonkeyPatch, machine: Machine) -> Drawing:
     """The picture, after all checks of layouts."""
     picture = lay_out(build_scene(machine))
     monkeypatch.setattr(layout, "picture", lambda _: picture)

@@ -12,10 +12,10 @@ from seatrial.errors import UnknownNameError
 from seatrial.model.benchmark.benchmark import area_of
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.environment.site import SiteEnvironment
-from seatrial.report.documents.list import Tools, list_document
+from seatrial.report.documents.list import BuildTools, list_document
 from seatrial.report.text.list import details_text, list_text
 
-GCC = Tools(compilers=["gcc 12.2.0"])
+GCC = BuildTools(compilers=["gcc 12.2.0"])
 
 
 def test_it_follows_its_schema_and_names_every_state():
@@ -46,7 +46,7 @@ def test_without_a_compiler_nothing_can_be_measured():
 
 
 def test_a_missing_program_affects_only_its_benchmark():
-    document = list_document(registry().values(), Tools(), {"io.file": "fio: install it"})
+    document = list_document(registry().values(), BuildTools(), {"io.file": "fio: install it"})
     needs = {entry["name"]: entry["need"] for entry in document["benchmarks"]}
     assert needs["io.file"] == "fio: install it" and needs["cpu.peak"] is None
 
@@ -80,7 +80,9 @@ def test_libraries_and_environments_are_in_order_of_preference():
         SiteEnvironment("production", Path("/opt/cray"), compiler="CC", flags=("-O2",), variables=(("FI_X", "1"),)),
         SiteEnvironment("gone", Path("/gone")),
     )
-    tools = Tools(["gcc 12.2.0"], (own, wheel), [(runtime, "mpi.h: apt install it")], site, {"gone": "it is not there"})
+    tools = BuildTools(
+        ["gcc 12.2.0"], (own, wheel), [(runtime, "mpi.h: apt install it")], site, {"gone": "it is not there"}
+    )
     document = list_document([], tools, {})
     check(document, "list-1")
     assert [(mpi["name"], mpi["state"], mpi["generic"], mpi["need"]) for mpi in document["mpis"]] == [
@@ -104,7 +106,7 @@ def test_without_mpi_there_is_one_environment_and_the_text_states_it():
     document = list_document([], GCC, {})
     assert [(e["name"], e["mpi"]) for e in document["environments"]] == [("gcc 12.2.0", None)]
     assert "MPI libraries: none" in list_text(document) and "site file" not in list_text(document)
-    assert list_document([], Tools(), {})["environments"] == []
+    assert list_document([], BuildTools(), {})["environments"] == []
 
 
 def test_the_list_is_a_line_for_each_benchmark_and_one_for_each_cause() -> None:

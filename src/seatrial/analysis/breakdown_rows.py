@@ -13,7 +13,7 @@ from seatrial.profiler.merge.bound import (
     BETWEEN_HOSTS,
     HALF_PERFORMANCE_B,
     ON_ONE_HOST,
-    Reference,
+    ReferenceLink,
     WaitKind,
     is_start,
     wait_kind,
@@ -213,7 +213,7 @@ def _no_cpu_s(baseline: Repeat, candidate: Repeat) -> float:
     return sum(ran) / 2 * (candidate.delay_s / ran[1] - baseline.delay_s / ran[0])
 
 
-def _reference(repeat: Repeat) -> Reference:
+def _reference(repeat: Repeat) -> ReferenceLink:
     hosts = {rank.host for rank in repeat.profile.per_rank} if repeat.profile is not None else {""}
     return ON_ONE_HOST if len(hosts) == 1 else BETWEEN_HOSTS
 
@@ -227,7 +227,7 @@ def _of_call(
     call: Call,
     rows: tuple[BreakdownRow, BreakdownRow],
     sends_ratio: float,
-    references: tuple[Reference, Reference],
+    references: tuple[ReferenceLink, ReferenceLink],
     ranks: int,
 ) -> list[tuple[Moving, float]]:
     """The parts of one function and size; they add up to its difference."""
@@ -273,7 +273,7 @@ def _prompt_s(
     kind: WaitKind,
     rows: tuple[BreakdownRow, BreakdownRow],
     sends_ratio: float,
-    references: tuple[Reference, Reference],
+    references: tuple[ReferenceLink, ReferenceLink],
     ranks: int,
 ) -> float:
     """What the calls take longer without waiting: as the shortest call, with the mean if that moved as much.

@@ -27,7 +27,7 @@ from seatrial.applications import amber_water
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import Line, Pattern
+from seatrial.applications.reading.text import LogLine, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.figures import exactly
 from seatrial.benchmarks.placement import RANKS, cpus_of
@@ -122,7 +122,7 @@ def _averages(log: Log, final: Found) -> dict[str, _Average]:
     return found
 
 
-def _average(log: Log, title: Found, steps: int | None, lines: list[Line]) -> _Average:
+def _average(log: Log, title: Found, steps: int | None, lines: list[LogLine]) -> _Average:
     elapsed, rate = log.found(_ELAPSED, lines), log.found(_RATE, lines)
     if len(elapsed) != 1 or len(rate) != 1:
         raise title.error("the two lines of times below this line are damaged or missing")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
 from seatrial.applications.reading.tables import best_rate
-from seatrial.applications.reading.text import Line, Pattern, last_digit
+from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
@@ -42,7 +42,7 @@ _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB"
 _PRECISIONS = {4: "fp32", 8: "fp64"}
 _CELLS, _CSV_CELLS = 5, 8
 
-_Row = tuple[Line, Sequence[str]]
+_Row = tuple[LogLine, Sequence[str]]
 """Its name in lower case, in CSV three settings, the rate, and the shortest, longest and mean time."""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log
-from seatrial.applications.reading.text import Line, Pattern, is_product
+from seatrial.applications.reading.text import LogLine, Pattern, is_product
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
@@ -54,7 +54,7 @@ def read(data: bytes) -> ImportedFile:
     return ImportedFile(_TOOL, versions.pop() if len(versions) == 1 else "", tuple(experiments))
 
 
-def _experiment(log: Log, block: Sequence[Line], number: int) -> ImportedExperiment:
+def _experiment(log: Log, block: Sequence[LogLine], number: int) -> ImportedExperiment:
     """One timer. Raises ParseError if a line is missing, or the times contradict each other."""
     headings = log.found(_TIMER, block[:1])
     if not headings:
@@ -78,7 +78,7 @@ def _experiment(log: Log, block: Sequence[Line], number: int) -> ImportedExperim
     return ImportedExperiment("imported.fluent", samples, parameters, notes)
 
 
-def _value(log: Log, block: Sequence[Line], name: str) -> Found:
+def _value(log: Log, block: Sequence[LogLine], name: str) -> Found:
     """The line of a value. Raises ParseError if it is missing or cut off, or there is another."""
     found = log.found(_VALUES[name], block)
     if not found:

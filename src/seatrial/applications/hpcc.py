@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.text import SIX_DIGITS, Line, Pattern, is_product, number
+from seatrial.applications.reading.text import SIX_DIGITS, LogLine, Pattern, is_product, number
 from seatrial.model.benchmark.benchmark import Figure
 from seatrial.model.benchmark.parameter import UNKNOWN, Params, Value, beyond_caches_B, whole
 from seatrial.model.machine.limit import Limit
@@ -138,7 +138,7 @@ _BODY = {
 }
 """Key of the summary -> (section, label) of the same number in the body."""
 
-Entries = Mapping[str, tuple[str, Line]]
+Entries = Mapping[str, tuple[str, LogLine]]
 
 
 def read(data: bytes) -> ImportedFile:
@@ -172,11 +172,11 @@ def read(data: bytes) -> ImportedFile:
     )
 
 
-def _summary(log: Log) -> dict[str, tuple[str, Line]]:
+def _summary(log: Log) -> dict[str, tuple[str, LogLine]]:
     """Key -> (value, line) of the summary section. Raises ParseError if it is incomplete, or there are two."""
     begin = log.only(_BEGIN, "line `Begin of Summary section.`").line
     end = log.only(_END, "line `End of Summary section.`").line
-    entries: dict[str, tuple[str, Line]] = {}
+    entries: dict[str, tuple[str, LogLine]] = {}
     for line, text in log.numbered(log.lines[begin.number : end.number - 1]):
         match = _ENTRY.fullmatch(text)
         if match is None:
@@ -255,8 +255,8 @@ def _check_rate(entries: Entries, rate_key: str, time_key: str, work: float) -> 
 
 def _check_body(log: Log, entries: Entries) -> None:
     """The summary must repeat the numbers of the body, if the file has one. Raises ParseError."""
-    sections: dict[str, list[Line]] = {}
-    current: list[Line] | None = None
+    sections: dict[str, list[LogLine]] = {}
+    current: list[LogLine] | None = None
     for line, text in log.numbered():
         match = _SECTION.fullmatch(text)
         if match is not None:

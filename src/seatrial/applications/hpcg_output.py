@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.text import Line, Pattern
+from seatrial.applications.reading.text import LogLine, Pattern
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import half_unit
@@ -119,7 +119,7 @@ def _local_nz(entries: _Entries) -> dict[str, int]:
 class _Entries(Frozen):
     """Key -> (value, its line)."""
 
-    of: Mapping[str, tuple[str, Line]]
+    of: Mapping[str, tuple[str, LogLine]]
     log: Log
 
     def error(self, key: str, why: str) -> ParseError:
@@ -155,7 +155,7 @@ def _entries(log: Log) -> tuple[_Entries, str]:
     if len(starts) > 1:
         first = starts[0].line.number
         raise starts[1].error(f"a second report begins here (the first: line {first}); put each in its own file")
-    entries: dict[str, tuple[str, Line]] = {}
+    entries: dict[str, tuple[str, LogLine]] = {}
     invalid = ""
     for line, text in log.numbered(log.lines[starts[0].line.number :]):
         if not line.is_ended and _WHOLE_LAST.fullmatch(text) is None:

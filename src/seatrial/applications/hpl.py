@@ -212,12 +212,11 @@ def _sure_flops(machine: Machine, params: Params) -> float:
 
 def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
     """A core for each thread as long as there are cores; the threads of a rank are neighbours."""
-    return on_each_node(machine, params[NODES], cpus_of(params), _neighbours)
 
+    def in_order_of_numa_nodes(node: Machine, count: int) -> tuple[int, ...]:
+        return tuple(sorted(spread(node, count), key=lambda cpu: numa_node(node, cpu) or 0))  # cores stay first
 
-def _neighbours(machine: Machine, count: int) -> tuple[int, ...]:
-    """CPUs of a node in the order of its NUMA nodes."""
-    return tuple(sorted(spread(machine, count), key=lambda cpu: numa_node(machine, cpu) or 0))  # cores stay first
+    return on_each_node(machine, params[NODES], cpus_of(params), in_order_of_numa_nodes)
 
 
 def _estimate_s(params: Params) -> float:

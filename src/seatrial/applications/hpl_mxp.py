@@ -16,7 +16,7 @@ from seatrial.applications.hpl_nvidia import INSTALL, ONE_PER_GPU
 from seatrial.applications.hpl_output import operations
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
-from seatrial.applications.reading.text import Line, Pattern, number
+from seatrial.applications.reading.text import LogLine, Pattern, number
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -93,7 +93,7 @@ def _planned(log: Log) -> int:
     return max(counts, default=1) * (1 if loops is None else loops.whole(1, "the number of loops"))
 
 
-def _solution(log: Log, system: Found, block: list[Line]) -> _Solution:
+def _solution(log: Log, system: Found, block: list[LogLine]) -> _Solution:
     def one(pattern: Pattern, what: str) -> Found:
         found = log.found(pattern, block)
         if len(found) != 1:

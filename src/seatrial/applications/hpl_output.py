@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.run_output import output_file
-from seatrial.applications.reading.text import Line, Pattern, is_product, number
+from seatrial.applications.reading.text import LogLine, Pattern, is_product, number
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import Sample
@@ -49,7 +49,7 @@ class HplTest(Struct):
     residuals that stand below it, each with whether HPL passed it. A residual is None where it overflowed: HPL prints
     nan or inf, and fails it."""
 
-    line: Line
+    line: LogLine
     variant: str
     n: int
     nb: int
@@ -78,7 +78,7 @@ class HplOutput(Frozen):
     skipped: int
 
 
-def read_hpl(log: Log, lines: Sequence[Line] | None = None) -> HplOutput:
+def read_hpl(log: Log, lines: Sequence[LogLine] | None = None) -> HplOutput:
     """The run that these lines hold, all by default.
 
     Raises ParseError where the output is cut off before its summary, holds two runs, or contradicts itself.
@@ -87,7 +87,7 @@ def read_hpl(log: Log, lines: Sequence[Line] | None = None) -> HplOutput:
     return HplOutput(version, tuple(tests), _skipped(log, lines, tests))
 
 
-def _version(log: Log, lines: Sequence[Line] | None) -> str:
+def _version(log: Log, lines: Sequence[LogLine] | None) -> str:
     """The version of HPL, and that of NVIDIA's build."""
     vendor = log.at_most_one(_NVIDIA, "title `HPL-NVIDIA`", lines)
     if vendor is not None and not log.found(_TITLE, lines):
@@ -96,7 +96,7 @@ def _version(log: Log, lines: Sequence[Line] | None) -> str:
     return version if vendor is None else f"{version} (HPL-NVIDIA {vendor.match[1]})"
 
 
-def _tests(log: Log, lines: Sequence[Line] | None) -> list[HplTest]:
+def _tests(log: Log, lines: Sequence[LogLine] | None) -> list[HplTest]:
     tests: list[HplTest] = []
     is_table = False
     for line, text in log.numbered(lines):
@@ -116,7 +116,7 @@ def _tests(log: Log, lines: Sequence[Line] | None) -> list[HplTest]:
     return tests
 
 
-def _test(line: Line, words: Sequence[str]) -> HplTest:
+def _test(line: LogLine, words: Sequence[str]) -> HplTest:
     # NVIDIA's build appends the rate of one GPU in brackets.
     if len(words) < 7 or (len(words) > 7 and not words[7].startswith("(")):
         raise line.error("a row must have a variant, N, NB, P, Q, time and rate")
@@ -128,7 +128,7 @@ def _test(line: Line, words: Sequence[str]) -> HplTest:
     return HplTest(line, words[0], n, nb, p, q, time, rate)
 
 
-def _skipped(log: Log, lines: Sequence[Line] | None, tests: Sequence[HplTest]) -> int:
+def _skipped(log: Log, lines: Sequence[LogLine] | None, tests: Sequence[HplTest]) -> int:
     """The tests that were skipped, where the summary counts what stands above it; else raises ParseError."""
     finished = log.only(_FINISHED, "summary `Finished N tests`", lines)
     log.only(_END, "line `End of Tests.`", lines)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.text import Line, Pattern, is_product, last_digit
+from seatrial.applications.reading.text import LogLine, Pattern, is_product, last_digit
 from seatrial.benchmarks.mpi.mpi_benchmark import RANKS
 from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
@@ -74,7 +74,7 @@ class _Table(Struct):
     """One benchmark on one number of processes."""
 
     name: str
-    line: Line
+    line: LogLine
     settings: dict[str, Value] = {}
     columns: tuple[tables.TextCell, ...] = ()
     rows: list[tables.Row] = []
@@ -90,7 +90,7 @@ def read_imb(data: bytes) -> ImportedFile:
     log = Log(_TOOL, data)
     stated = log.maybe(_VERSION, "release")
     version = "" if stated is None else stated.match[1]
-    found: list[tuple[ImportedExperiment, Line]] = []
+    found: list[tuple[ImportedExperiment, LogLine]] = []
     datatypes = {bool(one.match[1]): one.match[2] for one in log.found(_DATATYPE)}
     blocks = _tables(log)
     longest = {int(one.match[1]) for one in log.found(_LONGEST)}
@@ -166,7 +166,7 @@ def _tables(log: Log) -> list[_Table]:
     return blocks
 
 
-def _set(blocks: list[_Table], line: Line, text: str) -> None:
+def _set(blocks: list[_Table], line: LogLine, text: str) -> None:
     """Take the settings that a comment states for the table below it."""
     table = blocks[-1]
     setting: tuple[str, Value] | None = None
@@ -187,7 +187,7 @@ def _set(blocks: list[_Table], line: Line, text: str) -> None:
         table.settings[name] = value
 
 
-def _header(line: Line, table: _Table) -> tuple[tables.TextCell, ...]:
+def _header(line: LogLine, table: _Table) -> tuple[tables.TextCell, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
     cells = tables.cells_of(tables.body(line))
     if not cells or cells[0].text not in ("#bytes", "#repetitions"):
@@ -202,7 +202,7 @@ def _header(line: Line, table: _Table) -> tuple[tables.TextCell, ...]:
     return cells
 
 
-def _add_row(table: _Table, line: Line) -> None:
+def _add_row(table: _Table, line: LogLine) -> None:
     """Add the line if it is a row. Raises ParseError if the row is damaged."""
     cells = tables.cells_of(tables.body(line))
     numbers = sum(tables.decimal_of(cell.text) is not None for cell in cells)
@@ -267,7 +267,7 @@ def _experiments(table: _Table, datatypes: Mapping[bool, str], version: str) -> 
         yield ImportedExperiment("imported.imb", others, settings, notes, failed=failed)
 
 
-def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], unit: int | None) -> Iterator[Sample]:
+def _samples(rows: Sequence[tuple[LogLine, _Values]], series: Mapping[str, str], unit: int | None) -> Iterator[Sample]:
     """The samples of these columns, row by row."""
     exponents = dict(_COLUMNS.values())
     for line, values in rows:
@@ -286,7 +286,7 @@ def _samples(rows: Sequence[tuple[Line, _Values]], series: Mapping[str, str], un
             yield make(own, value, point=point, resolution=last_digit(values[name]))
 
 
-def _megabyte(table: _Table, rows: Sequence[tuple[Line, _Values]]) -> int | None:
+def _megabyte(table: _Table, rows: Sequence[tuple[LogLine, _Values]]) -> int | None:
     """6 if a Mbyte is 10^6 B, 20 if it is 2^20 B; None if the rows leave it open.
 
     Raises ParseError if size, time and bandwidth of a row fit neither, or contradict the rows before.

@@ -19,7 +19,7 @@ from typing import Any
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log, Printed
-from seatrial.applications.reading.text import Line, Pattern
+from seatrial.applications.reading.text import LogLine, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Skip
@@ -82,7 +82,7 @@ def _row(access: str, i: int, number: Callable[[str], Printed], has_iops: bool, 
     return _Row(access, i, bandwidth, total, iops, transfers, number("xfer(KiB)").scaled(1024.0), moved)
 
 
-def _cell(line: Line, cells: Mapping[str, str], column: str) -> Printed:
+def _cell(line: LogLine, cells: Mapping[str, str], column: str) -> Printed:
     return Printed.of(line.number_of(cells[column], column), cells[column])
 
 
@@ -132,7 +132,7 @@ def _options(log: Log) -> dict[str, str]:
     return options
 
 
-def _text_rows(log: Log, columns: Sequence[str], lines: Sequence[Line], options: Mapping[str, str]) -> list[_Row]:
+def _text_rows(log: Log, columns: Sequence[str], lines: Sequence[LogLine], options: Mapping[str, str]) -> list[_Row]:
     """All rows of the table. Raises ParseError for a damaged one."""
     rows: list[_Row] = []
     actual: Printed | None = None
@@ -294,7 +294,7 @@ def _read_csv(data: bytes) -> ImportedFile:
     return ImportedFile(_TOOL, "", (ImportedExperiment("imported.ior", _samples(rows), parameters, remarks=(remark,)),))
 
 
-def _csv_row(line: Line, cell: Mapping[str, str]) -> tuple[_Row, tuple[int, ...]]:
+def _csv_row(line: LogLine, cell: Mapping[str, str]) -> tuple[_Row, tuple[int, ...]]:
     """A row, and its block and transfer in bytes and number of tasks. Raises ParseError if it contradicts itself."""
     number = partial(_cell, line, cell)
     block, transfer = (round(number(name).value * 1024.0) for name in ("block(KiB)", "xfer(KiB)"))

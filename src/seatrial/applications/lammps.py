@@ -31,7 +31,7 @@ from typing import Any
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.run_output import run_output
-from seatrial.applications.reading.text import Line, Pattern, number
+from seatrial.applications.reading.text import LogLine, Pattern, number
 from seatrial.applications.running.copies import problem
 from seatrial.benchmarks.figures import exactly, rate, time_step
 from seatrial.benchmarks.placement import LAYOUT, counted_by, cpus_of, edge_for, openmp_variables, resolved
@@ -74,8 +74,8 @@ class _Run(Frozen):
     the timing breakdown, in s."""
 
     loop: Found
-    before: Sequence[Line]
-    after: Sequence[Line]
+    before: Sequence[LogLine]
+    after: Sequence[LogLine]
     took: Printed
     atoms: int
     steps: int
@@ -107,7 +107,7 @@ def read(data: bytes) -> ImportedFile:
     return ImportedFile(_TOOL, versions.pop() if len(versions) == 1 else "", experiments)
 
 
-def _experiment(log: Log, lines: Sequence[Line]) -> ImportedExperiment:
+def _experiment(log: Log, lines: Sequence[LogLine]) -> ImportedExperiment:
     """One start of the program."""
     runs = _runs(log, lines)
     units, timestep = _last(log, _UNITS, lines), _last(log, _TIMESTEP, lines)
@@ -142,7 +142,7 @@ def _time_per_ns(run: _Run, timestep_fs: float) -> Printed:
     return computed
 
 
-def _runs(log: Log, lines: Sequence[Line]) -> list[_Run]:
+def _runs(log: Log, lines: Sequence[LogLine]) -> list[_Run]:
     """The `run` commands of one start of the program, in order. Raises ParseError if it has not ended, nothing was run,
     or a line is damaged."""
     total = _only(log, _TOTAL, lines, "the run has not ended, or the file is cut off: there is no `Total wall time`")
@@ -157,7 +157,7 @@ def _runs(log: Log, lines: Sequence[Line]) -> list[_Run]:
     ]
 
 
-def _run(log: Log, loop: Found, before: Sequence[Line], after: Sequence[Line]) -> _Run:
+def _run(log: Log, loop: Found, before: Sequence[LogLine], after: Sequence[LogLine]) -> _Run:
     took, steps = loop.printed(1, "the loop time"), loop.whole(3, "the steps")
     tasks = _only(log, _TASKS, after, f"no line of MPI tasks follows line {loop.line.number}")
     ranks, threads = tasks.whole(2, "the ranks"), 1 if tasks.match[3] == "no" else tasks.whole(3, "the threads")
@@ -178,7 +178,7 @@ def _check_total(total: Found, loops: Sequence[Found]) -> None:
         raise total.error(f"below the {took:g} s of its loops")
 
 
-def _sections(log: Log, lines: Sequence[Line], loop: Found, took: Printed) -> dict[str, float]:
+def _sections(log: Log, lines: Sequence[LogLine], loop: Found, took: Printed) -> dict[str, float]:
     """Section -> mean over ranks, in s, of the first timing breakdown (with threads there is another). Raises
     ParseError if they do not add up to the loop time."""
     start = next((at for at, line in enumerate(lines) if log.text(line) == _BREAKDOWN), None)
@@ -195,7 +195,7 @@ def _sections(log: Log, lines: Sequence[Line], loop: Found, took: Printed) -> di
     return {one.match[1].lower(): time for one, time in zip(found, times, strict=True)}
 
 
-def _table(log: Log, run: _Run) -> tuple[list[str], list[tuple[Line, list[str]]]]:
+def _table(log: Log, run: _Run) -> tuple[list[str], list[tuple[LogLine, list[str]]]]:
     """The columns of the thermodynamic output of a run, and its rows with their cells. An input may print them in
     another form; then there is none."""
     heads = [at for at, line in enumerate(run.before) if log.text(line).split()[:1] == ["Step"]]
@@ -220,12 +220,12 @@ def _check_rows(log: Log, run: _Run, *, has_kelvins: bool) -> None:
         _check_steps(run, rows)
 
 
-def _check_steps(run: _Run, rows: Sequence[tuple[Line, list[str]]]) -> None:
+def _check_steps(run: _Run, rows: Sequence[tuple[LogLine, list[str]]]) -> None:
     if len(rows) < 2 or int(rows[-1][1][0]) - int(rows[0][1][0]) != run.steps:
         raise run.loop.error(f"{run.steps} steps, but the rows above are of other steps")
 
 
-def _only(log: Log, pattern: Pattern, lines: Sequence[Line], why: str) -> Found:
+def _only(log: Log, pattern: Pattern, lines: Sequence[LogLine], why: str) -> Found:
     """The one line of this pattern among these. Raises ParseError with `why` if there is none, or if there are more."""
     found = log.found(pattern, lines)
     if not found:
@@ -235,7 +235,7 @@ def _only(log: Log, pattern: Pattern, lines: Sequence[Line], why: str) -> Found:
     return found[0]
 
 
-def _last(log: Log, pattern: Pattern, lines: Sequence[Line]) -> Found | None:
+def _last(log: Log, pattern: Pattern, lines: Sequence[LogLine]) -> Found | None:
     found = log.found(pattern, lines)
     return found[-1] if found else None
 

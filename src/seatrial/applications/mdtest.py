@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
-from seatrial.applications.reading.text import Line, Pattern
+from seatrial.applications.reading.text import LogLine, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
 from seatrial.model.benchmark.given_input import InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -90,7 +90,7 @@ def _measured(log: Log) -> Measured:
     return Measured(samples, parameters, notes, version=banner.text(1))
 
 
-def _rates(log: Log, lines: Sequence[Line], iterations: int) -> dict[str, Printed]:
+def _rates(log: Log, lines: Sequence[LogLine], iterations: int) -> dict[str, Printed]:
     """Operation -> its mean rate, of those that were run. Raises ParseError for a row that contradicts itself."""
     inside = [one for one in log.found(_ROW_LIKE, lines) if not _AT_STONEWALL.fullmatch(log.text(one.line))]
     rates: dict[str, Printed] = {}

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.text import Line, Pattern, last_digit
+from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -60,8 +60,8 @@ _PLACES = (False, True)
 class _Run(Struct):
     """The output of one program."""
 
-    begin: Line | None
-    header: Line | None = None
+    begin: LogLine | None
+    header: LogLine | None = None
     columns: tuple[tables.TextCell, ...] = ()
     rows: list[tables.Row] = []
     hosts: dict[int, str] = {}
@@ -85,7 +85,7 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
     """
     log = Log(_TOOL, data)
     runs = _runs(log)
-    found: list[tuple[ImportedExperiment, Line]] = []
+    found: list[tuple[ImportedExperiment, LogLine]] = []
     for run in runs:
         if run.header is None or not run.rows:
             at = run.header or run.begin or log.lines[-1]
@@ -139,7 +139,7 @@ def _runs(log: Log) -> list[_Run]:
     return runs
 
 
-def _header(line: Line) -> tuple[tables.TextCell, ...]:
+def _header(line: LogLine) -> tuple[tables.TextCell, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
     text = tables.body(line)
     start = len(text) - len(text.lstrip("# \t"))
@@ -157,7 +157,7 @@ def _header(line: Line) -> tuple[tables.TextCell, ...]:
     return columns
 
 
-def _read(run: _Run, line: Line, text: str) -> None:
+def _read(run: _Run, line: LogLine, text: str) -> None:
     """Take a line inside a program's output: a rank, a verdict or a row."""
     if rank := _RANK.fullmatch(text):
         number = int(rank[1])
@@ -190,7 +190,7 @@ class _Values(Frozen):
     """One parsed row: its settings, its size, and per group of columns time (us), algbw and busbw as printed, None if
     the group was not measured."""
 
-    line: Line
+    line: LogLine
     settings: tuple[str, str, str]
     size_B: int
     groups: tuple[tuple[str, str, str] | None, ...]
@@ -228,7 +228,7 @@ def _values(run: _Run, row: tables.Row) -> _Values:
     return _Values(line, words, size_B, printed, wrong)
 
 
-def _whole(line: Line, name: str, text: str) -> int:
+def _whole(line: LogLine, name: str, text: str) -> int:
     value = tables.whole_number(text)
     if value is None or value > 2**53:
         raise line.error(f"{text[:40]!r} under {name} is not a count")
@@ -326,7 +326,7 @@ def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
                     yield figures.rate_sample(series, rate, i=i, point=point, resolution=last_digit(text))
 
 
-def _seconds(line: Line, text: str) -> float:
+def _seconds(line: LogLine, text: str) -> float:
     seconds = _scaled(text, -6)
     if not 0 < seconds <= tables.MOST_SECONDS:
         raise line.error(f"a time of {text[:40]} us is impossible")

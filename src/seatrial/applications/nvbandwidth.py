@@ -17,7 +17,7 @@ from msgspec import Struct
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.text import Line, Pattern, last_digit
+from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -45,7 +45,7 @@ class _Matrix(Struct):
 
     title: str
     unit: str
-    line: Line | None
+    line: LogLine | None
     columns: tuple[int, ...] = ()
     cells: dict[tuple[int, int], str] = {}
     test: str = ""
@@ -137,7 +137,7 @@ def _require_done(matrix: _Matrix | None) -> None:
         raise matrix.error("the matrix below this line has no sum: it is cut off")
 
 
-def _add_line(matrix: _Matrix, line: Line) -> None:
+def _add_line(matrix: _Matrix, line: LogLine) -> None:
     """Add the column numbers or a row. Raises ParseError if it is damaged."""
     words = [cell.text for cell in tables.cells_of(tables.body(line))]
     if tables.is_noise(line.text) or not words[0][:1].isdigit():
@@ -152,7 +152,7 @@ def _add_line(matrix: _Matrix, line: Line) -> None:
     _add_row(matrix, int(words[0]), words[1:], line)
 
 
-def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: Line | None) -> None:
+def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: LogLine | None) -> None:
     for column, word in zip(matrix.columns, words, strict=True):
         wrong = "" if word == _NONE or tables.decimal_of(word) is not None else f"{word[:40]!r} is not a number"
         if (row, column) in matrix.cells:
@@ -248,7 +248,7 @@ def _file(
     remarks: tuple[str, ...] = (),
 ) -> ImportedFile:
     tables.check_distinct(
-        ((matrix.test, matrix.line or Line(_TOOL, 0, matrix.test)) for matrix in matrices), "this test"
+        ((matrix.test, matrix.line or LogLine(_TOOL, 0, matrix.test)) for matrix in matrices), "this test"
     )
     parameters: dict[str, Value] = {}
     if isinstance(size := root.get("bufferSize"), int | str) and not isinstance(size, bool):

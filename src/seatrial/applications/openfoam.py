@@ -37,7 +37,7 @@ from msgspec.structs import replace
 from seatrial.applications import openfoam_output as output
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log, Measured, Printed, plain_reader
-from seatrial.applications.reading.text import Line, Pattern, number
+from seatrial.applications.reading.text import LogLine, Pattern, number
 from seatrial.applications.running.copies import input_files, problem
 from seatrial.benchmarks.figures import between, exactly, time_step, wall_time
 from seatrial.benchmarks.placement import RANK_LAYOUT, cpus_of, resolved
@@ -81,7 +81,7 @@ _MOST_CPU = 1.25
 class _Step(Frozen):
     """The end of a step: both clocks, and the times (of the simulation) named since the step before."""
 
-    line: Line
+    line: LogLine
     cpu_s: float
     clock_s: int
     times: tuple[float, ...]
@@ -141,7 +141,7 @@ def _steps(log: Log) -> list[_Step]:
     steps: list[_Step] = []
     times: list[float] = []
     delta: float | None = None
-    damaged: Line | None = None
+    damaged: LogLine | None = None
     for line, text in log.numbered():
         if "Time" not in text and not text.startswith("deltaT"):
             continue

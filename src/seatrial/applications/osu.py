@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.log import Log
-from seatrial.applications.reading.text import Line, Pattern, last_digit
+from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.benchmarks.mpi.mpi_benchmark import BUFFERS, RANKS
 from seatrial.benchmarks.nodes import NODES
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
@@ -80,7 +80,7 @@ class _Table(Struct):
 
     title: str
     version: str
-    line: Line
+    line: LogLine
     settings: dict[str, Value]
     columns: tuple[_Column, ...]
     rows: list[tables.Row] = []
@@ -93,7 +93,7 @@ def read_osu(data: bytes) -> ImportedFile:
     """
     log = Log(_TOOL, data)
     blocks = _tables(log)
-    experiments: list[tuple[ImportedExperiment, Line]] = []
+    experiments: list[tuple[ImportedExperiment, LogLine]] = []
     for table in blocks:
         if not table.rows:
             raise table.line.error("no rows below this header: the file was cut off")
@@ -113,7 +113,7 @@ def read_osu(data: bytes) -> ImportedFile:
 def _tables(log: Log) -> list[_Table]:
     """All tables of the file, in order."""
     blocks: list[_Table] = []
-    title: tuple[str, str, Line] | None = None
+    title: tuple[str, str, LogLine] | None = None
     settings: dict[str, Value] = {}
     current: _Table | None = None
     for line, text in log.numbered():
@@ -137,13 +137,13 @@ def _tables(log: Log) -> list[_Table]:
     return blocks
 
 
-def _require_table(title: tuple[str, str, Line] | None, blocks: Sequence[_Table]) -> None:
+def _require_table(title: tuple[str, str, LogLine] | None, blocks: Sequence[_Table]) -> None:
     """Raise ParseError if the last title has no table."""
     if title is not None and (not blocks or blocks[-1].line.number < title[2].number):
         raise title[2].error("no table of numbers below this title: the file was cut off")
 
 
-def _header(line: Line) -> tuple[_Column, ...]:
+def _header(line: LogLine) -> tuple[_Column, ...]:
     """The columns of a header line; empty for any other line. Raises ParseError for an unknown column."""
     text = tables.body(line)
     at = len(text) - len(text.lstrip("#> \t"))
@@ -190,7 +190,7 @@ def _starts_with_number(text: str) -> bool:
     return re.match(r"[-+.]?[0-9]|[-+]?(?:nan|inf)", text, re.IGNORECASE) is not None
 
 
-def _add_row(table: _Table, line: Line) -> None:
+def _add_row(table: _Table, line: LogLine) -> None:
     """Add the line if it is a row. Raises ParseError if the row is damaged."""
     cells = tables.cells_of(tables.body(line))
     looks_like_row = len(cells) == len(table.columns) and any(

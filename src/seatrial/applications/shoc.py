@@ -22,7 +22,7 @@ from statistics import median
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.tables import MOST_PER_SECOND, MOST_SECONDS, check_distinct, decimal_of, scaled
-from seatrial.applications.reading.text import SIX_DIGITS, Line, Pattern, read_lines
+from seatrial.applications.reading.text import SIX_DIGITS, LogLine, Pattern, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Better, Figure
 from seatrial.model.benchmark.parameter import Params, Value
@@ -72,7 +72,7 @@ _UNITS: dict[str, tuple[str, int]] = {
 class _Row(Frozen):
     """One result: its line, names, and the cells of summary and trials as printed."""
 
-    line: Line
+    line: LogLine
     test: str
     attributes: str
     unit: str
@@ -113,7 +113,7 @@ def read_shoc(data: bytes) -> ImportedFile:
     return ImportedFile("SHOC", "", (experiment,), _failure(lines, {row.line.number for row in rows}))
 
 
-def _plain(line: Line) -> str:
+def _plain(line: LogLine) -> str:
     """The text of a line; of an overwritten line (a progress bar), the last text."""
     return line.text.rstrip().rpartition("\r")[2]
 
@@ -125,9 +125,9 @@ def _program(rows: Sequence[_Row]) -> str:
     return re.split(r"[-_(]", rows[0].test)[0] or rows[0].test
 
 
-def _failure(lines: Sequence[Line], of_rows: set[int]) -> str:
+def _failure(lines: Sequence[LogLine], of_rows: set[int]) -> str:
     """The first line that reports a wrong result, or an announced check without a verdict; "" if all is right."""
-    checking: Line | None = None
+    checking: LogLine | None = None
     for line in lines:
         text = _plain(line)[:2000]
         if line.number in of_rows:
@@ -141,11 +141,11 @@ def _failure(lines: Sequence[Line], of_rows: set[int]) -> str:
     return "" if checking is None else f"line {checking.number} announces a check of the results, but none passed"
 
 
-def _rows(lines: Sequence[Line]) -> list[_Row]:
+def _rows(lines: Sequence[LogLine]) -> list[_Row]:
     rows: list[_Row] = []
     header: tuple[str, ...] = ()
     has_last_tab = False
-    is_open: Line | None = None
+    is_open: LogLine | None = None
     for line in lines:
         text = _plain(line)
         words = tuple(text.split())
@@ -172,14 +172,14 @@ def _rows(lines: Sequence[Line]) -> list[_Row]:
     return rows
 
 
-def _header(line: Line, words: tuple[str, ...]) -> tuple[str, ...]:
+def _header(line: LogLine, words: tuple[str, ...]) -> tuple[str, ...]:
     trials = words[len(_SUMMARY) :]
     if words[: len(_SUMMARY)] != _SUMMARY or trials != tuple(f"trial{k}" for k in range(len(trials))):
         raise line.error("the header of the results is cut off or damaged")
     return words
 
 
-def _row(line: Line, text: str, header: tuple[str, ...]) -> _Row:
+def _row(line: LogLine, text: str, header: tuple[str, ...]) -> _Row:
     """A row. Raises ParseError if its trials do not agree with its summary."""
     cells = [cell.strip() for cell in text.split("\t")] if "\t" in text else text.split()
     while cells and not cells[-1]:

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, log_reader
-from seatrial.applications.reading.text import Line, Pattern, number
+from seatrial.applications.reading.text import LogLine, Pattern, number
 from seatrial.applications.running.given_input import FROM_DOCUMENTATION, application
 from seatrial.model.benchmark.given_input import INPUT
 from seatrial.model.benchmark.parameter import Value
@@ -46,7 +46,7 @@ class _Row(Frozen):
     """One iteration: its number, its line, and the cells of its row."""
 
     iteration: int
-    line: Line
+    line: LogLine
     cells: Sequence[str]
 
     def printed(self, at: int) -> Printed:

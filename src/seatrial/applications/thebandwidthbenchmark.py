@@ -11,7 +11,7 @@ import re
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.tables import best_rate
-from seatrial.applications.reading.text import Line, Pattern, last_digit
+from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -68,7 +68,7 @@ def _table(log: Log, array_B: int) -> list[Sample]:
     return samples
 
 
-def _row(line: Line, kernel: str, array_B: int, prefix: str, flop_prefix: str | None) -> list[Sample]:
+def _row(line: LogLine, kernel: str, array_B: int, prefix: str, flop_prefix: str | None) -> list[Sample]:
     words = line.words
     mean, least, most = words[-3:]
     # The data size is printed to 0.01 MB, which limits how exactly the work of small arrays is known.

@@ -30,7 +30,7 @@ from seatrial.places.guest.of_run import offered_guests
 from seatrial.plan.site_in_force import at_site, site_environments, site_in_force
 from seatrial.plan.targets import with_declared
 from seatrial.references.loader import all_references, own_file
-from seatrial.report.documents.list import Tools, list_document, references_document
+from seatrial.report.documents.list import BuildTools, list_document, references_document
 from seatrial.report.text.list import details_text, list_text, names_text, references_text, tools_text
 from seatrial.report.text.terminal import Detail
 
@@ -116,11 +116,11 @@ def _processors() -> Machine:
     )
 
 
-def _tools() -> Tools:
+def _tools() -> BuildTools:
     found = discover_mpis()
     environments = site_environments()
     names = {environment.name for environment in environments}
-    return Tools(
+    return BuildTools(
         [f"{compiler.name} ({' '.join(compiler.command)})" for compiler in find_compilers()],
         found.mpis,
         [(mpi, need_of_runtime(mpi)) for mpi in found.runtimes],

@@ -83,7 +83,7 @@ _MOST_OF_RUN = 0.75
 _MOST_OF_DELAY = 2 / 3
 
 
-class Stretch(Frozen):
+class CpuWait(Frozen):
     """From `begin_s` to `end_s` since the first rank was started, a rank waited `delay_s` for a CPU."""
 
     begin_s: float
@@ -96,7 +96,7 @@ class Stretch(Frozen):
         return self.end_s - self.begin_s
 
 
-def delayed_stretch(slices: CpuSlices | None) -> Stretch | None:
+def delayed_stretch(slices: CpuSlices | None) -> CpuWait | None:
     """The stretch with most of a rank's waiting for a CPU; None if there was little, or all of the time.
 
     It maximises the waiting beyond a tenth of its length (maximum subarray: J. Bentley, "Programming pearls: algorithm
@@ -113,7 +113,7 @@ def delayed_stretch(slices: CpuSlices | None) -> Stretch | None:
         gain += delay_s[k] - delay_s[k - 1] - _LEAST_DELAY / 2 * (at_s[k] - at_s[k - 1])
         if gain > best:
             best, begin, end = gain, since, k
-    found = Stretch(at_s[begin], at_s[end], delay_s[end] - delay_s[begin])
+    found = CpuWait(at_s[begin], at_s[end], delay_s[end] - delay_s[begin])
     is_clear = (
         found.span_s >= LEAST_S
         and found.span_s <= _MOST_OF_RUN * slices.span_s
@@ -124,7 +124,7 @@ def delayed_stretch(slices: CpuSlices | None) -> Stretch | None:
     return found if is_clear else None
 
 
-def rank_within(cpu: RankCpu, stretch: Stretch) -> RankCpu:
+def rank_within(cpu: RankCpu, stretch: CpuWait) -> RankCpu:
     """What a rank had of its CPUs in the stretch; its part of the whole, where slices are not known. All throttling is
     taken to be in the stretch."""
     part = stretch.span_s / cpu.wall_s
@@ -136,7 +136,7 @@ def rank_within(cpu: RankCpu, stretch: Stretch) -> RankCpu:
     return replace(cpu, wall_s=stretch.span_s, cpu_s=cpu_s, delay_s=delay_s, throttled_share=throttled)
 
 
-def node_within(node: NodeCpu, slices: CpuSlices | None, ranks: Sequence[RankCpu], stretch: Stretch) -> NodeCpu | None:
+def node_within(node: NodeCpu, slices: CpuSlices | None, ranks: Sequence[RankCpu], stretch: CpuWait) -> NodeCpu | None:
     """What a node did in the stretch, by the samples of one of its ranks; `ranks` are its ranks in the stretch. None if
     not known."""
     if slices is None:
@@ -183,7 +183,7 @@ def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | N
 
 
 def _for_a_while(
-    worst: RankTotals, cpu: RankCpu, cpus: Sequence[RankCpu], node: NodeCpu | None, stretch: Stretch
+    worst: RankTotals, cpu: RankCpu, cpus: Sequence[RankCpu], node: NodeCpu | None, stretch: CpuWait
 ) -> Diagnosis:
     """By what was counted in the stretch alone."""
     within, own = [rank_within(one, stretch) for one in cpus], rank_within(cpu, stretch)

@@ -21,7 +21,7 @@ from seatrial.engine.durations import Durations, learn
 from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
 from seatrial.engine.lock_file import Holder, Told
-from seatrial.engine.policy import ComparedBlocks, Entry, Policy, progress_of
+from seatrial.engine.policy import ComparedBlocks, Policy, RunningGroup, progress_of
 from seatrial.engine.pool import Clock
 from seatrial.engine.ready import Listener, Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
@@ -41,7 +41,7 @@ _GIVE_WAY_S = 0.1
 _random = random.SystemRandom()
 
 
-class Work(Frozen):
+class StudyWork(Frozen):
     """Groups of experiments and the policy that decides when they have enough repeats. `study`: the study's name."""
 
     groups: tuple[tuple[Ready, ...], ...]
@@ -50,7 +50,7 @@ class Work(Frozen):
 
 
 def run_work(
-    work: Sequence[Work],
+    work: Sequence[StudyWork],
     machine: Machine,
     folder: ResultsFolder,
     listener: Listener,
@@ -96,13 +96,13 @@ class _Run:
     durations: Durations
     order: int = 0
     rounds: int = 0
-    entries: Sequence[Entry] = ()
+    entries: Sequence[RunningGroup] = ()
     watch: RecordWatch = field(init=False)
     numbers: dict[str, set[int]] = field(default_factory=dict)
     """Experiment -> its recorded repeats; two groups may have the same experiment."""
     beside: Callable[[], Sequence[Holder]] = tuple
 
-    def run(self, work: Sequence[Work], lock: HostLock, *, again: bool) -> frozenset[str]:
+    def run(self, work: Sequence[StudyWork], lock: HostLock, *, again: bool) -> frozenset[str]:
         self.watch = RecordWatch(self.folder, own=self.writer.path.name)
         known = read_heads(
             self.folder, {ready.experiment.id for item in work for group in item.groups for ready in group}
@@ -143,7 +143,7 @@ class _Run:
         new = [(member.ready.point, member.ok_repeats[-member.made :]) for member in self._measured()]
         return [(point, sum(repeat.wall_s for repeat in own) / len(own)) for point, own in new if own]
 
-    def _affordable(self) -> list[Entry]:
+    def _affordable(self) -> list[RunningGroup]:
         """The groups that need another block. Those without time for it are finished."""
         for entry in self.entries:
             if not entry.group.is_finished and not entry.policy.affords(entry.group):
@@ -170,7 +170,7 @@ class _Run:
             hosts += others
         return sorted(set(hosts))
 
-    def _others(self, entry: Entry) -> list[str]:
+    def _others(self, entry: RunningGroup) -> list[str]:
         """The hosts whose processes are measuring members of a group. Repeats of a dead process are taken over."""
         for member in entry.group.members:
             self._recover(member)
@@ -198,12 +198,12 @@ class _Run:
                 entry.update()
 
     def _resume(
-        self, group: Sequence[Ready], work: Work, known: Mapping[str, Sequence[RecordHead]], *, again: bool
-    ) -> Entry:
+        self, group: Sequence[Ready], work: StudyWork, known: Mapping[str, Sequence[RecordHead]], *, again: bool
+    ) -> RunningGroup:
         """A group with its recorded repeats, finished if they suffice. A member whose latest repeat is not ok is tried
         again."""
         members = [self._recall(ready, known.get(ready.experiment.id, ()), work, again) for ready in group]
-        entry = Entry(Group(members), work.policy, work.study, again)
+        entry = RunningGroup(Group(members), work.policy, work.study, again)
         if again:
             for member in members:
                 member.left_out = len(member.ok_repeats)
@@ -211,7 +211,7 @@ class _Run:
             entry.update()
         return entry
 
-    def _recall(self, ready: Ready, records: Sequence[RecordHead], work: Work, again: bool) -> Member:
+    def _recall(self, ready: Ready, records: Sequence[RecordHead], work: StudyWork, again: bool) -> Member:
         """An experiment with its recorded repeats, and those that a killed run finished but did not record."""
         member = Member(ready, ready.machine or self.machine, expected_s=self.durations.repeat_s(ready.point))
         self.numbers.setdefault(ready.experiment.id, set())
@@ -249,7 +249,7 @@ class _Run:
             else:
                 settle(left)
 
-    def _block(self, entry: Entry) -> bool:
+    def _block(self, entry: RunningGroup) -> bool:
         """One repeat of each member, in random order; compared members run concurrently if they can. False if another
         process is measuring one of them, or has made what was missing."""
         block = f"{self.writer.path.stem}:{self.rounds}"
@@ -273,7 +273,7 @@ class _Run:
             entry.update()
             _release(claims or {})  # those of repeats that were not made
 
-    def _claim_block(self, entry: Entry, members: Sequence[Member], block: str) -> dict[str, Claim] | None:
+    def _claim_block(self, entry: RunningGroup, members: Sequence[Member], block: str) -> dict[str, Claim] | None:
         """Claim a repeat of each of these members; None if another process is measuring one of the group, or has made
         what was missing."""
         if self._others(entry):
@@ -301,7 +301,7 @@ class _Run:
         self._refresh()
         return self.numbers[experiment]
 
-    def _repeats(self, members: Sequence[Member], entry: Entry, claims: dict[str, Claim]) -> bool:
+    def _repeats(self, members: Sequence[Member], entry: RunningGroup, claims: dict[str, Claim]) -> bool:
         """One concurrent repeat of each of these members; False if that failed and they must run separately. The claims
         end."""
         mine: list[Claim] = []
@@ -347,7 +347,7 @@ class _Run:
             ]
         return make_together(list(zip(experiments, claims, strict=True)), self.machine, self.writer, keep=self.keep)
 
-    def _notes(self, entry: Entry, member: Member, block: str, limit_s: float) -> dict[str, Any]:
+    def _notes(self, entry: RunningGroup, member: Member, block: str, limit_s: float) -> dict[str, Any]:
         """The notes of a claim; `limit_s` is the longest time until it ends."""
         noted: dict[str, Any] = {
             "order": self.order,

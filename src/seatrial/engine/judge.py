@@ -24,7 +24,7 @@ from seatrial.model.benchmark.parameter import Params
 from seatrial.model.benchmark.program import UNREADABLE, ProgramRecord
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.machine.identity import emulation_unnoticed
-from seatrial.model.machine.links import Traffic, too_little
+from seatrial.model.machine.links import NodeTraffic, too_little
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import impossible_reason, readings
 from seatrial.model.results.sample import Outcome, Sample, Stage
@@ -137,12 +137,12 @@ def messages_astray(point: Point, program: Runnable, record: ProgramRecord) -> O
     return Outcome.invalid(_CHECK, why) if why else None
 
 
-def counted_traffic(notes: Mapping[str, Any]) -> dict[str, Traffic | None]:
+def counted_traffic(notes: Mapping[str, Any]) -> dict[str, NodeTraffic | None]:
     """Node -> what passed its links during the run, None if unknown; from the note `traffic`. Raises what UNREADABLE
     lists."""
     entries: Sequence[Mapping[str, Any]] = notes.get("traffic", ())
     return {
-        str(entry["host"]): Traffic(int(entry["sent_B"]), int(entry["received_B"])) if "sent_B" in entry else None
+        str(entry["host"]): NodeTraffic(int(entry["sent_B"]), int(entry["received_B"])) if "sent_B" in entry else None
         for entry in entries
     }
 

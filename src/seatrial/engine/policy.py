@@ -245,7 +245,7 @@ def _stops(rule: StoppingRule, member: Member, spent_s: float, next_s: float) ->
     return rule.decide(figures, spent_s, next_s, n=len(member.counted) if figures else 0) is not None
 
 
-class Entry(Struct):
+class RunningGroup(Struct):
     """A group in progress."""
 
     group: Group
@@ -259,7 +259,7 @@ class Entry(Struct):
         self.policy.changed(self.group)
 
 
-def progress_of(entries: Sequence[Entry]) -> Progress:
+def progress_of(entries: Sequence[RunningGroup]) -> Progress:
     """The progress of all groups together."""
     still_open = [entry for entry in entries if not entry.group.is_finished]
     policies = {id(entry.policy.budget_source): entry.policy for entry in still_open}

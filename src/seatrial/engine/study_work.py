@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.engine.durations import Build, Costs, Durations
-from seatrial.engine.engine import Work
+from seatrial.engine.engine import StudyWork
 from seatrial.engine.policy import ComparedBlocks, Pooled
 from seatrial.engine.pool import Clock, Pool
 from seatrial.engine.prepare import Preparation
@@ -26,7 +26,7 @@ from seatrial.stats.sequential import ALPHA, least_blocks
 from seatrial.store.folder import ResultsFolder
 
 
-def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | None = None) -> list[Work]:
+def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | None = None) -> list[StudyWork]:
     """The groups of a study, with one policy per benchmark, since each has its own family of comparisons. `pool` is
     their time (default: the budget of the study, for repeats only).
 
@@ -38,7 +38,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | N
     if study.compare is None or study.compare.along == SYSTEM:
         alone = _unique(prepared)
         policy = Pooled(pool, study.repeat.precision, study.repeat.maximum, minimum=least_alone(study, len(alone)))
-        return [Work(tuple((ready,) for ready in alone), policy, study.name)]
+        return [StudyWork(tuple((ready,) for ready in alone), policy, study.name)]
     by_benchmark: dict[str, dict[tuple[object, ...], list[Ready]]] = {}
     for item in prepared:
         groups = by_benchmark.setdefault(item.point.benchmark.name, {})
@@ -58,7 +58,7 @@ def study_work(study: Study, prepared: Sequence[Ready | Refused], pool: Pool | N
             study.compare.asks_equivalence,
             minimum=least_blocks(family),
         )
-        work.append(Work(tuple(compared), policy, study.name))
+        work.append(StudyWork(tuple(compared), policy, study.name))
     return work
 
 

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from seatrial.engine.durations import Costs, learn
-from seatrial.engine.engine import Work, run_work
+from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.group import Recorded
 from seatrial.engine.host_lock import HostLock
 from seatrial.engine.policy import Alone, Policy, Shared
@@ -93,7 +93,7 @@ class TrialToRun(Struct):
         def wanted(costs: Costs) -> list[WantedWork]:
             return wanted_of_targets(points) if is_named else wanted_of_trial(points, costs)
 
-        def work(items: Sequence[Ready | Refused], pool: Pool) -> list[Work]:
+        def work(items: Sequence[Ready | Refused], pool: Pool) -> list[StudyWork]:
             policy = Shared(pool, StoppingRule().precision, StoppingRule().maximum, shares=max(1, len(items)))
             return [_independent(items, policy)]
 
@@ -142,7 +142,7 @@ class TrialToRun(Struct):
         budget: Budget,
         points: Sequence[Point],
         wanted: Callable[[Costs], Sequence[WantedWork]],
-        work: Callable[[Sequence[Ready | Refused], Pool], list[Work]],
+        work: Callable[[Sequence[Ready | Refused], Pool], list[StudyWork]],
         study: Study | None = None,
     ) -> TrialRun:
         """Find what fits into the budget, report it, and measure that; the rest is skipped."""
@@ -163,7 +163,7 @@ class TrialToRun(Struct):
     def _run(
         self,
         prepared: Sequence[Ready | Refused],
-        work: Callable[[Sequence[Ready | Refused]], list[Work]],
+        work: Callable[[Sequence[Ready | Refused]], list[StudyWork]],
         study: Study | None = None,
     ) -> TrialRun:
         """Store the facts, record what cannot run, measure the rest. Nothing is recorded of what is left out to keep a
@@ -201,9 +201,9 @@ def _refuse_itself(study: Study, points: Sequence[Point], experiments: Sequence[
     same_sides(study, points, {id(point): item.experiment.id for point, item in zip(points, experiments, strict=True)})
 
 
-def _independent(items: Sequence[Ready | Refused], policy: Policy) -> Work:
+def _independent(items: Sequence[Ready | Refused], policy: Policy) -> StudyWork:
     """Each experiment in a group of its own."""
-    return Work(tuple((item,) for item in items if isinstance(item, Ready)), policy)
+    return StudyWork(tuple((item,) for item in items if isinstance(item, Ready)), policy)
 
 
 def keep_trial(

@@ -42,7 +42,7 @@ Started = Callable[[Running], None]
 """Called with a tool when it has started."""
 
 
-class Answer(Frozen):
+class Reply(Frozen):
     """What a tool printed."""
 
     stdout: str
@@ -54,7 +54,7 @@ def ask(
     environment: Mapping[str, str] | None = None,
     limit_s: float = _ASK_LIMIT_S,
     started: Started = lambda process: None,
-) -> Answer:
+) -> Reply:
     """The output of a tool. Raises BuildError if it fails or exceeds the time limit; its children are killed with it.
 
     The streams are separate: launchers and the loader write unrelated messages to stderr.
@@ -78,7 +78,7 @@ def ask(
         raise BuildError(
             f"{name} failed: {_summary(stderr + stdout, done.returncode)}", "", tuple(command), stderr + stdout
         )
-    return Answer(stdout, stderr)
+    return Reply(stdout, stderr)
 
 
 def last_object(text: str) -> Any:
@@ -182,7 +182,7 @@ def ask_once(
     environment: Mapping[str, str] | None = None,
     limit_s: float | None = None,
     files: Iterable[Path] = (),
-) -> Answer:
+) -> Reply:
     """As `ask`, for questions to which a program gives the same answer until it, one of `files` or a variable changes.
 
     Raises BuildError.
@@ -194,7 +194,7 @@ def ask_once(
         return [answer.stdout, answer.stderr]
 
     stdout, stderr = remembered([*command, *related(variables)], [Path(command[0]), *files], asked, _is_answer)
-    return Answer(stdout, stderr)
+    return Reply(stdout, stderr)
 
 
 def _is_answer(value: Any) -> bool:

@@ -174,7 +174,8 @@ def compilation_of(path: Path) -> Compilation:
     produced = recorded or list(_producers(sections))
     flags = Counter(_flags(line) for line in produced)
     del flags[""]
-    compilers = [_compiler(line) for line in produced] + list(_strings(sections.get(".comment", b"")))
+    compilers = ["" if line.startswith("-") else line.partition(" -")[0].strip() for line in produced]
+    compilers += _strings(sections.get(".comment", b""))
     return Compilation(
         compiler=next(filter(None, compilers), "")[:200],
         flags=" | ".join(text for text, _ in flags.most_common(3))[:_LONGEST],
@@ -186,11 +187,6 @@ def _strings(section: bytes) -> Iterator[str]:
         shown = "".join(c for c in text.decode("utf-8", "replace") if c.isprintable())
         if shown:
             yield shown[:_LONGEST]
-
-
-def _compiler(line: str) -> str:
-    """The words before the first flag."""
-    return line.partition(" -")[0].strip() if not line.startswith("-") else ""
 
 
 def _flags(line: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.asking import Answer, ask_once
+from seatrial.environments.asking import Reply, ask_once
 from seatrial.errors import BuildError, NoCompilerError, UsageError
 from seatrial.model.frozen import Frozen
 
@@ -182,7 +182,7 @@ class Target(Frozen):
 
 
 def resolve_target(
-    compiler: Compiler, cpu_isa: Iterable[str], answer: Callable[[Sequence[str]], Answer] = ask_once
+    compiler: Compiler, cpu_isa: Iterable[str], answer: Callable[[Sequence[str]], Reply] = ask_once
 ) -> Target:
     """The flags for a CPU with the features `cpu_isa` (names as in /proc/cpuinfo), which is the CPU of this machine.
     `answer` is what a command prints, where the compiler is.
@@ -207,7 +207,7 @@ def resolve_target(
 
 
 def _choices(
-    compiler: Compiler, offered: frozenset[str], answer: Callable[[Sequence[str]], Answer]
+    compiler: Compiler, offered: frozenset[str], answer: Callable[[Sequence[str]], Reply]
 ) -> list[tuple[tuple[str, ...], str, str]]:
     """Flags to try, best first, with their origin and the meaning of `native` in them."""
     native = "-mcpu=native" if platform.machine() == "aarch64" else "-march=native"
@@ -220,7 +220,7 @@ def _choices(
     return choices
 
 
-def _native(compiler: Compiler, native: str, answer: Callable[[Sequence[str]], Answer]) -> tuple[tuple[str, ...], str]:
+def _native(compiler: Compiler, native: str, answer: Callable[[Sequence[str]], Reply]) -> tuple[tuple[str, ...], str]:
     """What `native` means to this compiler: (flags, meaning of `native` if it remains in them).
 
     GCC lists command-line flags, which mean the same on any machine. Clang does not, so `native` stays in the command
@@ -239,7 +239,7 @@ def _native(compiler: Compiler, native: str, answer: Callable[[Sequence[str]], A
     return (native,), " ".join(value for option, value in pairs if option in ("-target-cpu", "-target-feature"))
 
 
-def _isa(compiler: Compiler, flags: tuple[str, ...], answer: Callable[[Sequence[str]], Answer]) -> frozenset[str]:
+def _isa(compiler: Compiler, flags: tuple[str, ...], answer: Callable[[Sequence[str]], Reply]) -> frozenset[str]:
     """The decisive features that these flags enable, by the macros that the compiler defines."""
     macros = answer([*compiler.command, *flags, "-dM", "-E", "-x", "c++", "-"]).stdout
     return frozenset(feature for feature, macro in _MACROS.items() if f"#define {macro} " in macros)

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.environments.asking import Answer, ask, ask_once, related, remembered, state_of
+from seatrial.environments.asking import Reply, ask, ask_once, related, remembered, state_of
 from seatrial.environments.compiler import variables_with
 from seatrial.environments.modules import Changes, load_modules, module_with
 from seatrial.errors import BuildError
@@ -110,7 +110,7 @@ def _command(name: str) -> str:
     return name if path is None else str(path)
 
 
-def version_in(answer: Answer) -> str:
+def version_in(answer: Reply) -> str:
     """The first line of what a version command prints."""
     lines = (line.strip(" \t:-()") for line in (answer.stdout.strip() or answer.stderr).splitlines())
     return next(filter(None, lines), "")[:200]  # GROMACS puts `:-)` around its name

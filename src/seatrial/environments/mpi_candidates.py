@@ -172,12 +172,8 @@ def wheel_prefixes() -> list[Path]:
                     found.append(cache.path / "mpi" / name)
     except (BuildError, OSError):
         return []
-    return sorted(found, key=lambda path: (path.name.partition("-")[0] != "openmpi", _numbers(path.name)))
-
-
-def _numbers(name: str) -> tuple[int, ...]:
-    """A key that puts the newest version first."""
-    return tuple(-int(number) for number in re.findall(r"[0-9]{1,9}", name))
+    newest = {path: tuple(-int(number) for number in re.findall(r"[0-9]{1,9}", path.name)) for path in found}
+    return sorted(found, key=lambda path: (path.name.partition("-")[0] != "openmpi", newest[path]))
 
 
 def _wrappers(folder: Path) -> Iterator[Path]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.engine.engine import Work
+from seatrial.engine.engine import StudyWork
 from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import prepared_points
@@ -185,7 +185,7 @@ def _startable(item: Ready | Refused) -> Ready | Refused:
     return Refused(item.point, item.experiment, Outcome.unsupported("python", why), item.environment)
 
 
-def _works(command: Command, prepared: Sequence[Ready | Refused]) -> list[Work]:
+def _works(command: Command, prepared: Sequence[Ready | Refused]) -> list[StudyWork]:
     """The groups of a command with their policies, as a run here would have them."""
     if command.study is not None:
         repeat = command.study.repeat
@@ -196,10 +196,10 @@ def _works(command: Command, prepared: Sequence[Ready | Refused]) -> list[Work]:
     policy: Policy = Alone(rule)
     if command.budget_s is not None:
         policy = Shared(Pool(command.budget_s), rule.precision, rule.maximum, shares=max(1, len(unique)))
-    return [Work(tuple((ready,) for ready in unique.values()), policy)]
+    return [StudyWork(tuple((ready,) for ready in unique.values()), policy)]
 
 
-def _missing(work: Work, counts: Mapping[str, int]) -> Work:
+def _missing(work: StudyWork, counts: Mapping[str, int]) -> StudyWork:
     """Without the groups that have enough of these repeats. As on nodes with Python, more time does not reopen what an
     earlier job gave its least repeats, but in a study, whose time is for all of it."""
     if work.study:

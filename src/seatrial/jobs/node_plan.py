@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, unquote
 
-from seatrial.engine.engine import Work
+from seatrial.engine.engine import StudyWork
 from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.policy import Alone, Policy, Pooled
 from seatrial.engine.ready import Ready
@@ -104,7 +104,7 @@ class NodePlan(Frozen):
         return {name: Path(path) for path in copies() if (name := name_in_job(path)) in used}
 
 
-def node_plan(works: Sequence[Work], made: Mapping[str, Sequence[float]] = MappingProxyType({})) -> NodePlan:
+def node_plan(works: Sequence[StudyWork], made: Mapping[str, Sequence[float]] = MappingProxyType({})) -> NodePlan:
     """The plan for these groups. The stopping rules need figures, which only Python reads: a group is repeated until
     its time is used up, at least as often as its policy wants, at most as often as it allows. `made`: the wall times in
     seconds of the repeats that there are, by the id of their experiment; they count, and so does their time.
@@ -127,7 +127,7 @@ def node_plan(works: Sequence[Work], made: Mapping[str, Sequence[float]] = Mappi
     return NodePlan("".join(f"{line}\n" for line in lines), tuple(experiments))
 
 
-def _pools(work: Work, made: Mapping[str, Sequence[float]]) -> Iterator[tuple[float, Sequence[tuple[Ready, ...]]]]:
+def _pools(work: StudyWork, made: Mapping[str, Sequence[float]]) -> Iterator[tuple[float, Sequence[tuple[Ready, ...]]]]:
     """The time in seconds that is left, and the groups that share it."""
     budget_s = work.policy.budget_s * int(getattr(work.policy, "shares", 1))
     for groups in [(group,) for group in work.groups] if isinstance(work.policy, Alone) else [work.groups]:

@@ -18,7 +18,7 @@ from seatrial.plan.environment_axes import (
     environment_value,
     refuse_for,
 )
-from seatrial.plan.files import Document, KeyPath, Node
+from seatrial.plan.files import Document, KeyPath, YamlNode
 
 _LONGEST_LABEL = 200
 _PLACE = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}(?::[A-Za-z0-9][A-Za-z0-9_.-]{0,99})?"
@@ -70,7 +70,7 @@ def none_concerned(name: str) -> str:
 
 
 def axis_value(
-    document: Document, path: KeyPath, name: str, node: Node, benchmarks: Sequence[Benchmark]
+    document: Document, path: KeyPath, name: str, node: YamlNode, benchmarks: Sequence[Benchmark]
 ) -> Value | None:
     """One value of an axis (or of a partial parameter set). Raises UsageError unless all its benchmarks accept it."""
     try:
@@ -100,7 +100,9 @@ def axis_value(
     return values[0]
 
 
-def parameter_value(document: Document, path: KeyPath, benchmark: Benchmark, parameter: Parameter, node: Node) -> Value:
+def parameter_value(
+    document: Document, path: KeyPath, benchmark: Benchmark, parameter: Parameter, node: YamlNode
+) -> Value:
     """The value of a node. Raises UsageError with what the parameter accepts."""
     try:
         return parameter.value_of(_given(parameter, node))
@@ -109,7 +111,7 @@ def parameter_value(document: Document, path: KeyPath, benchmark: Benchmark, par
         raise document.refuse(path, seen, f"{parameter.name} of {benchmark.name}: {error.todo}", node.line) from None
 
 
-def is_axis(parameter: Parameter, node: Node) -> bool:
+def is_axis(parameter: Parameter, node: YamlNode) -> bool:
     """Whether a parameter under `benchmarks:` has several values. A list of texts is one argument list."""
     if not isinstance(node.value, list):
         return False
@@ -121,7 +123,7 @@ def alike(one: Value | None, other: Value | None) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _given(parameter: Parameter, node: Node) -> object:
+def _given(parameter: Parameter, node: YamlNode) -> object:
     """What to pass to the parameter: for text, exactly what is written."""
     if parameter.kind is ParameterKind.WORDS:
         if not isinstance(node.value, list) or not all(item.is_scalar and _is_text(item) for item in node.value):
@@ -132,11 +134,11 @@ def _given(parameter: Parameter, node: Node) -> object:
     return node.written if parameter.kind is ParameterKind.TEXT and _is_text(node) else node.value
 
 
-def _is_text(node: Node) -> bool:
+def _is_text(node: YamlNode) -> bool:
     return node.value is not None
 
 
-def _label(node: Node) -> str:
+def _label(node: YamlNode) -> str:
     text = node.written
     if not node.is_scalar or node.value is None or not text.strip() or not text.isprintable():
         raise UsageError(f"{node.shown()} is not a valid label", "it takes a word, such as a")
@@ -145,7 +147,7 @@ def _label(node: Node) -> str:
     return text
 
 
-def _system(node: Node) -> str:
+def _system(node: YamlNode) -> str:
     text = node.written
     if not node.is_scalar or node.value is None or not re.fullmatch(_PLACE, text):
         raise UsageError(f"{node.shown()} is not the name of a system", f"it takes {ACCEPTED_SYSTEM}")

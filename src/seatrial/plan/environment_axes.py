@@ -28,7 +28,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine import guest as guests
 from seatrial.model.secrets import sounds_like_a_secret
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, is_of_environment
-from seatrial.plan.files import Node
+from seatrial.plan.files import YamlNode
 
 COMPILER = ENVIRONMENT_PREFIX + "compiler"
 FLAGS = ENVIRONMENT_PREFIX + "flags"
@@ -111,7 +111,7 @@ def check_environment_axis(name: str) -> None:
         )
 
 
-def environment_value(name: str, node: Node) -> Value | None:
+def environment_value(name: str, node: YamlNode) -> Value | None:
     """One value of an axis of the environment. Raises UsageError with the accepted values."""
     if name in AXES:
         return AXES[name].read(AXES[name], node)
@@ -194,20 +194,20 @@ class EnvironmentAxis(Frozen):
 
     name: str
     accepts: str
-    read: Callable[[EnvironmentAxis, Node], str]
+    read: Callable[[EnvironmentAxis, YamlNode], str]
     words: tuple[str, ...] = ()
     suggests: bool = True
 
-    def refuse(self, node: Node, what: str = "not accepted") -> UsageError:
+    def refuse(self, node: YamlNode, what: str = "not accepted") -> UsageError:
         """An error about a value that is `what`."""
         return UsageError(f"{node.shown()} is {what}", f"it takes {self.accepts}")
 
 
-def _text(node: Node) -> str:
+def _text(node: YamlNode) -> str:
     return node.written if node.is_scalar and node.value is not None else ""
 
 
-def _word(axis: EnvironmentAxis, node: Node) -> str:
+def _word(axis: EnvironmentAxis, node: YamlNode) -> str:
     text = _text(node)
     if text in axis.words:
         return text
@@ -217,13 +217,13 @@ def _word(axis: EnvironmentAxis, node: Node) -> str:
     raise axis.refuse(node)
 
 
-def _compiler(axis: EnvironmentAxis, node: Node) -> str:
+def _compiler(axis: EnvironmentAxis, node: YamlNode) -> str:
     if not isinstance(node.value, str) or not _COMMAND.fullmatch(node.value):
         raise axis.refuse(node, "not a command")
     return node.value
 
 
-def _flags(axis: EnvironmentAxis, node: Node) -> str:
+def _flags(axis: EnvironmentAxis, node: YamlNode) -> str:
     """The flags, separated by single spaces. Flags that are not known to be harmless are refused: compilers have
     hundreds, and those that load code or write files have little in common."""
     if not isinstance(node.value, str) or not node.value.isprintable() or len(node.value) > _LONGEST_VALUE:
@@ -237,13 +237,13 @@ def _flags(axis: EnvironmentAxis, node: Node) -> str:
     return " ".join(flags)
 
 
-def _library(axis: EnvironmentAxis, node: Node) -> str:
+def _library(axis: EnvironmentAxis, node: YamlNode) -> str:
     if not _MPI_NAME.fullmatch(_text(node)):
         raise axis.refuse(node, "not the name of a library")
     return node.written
 
 
-def _algorithms(axis: EnvironmentAxis, node: Node) -> str:
+def _algorithms(axis: EnvironmentAxis, node: YamlNode) -> str:
     """One algorithm, or several with their operations. Whether a library has them is checked on the machine."""
     text = _text(node)
     parts = chosen_algorithms(text)
@@ -260,13 +260,13 @@ def _algorithms(axis: EnvironmentAxis, node: Node) -> str:
     return text
 
 
-def _link(axis: EnvironmentAxis, node: Node) -> str:
+def _link(axis: EnvironmentAxis, node: YamlNode) -> str:
     if not _RATE.fullmatch(_text(node).lower()):
         raise axis.refuse(node, "not the rate of a link")
     return node.written.lower()
 
 
-def _image(axis: EnvironmentAxis, node: Node) -> str:
+def _image(axis: EnvironmentAxis, node: YamlNode) -> str:
     """An image as an absolute path or a name. What there is is looked up on the machine."""
     text = _text(node)
     if not text or not text.isprintable() or len(text) > _LONGEST_VALUE or text.startswith("-") or ":" in text[:1]:
@@ -274,10 +274,10 @@ def _image(axis: EnvironmentAxis, node: Node) -> str:
     return str(Path(text).expanduser().absolute()) if text.startswith(("/", ".", "~")) else text
 
 
-def _parts_of(text_of: Callable[[list[str]], Iterable[str]]) -> Callable[[EnvironmentAxis, Node], str]:
+def _parts_of(text_of: Callable[[list[str]], Iterable[str]]) -> Callable[[EnvironmentAxis, YamlNode], str]:
     """Reads several mounts or devices, in the form in which they are compared."""
 
-    def read(axis: EnvironmentAxis, node: Node) -> str:
+    def read(axis: EnvironmentAxis, node: YamlNode) -> str:
         text = _text(node)
         if text == containers.NO_CONTAINER:
             return text
@@ -288,7 +288,7 @@ def _parts_of(text_of: Callable[[list[str]], Iterable[str]]) -> Callable[[Enviro
     return read
 
 
-def _guest(axis: EnvironmentAxis, node: Node) -> str:
+def _guest(axis: EnvironmentAxis, node: YamlNode) -> str:
     """The name of a guest, or a topology file as an absolute path."""
     text = _text(node)
     if text.startswith(("/", "./", "../", "~/")) and text.isprintable() and len(text) <= _LONGEST_VALUE:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from seatrial.errors import PlaceError, UsageError, did_you_mean, nearest_names
 from seatrial.model.frozen import Frozen
-from seatrial.plan.files import Document, KeyPath, Node
+from seatrial.plan.files import Document, KeyPath, YamlNode
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -39,7 +39,7 @@ class Spot(Frozen):
 
     document: Document
     path: KeyPath
-    node: Node
+    node: YamlNode
     accepts: str
 
     def refuse(self, seen: str, todo: str = "", line: int | None = None) -> PlaceError:

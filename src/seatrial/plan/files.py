@@ -40,10 +40,10 @@ Scalar = bool | int | float | str | None
 KeyPath = tuple[str | int, ...]
 
 
-class Node(Frozen):
+class YamlNode(Frozen):
     """One value: a scalar, a list of nodes or a mapping. `line` counts from 1; `written` is a scalar's text."""
 
-    value: Scalar | list[Node] | dict[str, Node]
+    value: Scalar | list[YamlNode] | dict[str, YamlNode]
     line: int
     written: str = ""
     key_lines: dict[str, int] = field(default_factory=dict)
@@ -54,12 +54,12 @@ class Node(Frozen):
         return not isinstance(self.value, list | dict)
 
     @property
-    def items(self) -> list[Node]:
+    def items(self) -> list[YamlNode]:
         """The nodes of a list; empty for anything else."""
         return self.value if isinstance(self.value, list) else []
 
     @property
-    def entries(self) -> dict[str, Node]:
+    def entries(self) -> dict[str, YamlNode]:
         """The entries of a mapping; empty for anything else."""
         return self.value if isinstance(self.value, dict) else {}
 
@@ -87,11 +87,11 @@ class Document(Frozen):
     """The tree of a file, with error messages for places in it."""
 
     file: str
-    root: Node
+    root: YamlNode
 
-    def node(self, path: KeyPath) -> Node | None:
+    def node(self, path: KeyPath) -> YamlNode | None:
         """The node at a path of keys and positions, or None."""
-        node: Node | None = self.root
+        node: YamlNode | None = self.root
         for step in path:
             if node is None:
                 return None
@@ -134,7 +134,7 @@ def read_yaml(data: bytes, file: str, kind: FileKind = STUDY) -> Document:
         raise PlaceError(file, None, f"larger than 1 MiB: not a {kind.name}", kind.give)
     if _ONLY_COMMENTS.fullmatch(data.removeprefix(b"\xef\xbb\xbf")):
         if kind.needs is None:
-            return Document(file, Node({}, 1))
+            return Document(file, YamlNode({}, 1))
         raise PlaceError(file, None, "the file is empty", kind.needs)
     try:
         text = data.decode("utf-8-sig")
@@ -146,7 +146,7 @@ def read_yaml(data: bytes, file: str, kind: FileKind = STUDY) -> Document:
     return Document(file, _Builder(file, kind).build(_events(text, file)))
 
 
-def _item(node: Node, position: int) -> Node | None:
+def _item(node: YamlNode, position: int) -> YamlNode | None:
     return node.items[position] if position < len(node.items) else None
 
 
@@ -196,7 +196,7 @@ def _in_plain_words(problem: str, lines: list[str], todo: str) -> tuple[str, str
 class _Open(Struct):
     """An unfinished list or mapping. `key` is the one whose value comes next."""
 
-    node: Node
+    node: YamlNode
     key: str | None = None
     key_line: int = 0
 
@@ -208,10 +208,10 @@ class _Builder:
         self._file = file
         self._kind = kind
         self._stack: list[_Open] = []
-        self._root: Node | None = None
+        self._root: YamlNode | None = None
         self._count = 0
 
-    def build(self, events: Iterator[Any]) -> Node:
+    def build(self, events: Iterator[Any]) -> YamlNode:
         """The root of the only document."""
         for event in events:
             line = event.start_mark.line + 1
@@ -223,10 +223,10 @@ class _Builder:
                     self._add(self._scalar(event, line), line)
                 case "SequenceStartEvent":
                     self._refuse_anchor_and_tag(event, line)
-                    self._open(Node([], line), line)
+                    self._open(YamlNode([], line), line)
                 case "MappingStartEvent":
                     self._refuse_anchor_and_tag(event, line)
-                    self._open(Node({}, line), line)
+                    self._open(YamlNode({}, line), line)
                 case "SequenceEndEvent" | "MappingEndEvent":
                     self._stack.pop()
                 case "AliasEvent":
@@ -254,13 +254,13 @@ class _Builder:
         if event.tag is not None:
             raise self._error(line, f"the tag {_short(str(event.tag))} is not accepted", "write values without tags")
 
-    def _open(self, node: Node, line: int) -> None:
+    def _open(self, node: YamlNode, line: int) -> None:
         self._add(node, line)
         self._stack.append(_Open(node))
         if len(self._stack) > _MAX_DEPTH:
             raise self._error(line, f"nested more than {_MAX_DEPTH} levels deep", "no part of a study is so deep")
 
-    def _add(self, node: Node, line: int) -> None:
+    def _add(self, node: YamlNode, line: int) -> None:
         self._count += 1
         if self._count > _MAX_NODES:
             raise self._error(line, f"more than {_MAX_NODES} values", "split it into several studies")
@@ -274,11 +274,11 @@ class _Builder:
             self._key(top, node, line)
         else:
             # The parser reports an empty value on a later line; report it at its key.
-            placed = Node(None, top.key_line) if node.value is None and node.written == "" else node
+            placed = YamlNode(None, top.key_line) if node.value is None and node.written == "" else node
             top.node.entries[top.key] = placed
             top.key = None
 
-    def _key(self, top: _Open, node: Node, line: int) -> None:
+    def _key(self, top: _Open, node: YamlNode, line: int) -> None:
         if not node.is_scalar:
             raise self._error(line, "expected a key, found a list or mapping", "write a name before the colon")
         if node.written in top.node.entries:
@@ -289,10 +289,10 @@ class _Builder:
         top.key, top.key_line = node.written, line
         top.node.key_lines[node.written] = line
 
-    def _scalar(self, event: Any, line: int) -> Node:
+    def _scalar(self, event: Any, line: int) -> YamlNode:
         text: str = event.value
         is_quoted = bool(event.style)
-        return Node(text if is_quoted else self._resolved(text, line), line, text)
+        return YamlNode(text if is_quoted else self._resolved(text, line), line, text)
 
     def _resolved(self, text: str, line: int) -> Scalar:
         if text in _NULL:

@@ -33,7 +33,7 @@ from seatrial.plan.environment_axes import (
     guest_of,
     refuse_for,
 )
-from seatrial.plan.files import Node
+from seatrial.plan.files import YamlNode
 from seatrial.plan.study_file import NEEDS_NUMBERS, not_a_number
 
 
@@ -148,7 +148,7 @@ def _environments(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]])
 def _environment_value(name: str, text: str, benchmark: Benchmark) -> Value | None:
     """The same value as in a study file: `null` unsets a variable, everything else is text."""
     try:
-        value = environment_value(name, Node(None if text == "null" else text, 1, text))
+        value = environment_value(name, YamlNode(None if text == "null" else text, 1, text))
         refuse_for(name, value, benchmark)
     except UsageError as error:
         raise UsageError(f"--set {name}: {error.message}", error.todo) from None
@@ -236,7 +236,7 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
         point = replace(
             _labelled(resolved[key], given), probes=tuple(probe for probe in study.probes if probe in PROBES)
         )
-        points.setdefault(_identity(point), point)
+        points.setdefault((point.benchmark.name, point.environment, *sorted(point.parameters.items())), point)
     return StudyPoints(tuple(points.values()), number - len(points))
 
 
@@ -350,8 +350,3 @@ def _labelled(point: Point, given: Given) -> Point:
     return replace(
         point, parameters=parameters, environment=choice_of(given, point.benchmark, point.parameters), given=given
     )
-
-
-def _identity(point: Point) -> tuple[object, ...]:
-    """Two points are the same if their resolved parameters and environments are equal."""
-    return (point.benchmark.name, point.environment, *sorted(point.parameters.items()))

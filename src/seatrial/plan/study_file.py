@@ -32,7 +32,7 @@ from seatrial.plan.axis_values import (
     unknown_name,
 )
 from seatrial.plan.combinations import BENCHMARK, MOST_COMBINATIONS, combinations, combinations_at_most
-from seatrial.plan.files import MAX_BYTES, Document, KeyPath, Node, read_yaml
+from seatrial.plan.files import MAX_BYTES, Document, KeyPath, YamlNode, read_yaml
 from seatrial.plan.study_model import CompareModel, StudyModel
 
 __all__ = ["MAX_BYTES", "read_study"]
@@ -119,12 +119,12 @@ def _fixed_and_axes(
     return fixed, axes
 
 
-def _entries(document: Document, key: str) -> dict[str, Node]:
+def _entries(document: Document, key: str) -> dict[str, YamlNode]:
     node = document.root.entries.get(key)
     return {} if node is None else node.entries
 
 
-def _items(document: Document, key: str) -> list[Node]:
+def _items(document: Document, key: str) -> list[YamlNode]:
     node = document.root.entries.get(key)
     return [] if node is None else node.items
 
@@ -148,7 +148,7 @@ def _refuse_ambiguous(
             )
 
 
-def _axis(document: Document, path: KeyPath, name: str, node: Node, benchmarks: Sequence[Benchmark]) -> Axis:
+def _axis(document: Document, path: KeyPath, name: str, node: YamlNode, benchmarks: Sequence[Benchmark]) -> Axis:
     """An axis with its values checked; duplicates are refused."""
     if not node.items:
         raise document.refuse(path, "it has no values", "write them as a list, such as [1, 2]")
@@ -191,7 +191,7 @@ class _Context(Frozen):
         """The benchmarks that all these axes apply to."""
         return [benchmark for benchmark in self.benchmarks if all(concerns(name, benchmark) for name in names)]
 
-    def benchmark(self, path: KeyPath, node: Node) -> str:
+    def benchmark(self, path: KeyPath, node: YamlNode) -> str:
         """A benchmark of the study, by its name."""
         names = [benchmark.name for benchmark in self.benchmarks]
         if not isinstance(node.value, str) or node.value not in names:

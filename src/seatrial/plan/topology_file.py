@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.model.machine.guest import GuestDevice, GuestNode, GuestPart, GuestTopology
 from seatrial.model.units import parse_bytes
 from seatrial.plan.file_model import Kind, Model, Spot, listed, member, model, optional, required, scalar, text, whole
 from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
@@ -23,12 +23,12 @@ _LEAST_ALL_B = 384 * _MiB
 _MOST_B = 1 << 40
 _CXL_STEP_B = 256 * _MiB
 """A window of CXL memory is a multiple of this (CXL 2.0, CEDT: CXL Fixed Memory Window Structure)."""
-_USUAL_B = {DeviceKind.NVME: 64 * _MiB, DeviceKind.SHARED_MEMORY: 16 * _MiB, DeviceKind.CXL_MEMORY: _CXL_STEP_B}
+_USUAL_B = {GuestPart.NVME: 64 * _MiB, GuestPart.SHARED_MEMORY: 16 * _MiB, GuestPart.CXL_MEMORY: _CXL_STEP_B}
 _SELF = 10
 _FARTHEST = 254
 """The distances of ACPI's SLIT: 10 is a node itself, 255 means unreachable (ACPI 6.5, 5.2.17)."""
 _DISTANCE = f"{_SELF} to itself, {_SELF + 1} to {_FARTHEST} to others"
-_NOT_BELOW = (DeviceKind.SWITCH, DeviceKind.CXL_MEMORY)
+_NOT_BELOW = (GuestPart.SWITCH, GuestPart.CXL_MEMORY)
 
 
 def _size(least_B: int) -> Kind[int]:
@@ -51,7 +51,7 @@ class NodeModel(Model):
 class InnerDeviceModel(Model):
     """A device below a switch."""
 
-    kind = required(", ".join(kind.value for kind in DeviceKind if kind not in _NOT_BELOW), member(DeviceKind))
+    kind = required(", ".join(kind.value for kind in GuestPart if kind not in _NOT_BELOW), member(GuestPart))
     size = optional("the size of a drive or memory: 1MiB or more", _size(_MiB))
     functions = optional(
         f"the number of SR-IOV virtual functions of an nvme device: 1 to {_MOST_FUNCTIONS}",
@@ -69,7 +69,7 @@ class InnerDeviceModel(Model):
 class DeviceModel(Model):
     """A device on a root port, or a switch."""
 
-    kind = required(", ".join(kind.value for kind in DeviceKind), member(DeviceKind))
+    kind = required(", ".join(kind.value for kind in GuestPart), member(GuestPart))
     node = optional("the NUMA node of the device's root port (default: 0)", whole(0, _MOST_NODES - 1), 0)
     size = InnerDeviceModel.size
     functions = InnerDeviceModel.functions
@@ -78,14 +78,14 @@ class DeviceModel(Model):
     def device(self) -> GuestDevice:
         """The device, with those below it."""
         below = self.devices
-        if (self.kind is DeviceKind.SWITCH) != (below is not None):
+        if (self.kind is GuestPart.SWITCH) != (below is not None):
             seen = "a switch has devices below it" if below is None else f"nothing can be below {self.kind.value}"
             raise self.refuse(() if below is None else ("devices",), seen, "write `devices:` for a switch only")
         return _device(self, self.node, tuple(inner.device() for inner in below or ()))
 
 
 def _device(of: DeviceModel | InnerDeviceModel, node: int = 0, below: tuple[GuestDevice, ...] = ()) -> GuestDevice:
-    if of.functions and of.kind is not DeviceKind.NVME:
+    if of.functions and of.kind is not GuestPart.NVME:
         raise of.refuse(("functions",), f"{of.kind.value} has no virtual functions", "only nvme has")
     if of.size is not None and of.kind not in _USUAL_B:
         raise of.refuse(("size",), f"{of.kind.value} has no size", "remove it")
@@ -162,7 +162,7 @@ class TopologyModel(Model):
             if device.node >= len(found.nodes):
                 seen, last = f"there is no node {device.node}", len(found.nodes) - 1
                 raise self.refuse(("devices", k, "node"), seen, f"nodes are 0 to {last}")
-            if device.kind is DeviceKind.CXL_MEMORY and (device.size_B or 0) % _CXL_STEP_B:
+            if device.kind is GuestPart.CXL_MEMORY and (device.size_B or 0) % _CXL_STEP_B:
                 raise self.refuse(("devices", k, "size"), "CXL memory comes in multiples of 256MiB", "round it up")
 
 

@@ -15,9 +15,9 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import AdapterKind, Fabric, FabricLink
 from seatrial.model.machine.host_list import by_number, host_spans
 from seatrial.model.spelling import count, show
-from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Picture, Text, clean, label, moved, set_text
+from seatrial.report.drawing.geometry import HEAD_SIZE, PAD, Box, Drawing, Text, clean, label, moved, set_text
 from seatrial.report.drawing.render import document
-from seatrial.report.drawing.scene import Grade, Line, Tone
+from seatrial.report.drawing.scene import Grade, Note, Tone
 from seatrial.report.text.fabric import counts_of
 
 _DEEPEST = 6
@@ -196,11 +196,11 @@ class _Drawn(Frozen):
     bottom: float
 
 
-def lay_out(title: str, about: str, blocks: Sequence[Block]) -> Picture:
+def lay_out(title: str, about: str, blocks: Sequence[Block]) -> Drawing:
     """The whole picture."""
-    picture = Picture()
+    picture = Drawing()
     picture.labels.append(Text(_MARGIN, _MARGIN + HEAD_SIZE, clean(title), HEAD_SIZE, bold=True))
-    texts, height = set_text("", (Line(about, Tone.MUTED),), 900.0)
+    texts, height = set_text("", (Note(about, Tone.MUTED),), 900.0)
     picture.labels += moved(texts, _MARGIN, _MARGIN + HEAD_SIZE + 6)
     top = _MARGIN + HEAD_SIZE + 6 + height + 20
     x = _MARGIN
@@ -227,7 +227,7 @@ def _is_low(block: Block) -> bool:
     return any(bundle.is_low for bundle in (*block.up, *block.inside)) or any(map(_is_low, block.parts))
 
 
-def _draw(picture: Picture, block: Block, x: float, top: float, depth: int, *, is_folded: bool = False) -> _Drawn:
+def _draw(picture: Drawing, block: Block, x: float, top: float, depth: int, *, is_folded: bool = False) -> _Drawn:
     """Draw a block with its parts. `is_folded`: it is in a block that stands for several."""
     below = _switch_rows(block, is_folded)
     heights = [set_text(title, lines, _WIDTH - 2 * PAD)[1] + 2 * PAD for title, lines in below]
@@ -265,19 +265,19 @@ def _draw(picture: Picture, block: Block, x: float, top: float, depth: int, *, i
     return _Drawn(tuple(box.middle for box in boxes), top, x + span, bottom)
 
 
-def _switch_rows(block: Block, is_folded: bool) -> list[tuple[str, tuple[Line, ...]]]:
+def _switch_rows(block: Block, is_folded: bool) -> list[tuple[str, tuple[Note, ...]]]:
     """The box of each switch, or one for all of them."""
     level = f"level {block.level}" if block.level is not None else "level unknown"
     is_few = len(block.switches) <= _MOST_SEPARATE and len(block.parts) <= _MANY_PARTS
     if block.number == 1 and not is_folded and is_few:
-        return [(clean(name), (Line(level, Tone.MUTED),)) for name in block.switches]
+        return [(clean(name), (Note(level, Tone.MUTED),)) for name in block.switches]
     if block.number > 1 and len(block.switches) > 1:
         title = f"{block.number} x {count(len(block.switches), 'switch', 'switches')}, {level}"
     else:
         title = f"{count(block.number * len(block.switches), 'switch', 'switches')}, {level}"
     if is_folded:
         return [(f"each: {title}", ())]
-    return [(title, (Line(_names(block.alike or block.switches), Tone.MUTED),))]
+    return [(title, (Note(_names(block.alike or block.switches), Tone.MUTED),))]
 
 
 def _names(names: Sequence[str]) -> str:
@@ -287,12 +287,12 @@ def _names(names: Sequence[str]) -> str:
     return f"{clean(min(names, key=by_number))} .. {clean(max(names, key=by_number))}"
 
 
-def _draw_nodes(picture: Picture, block: Block, above: Sequence[Box], x: float, top: float, is_folded: bool) -> float:
+def _draw_nodes(picture: Drawing, block: Block, above: Sequence[Box], x: float, top: float, is_folded: bool) -> float:
     """The box of the nodes on a block, below or beside its switches. Returns its lower edge."""
     each = " each" if is_folded else ""
     ends = [count(len(block.nodes), "node")] if block.nodes else []
     ends += [count(block.unnamed, "adapter") + " without a host name"] if block.unnamed else []
-    lines = [Line(_names(block.nodes), Tone.MUTED)] if block.nodes and not is_folded else []
+    lines = [Note(_names(block.nodes), Tone.MUTED)] if block.nodes and not is_folded else []
     lines += [_line(bundle) for bundle in block.inside]
     box = _box(", ".join(ends) + each, tuple(lines), x, top + _RISE / 2, "nic", _names(block.nodes))
     box.low = any(bundle.is_low for bundle in block.inside)
@@ -302,19 +302,19 @@ def _draw_nodes(picture: Picture, block: Block, above: Sequence[Box], x: float, 
     return box.bottom
 
 
-def _draw_rest(picture: Picture, rest: Sequence[Block], x: float, top: float) -> _Drawn:
+def _draw_rest(picture: Drawing, rest: Sequence[Block], x: float, top: float) -> _Drawn:
     """One box for blocks that are all different."""
     number = totals(rest)
     lines = (
-        Line(f"{count(number['switches'], 'switch', 'switches')}, {count(number['nodes'], 'node')}", Tone.MUTED),
-        Line(_names([name for block in rest for name in (block.alike or block.switches)]), Tone.MUTED),
+        Note(f"{count(number['switches'], 'switch', 'switches')}, {count(number['nodes'], 'node')}", Tone.MUTED),
+        Note(_names([name for block in rest for name in (block.alike or block.switches)]), Tone.MUTED),
     )
     box = _box(f"{number['blocks']} more, of {len(rest)} kinds", lines, x, top, "hub", "")
     picture.add(box)
     return _Drawn((box.middle,), box.y, box.right, box.bottom)
 
 
-def _join(picture: Picture, boxes: Sequence[tuple[str, Box]], drawn: _Drawn, part: Block | None, is_each: bool) -> None:
+def _join(picture: Drawing, boxes: Sequence[tuple[str, Box]], drawn: _Drawn, part: Block | None, is_each: bool) -> None:
     """Join a part (None: unlike parts in one box) to the boxes above it: (name of the switch or "", box)."""
     up = part.up if part is not None else ()
     hint = "; ".join(_line(bundle).text for bundle in up)
@@ -332,14 +332,14 @@ def _join(picture: Picture, boxes: Sequence[tuple[str, Box]], drawn: _Drawn, par
         picture.labels.append(label(middle, drawn.top - 6 - 12 * row, text + (" each" if is_each else ""), tone))
 
 
-def _line(bundle: Bundle) -> Line:
+def _line(bundle: Bundle) -> Note:
     text = f"{bundle.number} x {bundle.kind}" if bundle.kind else count(bundle.number, "link")
     if bundle.rate_Bps is not None:
         text += f", {show(bundle.number * bundle.rate_Bps, 'B/s')}"
-    return Line(text + (" (below capability)" if bundle.is_low else ""), Tone.WARNING if bundle.is_low else Tone.MUTED)
+    return Note(text + (" (below capability)" if bundle.is_low else ""), Tone.WARNING if bundle.is_low else Tone.MUTED)
 
 
-def _box(title: str, lines: tuple[Line, ...], x: float, y: float, kind: str, hint: str) -> Box:
+def _box(title: str, lines: tuple[Note, ...], x: float, y: float, kind: str, hint: str) -> Box:
     texts, height = set_text(title, lines, _WIDTH - 2 * PAD)
     return Box(x, y, _WIDTH, height + 2 * PAD, kind, hint, moved(texts, x + PAD, y + PAD))
 

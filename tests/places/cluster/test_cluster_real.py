@@ -24,10 +24,10 @@ from ssh_server import prepared, serving
 
 from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
-from seatrial.model.machine.links import Traffic, too_little
+from seatrial.model.machine.links import NodeTraffic, too_little
 from seatrial.places.cluster import tools
 from seatrial.places.cluster.network import INTERFACE
-from seatrial.places.cluster.shape import Home, State
+from seatrial.places.cluster.shape import ClusterState, Home
 from seatrial.places.cluster.status import node_variables
 from seatrial.places.cluster.tools import entering
 from seatrial.places.containers.runtimes import RUNTIMES
@@ -144,7 +144,7 @@ class Up:
         return subprocess.run(inside, env=variables, capture_output=True, text=True, timeout=120, check=False)
 
     @property
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         state = Home(self.place.folder).read_state()
         assert state is not None
         return state
@@ -245,7 +245,7 @@ def test_messages_of_mpi_pass_the_links(mpi: str, launcher: str, cluster: Up, ri
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [f"{rank} of 4 on n{rank + 1}" for rank in range(4)]
     counted = {
-        node: Traffic(after.sent_B - before[node].sent_B, after.received_B - before[node].received_B)
+        node: NodeTraffic(after.sent_B - before[node].sent_B, after.received_B - before[node].received_B)
         for node, after in _traffic(cluster).items()
     }
     for one in counted.values():
@@ -253,14 +253,14 @@ def test_messages_of_mpi_pass_the_links(mpi: str, launcher: str, cluster: Up, ri
     assert "did not pass the link" in too_little(dict.fromkeys(counted, 4.0 * _MESSAGE_B), counted)
 
 
-def _traffic(cluster: Up) -> dict[str, Traffic]:
+def _traffic(cluster: Up) -> dict[str, NodeTraffic]:
     """Node -> what has passed its link so far, headers included."""
     holders = {node.name: cluster.state.processes[node.name]["namespaces"] for node in cluster.state.shape.nodes}
     traffic = {}
     for node, pid in holders.items():
         lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
         counters = next(line for line in lines if line.strip().startswith(f"{INTERFACE}:")).partition(":")[2].split()
-        traffic[node] = Traffic(sent_B=int(counters[8]), received_B=int(counters[0]))
+        traffic[node] = NodeTraffic(sent_B=int(counters[8]), received_B=int(counters[0]))
     return traffic
 
 

@@ -12,16 +12,16 @@ from seatrial.places.cluster.network import burst, links_at, shaping
 from seatrial.places.cluster.shape import LinkShape
 from seatrial.places.cluster.tools import ClusterError
 from seatrial.plan.environment_axes import choice_of, environment_value
-from seatrial.plan.files import Node
+from seatrial.plan.files import YamlNode
 
 
 def test_the_rate_is_part_of_the_environment_of_ranks() -> None:
-    node = Node("10Gbit", 1, "10Gbit")
+    node = YamlNode("10Gbit", 1, "10Gbit")
     value = environment_value("cluster.link", node)
     choice = choice_of({"cluster.link": value}, benchmark_named("mpi.bandwidth"), {})
     assert choice.mpi_settings == (("cluster.link", "10gbit"),)
     with pytest.raises(UsageError, match="not the rate of a link"):
-        environment_value("cluster.link", Node("fast", 1, "fast"))
+        environment_value("cluster.link", YamlNode("fast", 1, "fast"))
 
 
 def test_without_a_cluster_nothing_is_changed(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from seatrial.errors import UsageError
 from seatrial.places.cluster.network import head_lines, partner_of, shaping
 from seatrial.places.cluster.shape import (
     ClusterShape,
+    ClusterState,
     Home,
     LinkShape,
     Obtained,
-    State,
     read_link,
     read_wanted,
     shape_of,
@@ -123,7 +123,7 @@ def test_both_ends_of_every_link_are_shaped() -> None:
 
 def test_a_state_is_read_back(tmp_path: Path) -> None:
     shape = made(None, tree="2x2,4:1", changed=["1:quota=50%"])
-    state = State("x", shape, {"n1": {"slurmd": 7}}, {"n1": Obtained(1.0, None, 2.0, ("n2",))})
+    state = ClusterState("x", shape, {"n1": {"slurmd": 7}}, {"n1": Obtained(1.0, None, 2.0, ("n2",))})
     write_state(tmp_path, state)
     assert Home(tmp_path).read_state() == state
 

@@ -11,7 +11,7 @@ import pytest
 from published_schemas import check
 
 from seatrial.errors import UsageError
-from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode, GuestTopology
+from seatrial.model.machine.guest import GuestDevice, GuestNode, GuestPart, GuestTopology
 from seatrial.places.guest import up
 from seatrial.places.guest.home import ALIVE, GuestHome, GuestState, guest_home_path
 from seatrial.places.guest.qemu import GuestError
@@ -25,7 +25,7 @@ from seatrial.report.text.terminal import PLAIN
 _STATE = GuestState(
     GuestTopology(
         (GuestNode(1, 1 << 29), GuestNode(1, 1 << 29)), 1, ((10, 20), (20, 10)),
-        (GuestDevice(DeviceKind.SWITCH, 1, None, 0, (GuestDevice(DeviceKind.NVME, 0, 1 << 26, 2),)),),
+        (GuestDevice(GuestPart.SWITCH, 1, None, 0, (GuestDevice(GuestPart.NVME, 0, 1 << 26, 2),)),),
     ),
     1, "tcg", "as asked", "6.1", 9.5,
 )  # fmt: skip

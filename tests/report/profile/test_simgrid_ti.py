@@ -15,7 +15,7 @@ from seatrial.errors import UsageError
 from seatrial.model.json_object import filled
 from seatrial.profiler.profile import Profile, RankCpu, RankState, RankTotals, empty_profile
 from seatrial.profiler.trace.actions import Receive, Send, WorldCollective
-from seatrial.profiler.trace.trace_file import COMMUNICATOR, MESSAGES, Flag, Kind
+from seatrial.profiler.trace.trace_file import COMMUNICATOR, MESSAGES, Flag, RecordKind
 from seatrial.report.profile.document import TraceJson
 from seatrial.report.profile.trace_export import TiExport, export_ti, lines_of, trace_load, write_trace
 
@@ -129,12 +129,12 @@ def test_both_ways_at_once_and_a_request_of_both(tmp_path: Path) -> None:
     body = MESSAGES.pack(30, 40, 1, 1, 1, 2)
     both = Flag.SENDS | Flag.RECEIVES | Flag.COMPLETED
     zero = [
-        Made(Kind.MESSAGES, "MPI_Sendrecv", 0.1, 0.2, body, flags=both),
-        Made(Kind.POST, "MPI_Isendrecv", 0.2, 0.2, body, flags=both),
+        Made(RecordKind.MESSAGES, "MPI_Sendrecv", 0.1, 0.2, body, flags=both),
+        Made(RecordKind.POST, "MPI_Isendrecv", 0.2, 0.2, body, flags=both),
         done("MPI_Wait", 0.2, 0.3, FIRST_OF_OWN + 1),
     ]
     other = MESSAGES.pack(40, 30, 0, 2, 0, 1)
-    one = [Made(Kind.MESSAGES, "MPI_Sendrecv", 0.1, 0.2, other, flags=both)] * 2
+    one = [Made(RecordKind.MESSAGES, "MPI_Sendrecv", 0.1, 0.2, other, flags=both)] * 2
     _, (first, _) = exported(tmp_path, [zero, one], ended_s=0.3)
     exchange = ["isend 1 1 30", "irecv 1 2 40", "wait 0 1 1", "wait 1 0 2"]
     assert [line for line in first if "compute" not in line] == exchange * 2
@@ -156,14 +156,14 @@ def test_collectives_of_all_ranks_and_of_some(tmp_path: Path) -> None:
     def of(rank: int) -> list[Made]:
         pair = communicator(3, 10 + rank % 2, rank // 2, 2)
         return [
-            collective("MPI_Comm_split", 0.1, 0.1, kind=Kind.CREATION),
+            collective("MPI_Comm_split", 0.1, 0.1, kind=RecordKind.CREATION),
             pair,
             collective("MPI_Bcast", 0.1, 0.1, 64, 2),
             collective("MPI_Allreduce", 0.1, 0.1, 8),
             collective("MPI_Reduce_scatter_block", 0.1, 0.1, 8),
             collective("MPI_Allreduce", 0.1, 0.2, 8, comm=3),
             collective("MPI_Barrier", 0.2, 0.3, comm=2),
-            collective("MPI_Neighbor_alltoall", 0.3, 0.4, kind=Kind.CALL),
+            collective("MPI_Neighbor_alltoall", 0.3, 0.4, kind=RecordKind.CALL),
         ]
 
     export, ranks = exported(tmp_path, [of(rank) for rank in range(4)], ended_s=0.5)
@@ -197,10 +197,10 @@ def test_nonblocking_and_persistent_collectives_are_posted_at_once(tmp_path: Pat
     def of(rank: int) -> list[Made]:
         made = FIRST_OF_OWN + 2
         return [
-            collective("MPI_Iallreduce", 0.1, 0.1, 8, kind=Kind.POSTED_COLLECTIVE),
+            collective("MPI_Iallreduce", 0.1, 0.1, 8, kind=RecordKind.POSTED_COLLECTIVE),
             done("MPI_Wait", 0.1, 0.1, FIRST_OF_OWN),
-            collective("MPI_Bcast_init", 0.1, 0.1, 16, 0, kind=Kind.TEMPLATE),
-            collective("MPI_Start", 0.1, 0.1, 16, 0, kind=Kind.POSTED_COLLECTIVE, made_at=made + 1),
+            collective("MPI_Bcast_init", 0.1, 0.1, 16, 0, kind=RecordKind.TEMPLATE),
+            collective("MPI_Start", 0.1, 0.1, 16, 0, kind=RecordKind.POSTED_COLLECTIVE, made_at=made + 1),
             done("MPI_Wait", 0.1, 0.1, made + 1),
         ]
 
@@ -244,7 +244,7 @@ def test_threads_wait_in_the_order_in_which_their_calls_ended(tmp_path: Path) ->
 
 
 def test_parts_belong_to_the_call_of_their_thread(tmp_path: Path) -> None:
-    started = Made(Kind.POST, body=MESSAGES.pack(5, 0, 1, 2, 0, 0), flags=Flag.SENDS | Flag.PART)
+    started = Made(RecordKind.POST, body=MESSAGES.pack(5, 0, 1, 2, 0, 0), flags=Flag.SENDS | Flag.PART)
     zero = [
         _start(0.1, 0.3),
         send("MPI_Send", 0.15, 0.2, 1, 9, 6, thread=2),
@@ -262,7 +262,7 @@ def test_parts_belong_to_the_call_of_their_thread(tmp_path: Path) -> None:
 
 def _start(begin_s: float, end_s: float) -> Made:
     body = MESSAGES.pack(4, 0, 1, 1, 0, 0)
-    return Made(Kind.POST, "MPI_Startall", begin_s, end_s, body, flags=Flag.SENDS)
+    return Made(RecordKind.POST, "MPI_Startall", begin_s, end_s, body, flags=Flag.SENDS)
 
 
 def test_traces_that_are_not_whole_end_where_partners_do(tmp_path: Path) -> None:
@@ -299,9 +299,9 @@ def test_messages_larger_than_an_int_and_processes_elsewhere(tmp_path: Path) -> 
 
 def test_an_intercommunicators_collectives_are_left_out(tmp_path: Path) -> None:
     made = [
-        Made(Kind.COMMUNICATOR, body=COMMUNICATOR.pack(9, 0, 1), comm=3, flags=Flag.PART | Flag.INTER),
+        Made(RecordKind.COMMUNICATOR, body=COMMUNICATOR.pack(9, 0, 1), comm=3, flags=Flag.PART | Flag.INTER),
         collective("MPI_Barrier", 0.1, 0.2, comm=3, flags=Flag.INTER),
-        collective("MPI_Comm_dup", 0.2, 0.2, comm=3, kind=Kind.CREATION, flags=Flag.INTER),
+        collective("MPI_Comm_dup", 0.2, 0.2, comm=3, kind=RecordKind.CREATION, flags=Flag.INTER),
     ]
     export, ranks = exported(tmp_path, [made, made], ended_s=0.2)
     assert export.left_out.calls == {"MPI_Barrier": 2, "MPI_Comm_dup": 2} and ranks == [["compute 200000000"]] * 2

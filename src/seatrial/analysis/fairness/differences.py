@@ -20,10 +20,10 @@ from seatrial.analysis.fairness.machines import circumstance_differences, machin
 from seatrial.analysis.fairness.repeats import repeat_differences
 from seatrial.analysis.fairness.side import (
     RANK,
-    Kind,
     Noticed,
     SideFacts,
     SideGroup,
+    Topic,
     derived_parameters,
     groups,
     side_facts,
@@ -65,7 +65,7 @@ _OF_PARTITIONS = frozenset({"SLURM_JOB_PARTITION"})
 _NOTES_OF_FLAGS = frozenset({"vector_bits", "fma"})
 _THREAD_VARIABLES = ("OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTOBLAS_", "MKL_", "BLIS_", "NVPL_")
 _PAGE_VARIABLES = ("GLIBC_TUNABLES", "MALLOC_")
-_LIBRARIES = (Kind.LIBRARY, Kind.OWN_LIBRARY)
+_LIBRARIES = (Topic.LIBRARY, Topic.OWN_LIBRARY)
 _OF_THE_SYSTEM = re.compile(
     r"(ld-|lib(c|m|dl|rt|pthread|util|resolv|blas|cblas|lapack|openblas[0-9a-z_-]*|mkl_\w+)\.so)"
 )
@@ -84,7 +84,7 @@ def intent(noticed: Sequence[Noticed], group: SideGroup, axis: str | None) -> li
         return [(item, False, "") for item in noticed]
     judged = []
     for item in noticed:
-        if item.kind is Kind.COMMAND:
+        if item.kind is Topic.COMMAND:
             continue
         if _is_axis(item, axis):
             judged.append((item, True, ""))
@@ -92,28 +92,28 @@ def intent(noticed: Sequence[Noticed], group: SideGroup, axis: str | None) -> li
             follows = axis != LABEL and _follows(item, group, axis)
             judged.append((item, follows, axis if follows else ""))
     # A command line depends on parameters, CPUs and libraries: it is intended if all of their differences are.
-    made_of = (Kind.PARAMETER, Kind.AFFINITY, Kind.LIBRARY, Kind.PROGRAM)
+    made_of = (Topic.PARAMETER, Topic.AFFINITY, Topic.LIBRARY, Topic.PROGRAM)
     causes = [intended for item, intended, _ in judged if item.kind in made_of]
     follows = bool(causes) and all(causes)
-    judged += [(item, follows, axis if follows else "") for item in noticed if item.kind is Kind.COMMAND]
+    judged += [(item, follows, axis if follows else "") for item in noticed if item.kind is Topic.COMMAND]
     return judged
 
 
 def _is_axis(item: Noticed, axis: str) -> bool:
     """Whether it is the axis itself."""
-    if item.kind is Kind.PARAMETER:
+    if item.kind is Topic.PARAMETER:
         return item.name == axis
     if not is_of_environment(axis):
         return False
     bare = axis.removeprefix(ENVIRONMENT_PREFIX)
-    if item.kind is Kind.ENVIRONMENT and axis in _CONTAINERS:
+    if item.kind is Topic.ENVIRONMENT and axis in _CONTAINERS:
         return item.name.startswith("container ")
-    if item.kind is Kind.ENVIRONMENT and axis == _GUEST:
+    if item.kind is Topic.ENVIRONMENT and axis == _GUEST:
         return item.name.startswith(f"{VM} ")
-    if item.kind is Kind.ENVIRONMENT:
+    if item.kind is Topic.ENVIRONMENT:
         wanted = "added flags" if axis == _FLAGS else f"settings {bare}".replace("_", " ") if bare in SETTINGS else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
-    return item.kind is Kind.VARIABLE and item.name == bare
+    return item.kind is Topic.VARIABLE and item.name == bare
 
 
 def _follows(item: Noticed, group: SideGroup, axis: str) -> bool:
@@ -125,9 +125,9 @@ def _follows(item: Noticed, group: SideGroup, axis: str) -> bool:
         if axis == _MPI or axis.removeprefix(ENVIRONMENT_PREFIX) in SETTINGS:
             return _follows_mpi(item, group, axis)
         if axis == _GUEST:
-            return _follows_system(item) or item.kind in (*_LIBRARIES, Kind.AFFINITY)
+            return _follows_system(item) or item.kind in (*_LIBRARIES, Topic.AFFINITY)
         if axis in _CONTAINERS:
-            return item.kind in (*_LIBRARIES, Kind.AFFINITY) or _is_loaders(item)
+            return item.kind in (*_LIBRARIES, Topic.AFFINITY) or _is_loaders(item)
         return _follows_variable(item, axis.removeprefix(ENVIRONMENT_PREFIX), group)
     return _follows_parameter(item, group, axis)
 
@@ -136,29 +136,29 @@ def _follows_system(item: Noticed) -> bool:
     """Whether it follows from another partition: its name, its nodes, and the build for their CPU. What else differs
     between the machines is what may explain the ratio, and so is shown."""
     match item.kind:
-        case Kind.VARIABLE:
+        case Topic.VARIABLE:
             return item.name in _OF_PARTITIONS
-        case Kind.ENVIRONMENT:
+        case Topic.ENVIRONMENT:
             return item.name.startswith("target")
-        case Kind.PROGRAM:
+        case Topic.PROGRAM:
             return item.name == BUILD
         case _:
-            return item.kind is Kind.HOST
+            return item.kind is Topic.HOST
 
 
 def _is_loaders(item: Noticed) -> bool:
-    return item.kind is Kind.NOTE and item.name.startswith(_NOTES_OF_MPI)
+    return item.kind is Topic.NOTE and item.name.startswith(_NOTES_OF_MPI)
 
 
 def _follows_building(item: Noticed, axis: str) -> bool:
     match item.kind:
-        case Kind.ENVIRONMENT:
+        case Topic.ENVIRONMENT:
             return axis == _COMPILER and (item.name == "flags" or item.name.startswith("target"))
-        case Kind.PROGRAM:
+        case Topic.PROGRAM:
             return item.name == BUILD
-        case Kind.LIBRARY | Kind.OWN_LIBRARY:
+        case Topic.LIBRARY | Topic.OWN_LIBRARY:
             return _OF_A_COMPILER.match(item.name) is not None
-        case Kind.NOTE:
+        case Topic.NOTE:
             return item.name in _NOTES_OF_FLAGS
         case _:
             return False
@@ -168,16 +168,16 @@ def _follows_mpi(item: Noticed, group: SideGroup, axis: str) -> bool:
     """Whether it follows from another MPI library (its build, libraries, and variables for the same settings), or from
     a setting of one (variables of the library, and CPU masks if the setting is the binding)."""
     match item.kind:
-        case Kind.PROGRAM:
+        case Topic.PROGRAM:
             return axis == _MPI and item.name == BUILD
-        case Kind.AFFINITY:
+        case Topic.AFFINITY:
             return axis == ENVIRONMENT_PREFIX + BINDING
-        case Kind.LIBRARY | Kind.OWN_LIBRARY:
+        case Topic.LIBRARY | Topic.OWN_LIBRARY:
             return not (_OF_THE_SYSTEM.match(item.name) or _OF_A_COMPILER.match(item.name))
-        case Kind.NOTE:
+        case Topic.NOTE:
             return item.name.startswith(_NOTES_OF_MPI)
         case _:
-            return item.kind is Kind.VARIABLE and _is_set_by_seatrial(item.name, group)
+            return item.kind is Topic.VARIABLE and _is_set_by_seatrial(item.name, group)
 
 
 def _is_set_by_seatrial(name: str, group: SideGroup) -> bool:
@@ -193,9 +193,9 @@ def _is_set_by_seatrial(name: str, group: SideGroup) -> bool:
 def _follows_variable(item: Noticed, name: str, group: SideGroup) -> bool:
     if item.kind in _LIBRARIES:
         return name in _CHOOSE_A_PROGRAM
-    if item.kind is Kind.PROGRAM:
+    if item.kind is Topic.PROGRAM:
         return name in _CHOOSE_A_PROGRAM or (item.name == BUILD and _identifies(name, group.benchmark))
-    if item.kind is Kind.NOTE:
+    if item.kind is Topic.NOTE:
         return (
             ("blas" in item.name and name.startswith((*_THREAD_VARIABLES, *_LOADER)))
             or ("huge" in item.name and name.startswith(_PAGE_VARIABLES))
@@ -215,16 +215,16 @@ def _follows_parameter(item: Noticed, group: SideGroup, axis: str) -> bool:
     if benchmark is None or all(parameter.name != axis for parameter in benchmark.parameters):
         return False
     match item.kind:
-        case Kind.PARAMETER:
+        case Topic.PARAMETER:
             known = item.name in derived_parameters(benchmark.name)
             return known and _follows_from_axis(benchmark, item.name, group, axis)
-        case Kind.AFFINITY:
+        case Topic.AFFINITY:
             return _follows_from_axis(benchmark, None, group, axis)
-        case Kind.LIBRARY if axis in _LAYOUT and _MODULE_OF_MPI.match(item.name):
+        case Topic.LIBRARY if axis in _LAYOUT and _MODULE_OF_MPI.match(item.name):
             return item.baseline is None or item.candidate is None  # another version of it is a separate difference
-        case Kind.PROGRAM | Kind.INPUT | Kind.LIBRARY:
+        case Topic.PROGRAM | Topic.INPUT | Topic.LIBRARY:
             return benchmark.program.is_chosen_by(axis)
-        case Kind.NOTE:
+        case Topic.NOTE:
             return _note_follows(item.name, axis)
         case _:
             return False
@@ -312,7 +312,7 @@ def _of_group(group: SideGroup) -> Iterator[Noticed]:
             count(len(side.experiments), "experiment") if side.experiments else None
             for side in (group.baseline, group.candidate)
         )
-        yield Noticed(Kind.POINT, group.benchmark, *shown)
+        yield Noticed(Topic.POINT, group.benchmark, *shown)
         return
     yield from parameter_differences(group.baseline, group.candidate)
     seen = list(repeat_differences(group.baseline, group.candidate))
@@ -326,7 +326,7 @@ def _of_group(group: SideGroup) -> Iterator[Noticed]:
 def _merged(judged: list[tuple[Noticed, bool, str]]) -> list[Difference]:
     """One for each name and intent: an intended difference of one experiment never hides an unintended one of
     another."""
-    found: dict[tuple[Kind, str, bool, str], list[Noticed]] = {}
+    found: dict[tuple[Topic, str, bool, str], list[Noticed]] = {}
     for item, intended, follows in judged:
         found.setdefault((item.kind, item.name, intended, follows), []).append(item)
     ordered = sorted(found.items(), key=lambda entry: (entry[0][2], bool(entry[0][3]), RANK[entry[0][0]]))

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from seatrial.analysis.fairness.side import Kind, Noticed, SideFacts, contrast, counted
+from seatrial.analysis.fairness.side import Noticed, SideFacts, Topic, contrast, counted
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.record import Experiment
@@ -34,9 +34,9 @@ def environment_differences(baseline: SideFacts, candidate: SideFacts) -> Iterat
             values = [side.get(name) for side in flat]
             if values[0] != values[1]:
                 kind, bare = (
-                    (Kind.VARIABLE, name.removeprefix("variables "))
+                    (Topic.VARIABLE, name.removeprefix("variables "))
                     if name.startswith("variables ")
-                    else (Kind.ENVIRONMENT, name)
+                    else (Topic.ENVIRONMENT, name)
                 )
                 yield contrast(kind, bare, *values)
     programs = [
@@ -44,7 +44,7 @@ def environment_differences(baseline: SideFacts, candidate: SideFacts) -> Iterat
         for side in (baseline, candidate)
     ]
     if programs[0] != programs[1] and all(programs):
-        yield contrast(Kind.PROGRAM, BUILD, *(", ".join(key[:_KEY_DIGITS] for key in keys) for keys in programs))
+        yield contrast(Topic.PROGRAM, BUILD, *(", ".join(key[:_KEY_DIGITS] for key in keys) for keys in programs))
 
 
 def parameter_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
@@ -66,7 +66,7 @@ def parameter_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator
             for values in known_values
         ]
         if shown[0] != shown[1] and not any(_was_dropped(side, name) for side in (baseline, candidate)):
-            yield contrast(Kind.PARAMETER, name, *shown)
+            yield contrast(Topic.PARAMETER, name, *shown)
 
 
 def _was_not_resolved(side: SideFacts, experiment: Experiment, name: str) -> bool:
@@ -147,12 +147,12 @@ def _of_pair(name: str, first: Counter[tuple[str, str]], second: Counter[tuple[s
     flags = [Counter({own: n for (_, own), n in side.items()}) for side in (first, second)]
     if all("" not in side for side in flags) and set(flags[0]) != set(flags[1]):
         shown = _apart(*(counted(side) for side in flags))
-        yield contrast(Kind.PROGRAM, f"{name} built with", *shown)
+        yield contrast(Topic.PROGRAM, f"{name} built with", *shown)
     # The section .comment names a compiler in other words than debug information does.
     is_alike = ("" in flags[0]) == ("" in flags[1])
     compilers = [Counter({own: n for (own, _), n in side.items()}) for side in (first, second)]
     if is_alike and all("" not in side for side in compilers) and set(compilers[0]) != set(compilers[1]):
-        yield contrast(Kind.PROGRAM, f"{name} compiled by", *(counted(side) for side in compilers))
+        yield contrast(Topic.PROGRAM, f"{name} compiled by", *(counted(side) for side in compilers))
 
 
 def _apart(first: str, second: str) -> tuple[str, str]:

@@ -10,9 +10,9 @@ from statistics import median
 from typing import Any
 
 from seatrial.analysis.fairness.side import (
-    Kind,
     Noticed,
     SideFacts,
+    Topic,
     clearly_apart,
     clearly_unlike,
     contrast,
@@ -49,12 +49,12 @@ def machine_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[N
         return
     names = [", ".join(dict.fromkeys(machine.name for machine in machines)) for machines in (first, second)]
     if names[0] != names[1]:
-        yield contrast(Kind.HOST, "", *names)
+        yield contrast(Topic.HOST, "", *names)
     if first == second:
         return
     unknown = [not any(machine.devices or machine.facts for machine in machines) for machines in (first, second)]
     if unknown[0] != unknown[1]:
-        yield contrast(Kind.FACT, "of the machine", *(None if nothing else "reported" for nothing in unknown))
+        yield contrast(Topic.FACT, "of the machine", *(None if nothing else "reported" for nothing in unknown))
         return
     statements = (_all_statements(first), _all_statements(second))
     for name in dict.fromkeys((*statements[0], *statements[1])):
@@ -66,7 +66,7 @@ def machine_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[N
             without, having = (first, second) if values[0] is None else (second, first)
             if not _could_report(source, without, having):
                 continue
-        yield contrast(Kind.FACT, name, *values)
+        yield contrast(Topic.FACT, name, *values)
 
 
 def _machines(side: SideFacts) -> list[Machine]:
@@ -195,7 +195,7 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
         for side in (baseline, candidate)
     ]
     if all(hosts) and set(hosts[0]) != set(hosts[1]):
-        yield contrast(Kind.HOST, "", *(", ".join(sorted(names)) for names in hosts))
+        yield contrast(Topic.HOST, "", *(", ".join(sorted(names)) for names in hosts))
     for kind, (of, least, spelled) in _VALUES.items():
         values = [
             [value for record in side.all_records() if (value := of(record.seen)) is not None]
@@ -242,14 +242,14 @@ def _recorded(key: str) -> Callable[[Mapping[str, Any]], float | None]:
     return of
 
 
-_VALUES: Mapping[Kind, tuple[Callable[[Mapping[str, Any]], float | None], float, Callable[[float], str]]] = {
-    Kind.LOAD: (_recorded("load_1m"), _LOAD_APART, "{:.1f}".format),
-    Kind.STEAL: (_recorded("steal_share"), 0.01, show_percent),
-    Kind.OTHERS: (_recorded("others_share"), 0.05, show_percent),
-    Kind.DELAY: (_of_program(lambda known: known.delay_share), 0.05, show_percent),
-    Kind.THROTTLED: (_of_program(_throttled), 0.05, show_percent),
-    Kind.MEMORY: (_of_program(_short_of_memory), 0.05, show_percent),
-    Kind.BLOCKED: (_of_program(lambda known: known.blocked_share), 0.05, show_percent),
+_VALUES: Mapping[Topic, tuple[Callable[[Mapping[str, Any]], float | None], float, Callable[[float], str]]] = {
+    Topic.LOAD: (_recorded("load_1m"), _LOAD_APART, "{:.1f}".format),
+    Topic.STEAL: (_recorded("steal_share"), 0.01, show_percent),
+    Topic.OTHERS: (_recorded("others_share"), 0.05, show_percent),
+    Topic.DELAY: (_of_program(lambda known: known.delay_share), 0.05, show_percent),
+    Topic.THROTTLED: (_of_program(_throttled), 0.05, show_percent),
+    Topic.MEMORY: (_of_program(_short_of_memory), 0.05, show_percent),
+    Topic.BLOCKED: (_of_program(lambda known: known.blocked_share), 0.05, show_percent),
 }
 """What varies: how it is read, by how much the medians are apart at least, and how it is shown."""
 
@@ -269,7 +269,7 @@ def _file_system(seen: Mapping[str, Any]) -> str:
     return " ".join([f"{place['type']} at {place['mount_point']}", *place["options"]])
 
 
-_WHERE = {Kind.IO_LIMIT: _io_limits, Kind.FILE_SYSTEM: _file_system}
+_WHERE = {Topic.IO_LIMIT: _io_limits, Topic.FILE_SYSTEM: _file_system}
 
 
 def _spread(values: Sequence[float], format_value: Callable[[float], str]) -> str:
@@ -285,7 +285,7 @@ def _times(times: Sequence[Sequence[float]]) -> Iterator[Noticed]:
     below = share_below(first, second)
     enough = min(len(first), len(second)) >= 3
     if (enough and not 1 - _APART < below < _APART) or gap_s > _GAP_S:
-        yield contrast(Kind.TIME, "", *(_when(side) for side in times))
+        yield contrast(Topic.TIME, "", *(_when(side) for side in times))
 
 
 def _when(times: Sequence[float]) -> str:

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from seatrial.analysis.fairness.environments import compilation_differences, stated
 from seatrial.analysis.fairness.side import (
-    Kind,
     Noticed,
     SideFacts,
+    Topic,
     clearly_apart,
     clearly_unlike,
     contrast,
@@ -32,7 +32,7 @@ _Value = TypeVar("_Value", str, str | None)
 Records = Sequence[RepeatRecord]
 Sides = tuple[Records, Records]
 
-_FILES = {"libraries": Kind.LIBRARY, "programs": Kind.PROGRAM, "input_files": Kind.INPUT}
+_FILES = {"libraries": Topic.LIBRARY, "programs": Topic.PROGRAM, "input_files": Topic.INPUT}
 """Notes of the benchmark `command` about files."""
 _IGNORED_NOTES = frozenset(
     {"libraries_seen", "libraries_listed", "seed", "started_at_s", "blas_why", "blas_better", "fft_why", "arguments"}
@@ -67,10 +67,10 @@ def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[No
 
 
 def _outcomes(sides: Sides) -> Iterator[Noticed]:
-    yield from _unlike(Kind.OUTCOME, [tally((record.outcome for record in records), _outcome) for records in sides])
+    yield from _unlike(Topic.OUTCOME, [tally((record.outcome for record in records), _outcome) for records in sides])
 
 
-def _unlike(kind: Kind, by_side: Sequence[Counter[str]]) -> Iterator[Noticed]:
+def _unlike(kind: Topic, by_side: Sequence[Counter[str]]) -> Iterator[Noticed]:
     if all(by_side) and set(by_side[0]) != set(by_side[1]):
         yield contrast(kind, "", *map(counted, by_side))
 
@@ -83,7 +83,7 @@ def _outcome(outcome: Outcome) -> str:
 def _affinity(sides: Sides) -> Iterator[Noticed]:
     """CPU masks as read back by the threads. A different mask in any repeat counts, because masks are never random."""
     known = ((record.seen["affinity"] for record in records if "affinity" in record.seen) for records in sides)
-    yield from _unlike(Kind.AFFINITY, [tally(affinities, masks) for affinities in known])
+    yield from _unlike(Topic.AFFINITY, [tally(affinities, masks) for affinities in known])
 
 
 def masks(affinity: Any) -> str:
@@ -105,7 +105,7 @@ def _libraries(sides: Sides) -> Iterator[Noticed]:
         ]
         for records in sides
     ]
-    yield from _by_file(Kind.OWN_LIBRARY if is_wrapper else Kind.LIBRARY, by_side)
+    yield from _by_file(Topic.OWN_LIBRARY if is_wrapper else Topic.LIBRARY, by_side)
 
 
 def _files(sides: Sides) -> Iterator[Noticed]:
@@ -119,7 +119,7 @@ def _files(sides: Sides) -> Iterator[Noticed]:
             for records in sides
         ]
         compiled: list[tuple[str, Noticed]] = []
-        if kind is Kind.PROGRAM and all(by_side):
+        if kind is Topic.PROGRAM and all(by_side):
             compiled = list(compilation_differences(*map(stated, by_side)))
         explained = {name for name, _ in compiled}
         yield from (difference for _, difference in compiled)
@@ -135,7 +135,7 @@ Times = Sequence[tuple[Mapping[str, Any], int]]
 """Entries for one file, each with the number of repeats that it is of."""
 
 
-def _by_file(kind: Kind, by_side: Sequence[Sequence[tuple[Files, int]]]) -> Iterator[Noticed]:
+def _by_file(kind: Topic, by_side: Sequence[Sequence[tuple[Files, int]]]) -> Iterator[Noticed]:
     """Files by name: a different identity in any repeat, or a file in at least half of the repeats of one side only.
 
     Files mapped briefly are not seen in every repeat. Unreadable files are compared by path; a library without a build
@@ -220,7 +220,7 @@ def _variables(sides: Sides) -> Iterator[Noticed]:
     for name in dict.fromkeys(name for side in by_side for variables, _ in side for name in variables):
         values = [_times((variables.get(name), times) for variables, times in side) for side in by_side]
         if name not in _PER_JOB and set(values[0]) != set(values[1]):
-            yield contrast(Kind.VARIABLE, name, *(None if set(own) == {None} else _shown(own) for own in values))
+            yield contrast(Topic.VARIABLE, name, *(None if set(own) == {None} else _shown(own) for own in values))
 
 
 def _times(values: Iterable[tuple[_Value, int]]) -> Counter[_Value]:
@@ -250,13 +250,13 @@ def _notes(sides: Sides) -> Iterator[Noticed]:
             # A repeat that died early has no notes, so only notes missing from finished repeats count.
             finished = [[record for record in records if record.outcome.is_ok] for records in sides]
             if all(finished):
-                yield contrast(Kind.NOTE, name, *(counted(tally(side, plain)) if side else None for side in values))
+                yield contrast(Topic.NOTE, name, *(counted(tally(side, plain)) if side else None for side in values))
         elif all(is_number(value) for side in values for value in side):
             yield from _numbers(name, values)
         else:
             by_side = [tally(side, plain) for side in values]
             if clearly_unlike(*by_side):
-                yield contrast(Kind.NOTE, name, *map(counted, by_side))
+                yield contrast(Topic.NOTE, name, *map(counted, by_side))
 
 
 def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
@@ -268,7 +268,7 @@ def _numbers(name: str, values: Sequence[Sequence[float]]) -> Iterator[Noticed]:
     if (steady and values[0][0] != values[1][0]) or (
         not steady and clearly_apart(values[0], values[1], max(_NUMBERS_APART * largest, 1e-300))
     ):
-        yield contrast(Kind.NOTE, name, *(plain(median(side)) for side in values))
+        yield contrast(Topic.NOTE, name, *(plain(median(side)) for side in values))
 
 
 def _commands(sides: Sides) -> Iterator[Noticed]:
@@ -283,7 +283,7 @@ def _commands(sides: Sides) -> Iterator[Noticed]:
         return
     usual = [Counter(side.most_common(1)[0][0]) for side in by_side]
     rest = [" ".join((own - other).elements()) for own, other in zip(usual, reversed(usual), strict=True)]
-    yield contrast(Kind.COMMAND, "", *(text or "without these" for text in rest))
+    yield contrast(Topic.COMMAND, "", *(text or "without these" for text in rest))
 
 
 def _without(command: Sequence[Any], names: tuple[str, ...]) -> list[Any]:

@@ -94,7 +94,7 @@ _MANY_WORDS = 60
 """Beyond this number of characters, only words that the other side does not have are shown."""
 
 
-class Kind(StrEnum):
+class Topic(StrEnum):
     """What differs, by importance."""
 
     OUTCOME = "outcome"
@@ -123,14 +123,14 @@ class Kind(StrEnum):
     TIME = "time of measurement"
 
 
-RANK: Mapping[Kind, int] = {kind: place for place, kind in enumerate(Kind)}
+RANK: Mapping[Topic, int] = {kind: place for place, kind in enumerate(Topic)}
 
 
 class Noticed(Frozen):
     """`name` identifies it within its kind ("threads", "libm.so.6"), "" if there is only one. Sides as in
     Difference."""
 
-    kind: Kind
+    kind: Topic
     name: str
     baseline: str | None
     candidate: str | None
@@ -141,7 +141,7 @@ class Noticed(Frozen):
         return f"{self.kind} {self.name}".rstrip()
 
 
-def contrast(kind: Kind, name: str, baseline: str | None, candidate: str | None) -> Noticed:
+def contrast(kind: Topic, name: str, baseline: str | None, candidate: str | None) -> Noticed:
     """A difference with both values shortened such that they still look different."""
     if baseline is None or candidate is None:
         return Noticed(kind, name, _short(baseline), _short(candidate))

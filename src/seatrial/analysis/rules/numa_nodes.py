@@ -149,7 +149,8 @@ def affinity_cut(case: Case) -> Iterator[Finding]:
     cut = [
         (affinity, len(cpus[node]))
         for affinity in machine.affinity
-        if affinity.cpus and (node := affinity.numa) is not None and node in cpus and _is_label(affinity.device)
+        if affinity.cpus and (node := affinity.numa) is not None and node in cpus
+        and not affinity.device.startswith(_NAMED_BY_KIND)  # few CPUs if the device is near only those
         and set(affinity.cpus) < set(cpus[node]) and len(affinity.cpus) < _FEW * len(cpus[node])
     ]  # fmt: skip
     empty = [] if cpus else _empty_beside_others(machine)
@@ -178,11 +179,6 @@ def affinity_cut(case: Case) -> Iterator[Finding]:
             if (device := machine.device(a.device)) is not None and device.kind is DeviceKind.GPU
         ),
     )
-
-
-def _is_label(device_id: str) -> bool:
-    """Whether a device is the row of a matrix: hwloc and the kernel list few CPUs if the device is near only those."""
-    return not device_id.startswith(_NAMED_BY_KIND)
 
 
 def _empty_beside_others(machine: Machine) -> list[Affinity]:

@@ -15,8 +15,8 @@ from seatrial.diagnosis.cpu import steal_words
 from seatrial.diagnosis.disturbance.cause import (
     CPU_CAUSES,
     HABITS,
-    Cause,
     Disturbance,
+    RepeatCause,
     evidence,
     remedy,
     sentence,
@@ -32,16 +32,16 @@ from seatrial.model.spelling import count, show, show_percent, surrounding
 from seatrial.profiler import cause as profile
 from seatrial.profiler.cause import Sureness
 
-_RULES: Mapping[str, frozenset[Cause]] = {
+_RULES: Mapping[str, frozenset[RepeatCause]] = {
     "repeats-waited-for-cpu": CPU_CAUSES,
-    "io-limited": frozenset({Cause.IO_LIMIT}),
-    "slow-file-system": frozenset({Cause.FILE_SYSTEM}),
-    "synchronised-io": frozenset({Cause.SYNCHRONISED_IO}),
-    "memory-short": frozenset({Cause.MEMORY}),
-    "lock-contention": frozenset({Cause.LOCKS}),
-    "page-faults": frozenset({Cause.PAGE_FAULTS}),
-    "program-sleeps": frozenset({Cause.SLEEP}),
-    "waits-for-child": frozenset({Cause.CHILD}),
+    "io-limited": frozenset({RepeatCause.IO_LIMIT}),
+    "slow-file-system": frozenset({RepeatCause.FILE_SYSTEM}),
+    "synchronised-io": frozenset({RepeatCause.SYNCHRONISED_IO}),
+    "memory-short": frozenset({RepeatCause.MEMORY}),
+    "lock-contention": frozenset({RepeatCause.LOCKS}),
+    "page-faults": frozenset({RepeatCause.PAGE_FAULTS}),
+    "program-sleeps": frozenset({RepeatCause.SLEEP}),
+    "waits-for-child": frozenset({RepeatCause.CHILD}),
 }
 _NOTES = frozenset(
     {"slow-file-system", "synchronised-io", "lock-contention", "page-faults", "program-sleeps", "waits-for-child"}
@@ -92,7 +92,7 @@ def _causes(result: ExperimentResult, known: Signals) -> tuple[Disturbance, ...]
     is_of_files = result.experiment.benchmark.startswith("io.") and place is not None
     if is_of_files and place is not None and (is_slow(place.type) or place.options):
         seen = {"type": place.type, "mount_point": place.mount_point, "options": place.options}
-        found.append(Disturbance(Cause.FILE_SYSTEM, None, Sureness.INFERRED, seen))
+        found.append(Disturbance(RepeatCause.FILE_SYSTEM, None, Sureness.INFERRED, seen))
     return tuple(found)
 
 
@@ -119,7 +119,7 @@ def _means(causes: Sequence[Disturbance]) -> str:
     rest = f" In addition: {sentences(causes[1:])}" if len(causes) > 1 else ""
     if causes[0].cause in CPU_CAUSES:
         return f"The figures include this waiting, and describe the program with fewer CPUs than it asked for.{rest}"
-    if causes[0].cause is Cause.PAGE_FAULTS:
+    if causes[0].cause is RepeatCause.PAGE_FAULTS:
         return f"The figures include this time.{rest}"
     return f"The figures include this waiting.{rest}"
 
@@ -248,15 +248,15 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tu
     cpus = len(case.machine.allowed_cpus) or len(case.machine.of_kind(DeviceKind.PU))
     if steal is not None and steal >= max(_STEAL_MATTERS, others or 0.0):
         said = steal_words(f"{show_percent(steal)} of the CPU time")
-        return f" {said[0].upper()}{said[1:]}.", evidence, (NamedCause(Cause.STEAL.value, steal),)
+        return f" {said[0].upper()}{said[1:]}.", evidence, (NamedCause(RepeatCause.STEAL.value, steal),)
     # On CPUs that the others did not use, or could have, as far as is known.
     has_run = delay < _DELAY_MATTERS if delay is not None else known is not None and has_idle_cpus(known)
     if others is not None and others >= _OTHERS_MATTER and not has_run:
         said = f" Other processes used {show_percent(others)} of the time of the measured CPUs."
-        return said, evidence, (NamedCause(Cause.OTHER_PROCESSES.value, others),)
+        return said, evidence, (NamedCause(RepeatCause.OTHER_PROCESSES.value, others),)
     if others is None and loads and cpus and max(loads) > cpus + 1 and not has_run:
         said = f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}."
-        return said, evidence, (NamedCause(Cause.OTHER_PROCESSES.value, None),)
+        return said, evidence, (NamedCause(RepeatCause.OTHER_PROCESSES.value, None),)
     if evidence:
         return f" Why is not known: {_NOT_EXPLAINED}.", evidence, (NamedCause(profile.Cause.NOT_KNOWN.value, None),)
     return "", evidence, ()

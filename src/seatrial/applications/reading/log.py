@@ -17,7 +17,7 @@ from datetime import datetime
 
 from seatrial.applications.reading.figures import Reader, in_SI, rate_sample, time_sample
 from seatrial.applications.reading.tables import body
-from seatrial.applications.reading.text import Line, Pattern, number, read_lines
+from seatrial.applications.reading.text import LogLine, Pattern, number, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Value
@@ -98,7 +98,7 @@ class Printed(Frozen):
 class Found(Frozen):
     """A line of a log with the match of a pattern on it."""
 
-    line: Line
+    line: LogLine
     match: re.Match[str]
 
     def error(self, why: str) -> ParseError:
@@ -177,19 +177,19 @@ class Log:
         """The error of the whole file."""
         return ParseError(self.tool, None, "", why)
 
-    def numbered(self, lines: Iterable[Line] | None = None) -> Iterator[tuple[Line, str]]:
+    def numbered(self, lines: Iterable[LogLine] | None = None) -> Iterator[tuple[LogLine, str]]:
         """Lines, all by default, with their texts."""
         return zip(self.lines, self.texts, strict=True) if lines is None else ((one, self.text(one)) for one in lines)
 
-    def text(self, line: Line) -> str:
+    def text(self, line: LogLine) -> str:
         """The text of a line."""
         return self.texts[line.number - 1]
 
-    def whole_line(self, line: Line) -> Found:
+    def whole_line(self, line: LogLine) -> Found:
         """All of a line."""
         return self.found(_ANY, [line])[0]
 
-    def found(self, pattern: Pattern, lines: Iterable[Line] | None = None) -> list[Found]:
+    def found(self, pattern: Pattern, lines: Iterable[LogLine] | None = None) -> list[Found]:
         """The lines of this pattern, in order. A last line without a line break may be cut off: it is not among them,
         unless the pattern is that of a mark (without groups)."""
         compiled = pattern.compiled
@@ -216,7 +216,7 @@ class Log:
                 return Found(line, match)
         raise self.error(f"nothing such as {looks_like!r}: from another program, or its beginning is missing")
 
-    def at_most_one(self, pattern: Pattern, what: str, lines: Iterable[Line] | None = None) -> Found | None:
+    def at_most_one(self, pattern: Pattern, what: str, lines: Iterable[LogLine] | None = None) -> Found | None:
         """The line of this pattern, or None. Raises ParseError if there is a second one: two runs."""
         found = self.found(pattern, lines)
         if len(found) > 1:
@@ -224,7 +224,7 @@ class Log:
             raise found[1].error(f"{why} in one file; split it" if self.is_given else why)
         return found[0] if found else None
 
-    def only(self, pattern: Pattern, what: str, lines: Iterable[Line] | None = None) -> Found:
+    def only(self, pattern: Pattern, what: str, lines: Iterable[LogLine] | None = None) -> Found:
         """The one line of this pattern. Raises ParseError if there is none, or a second one."""
         found = self.at_most_one(pattern, what, lines)
         if found is None:
@@ -246,7 +246,9 @@ class Log:
             raise line.error(f"not of the form `{looks_like}`: the line is damaged or cut off")
         return Found(line, match)
 
-    def each_of_form(self, like: Pattern, form: Pattern, why: str, lines: Iterable[Line] | None = None) -> list[Found]:
+    def each_of_form(
+        self, like: Pattern, form: Pattern, why: str, lines: Iterable[LogLine] | None = None
+    ) -> list[Found]:
         """The lines that are `like` this. Raises ParseError (`why`) at the first that has not the whole form."""
         whole = {one.line.number: one for one in self.found(form, lines)}
         for one in self.found(like, lines):

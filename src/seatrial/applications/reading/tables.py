@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import pairwise
 
 from seatrial.applications.reading.figures import in_SI
-from seatrial.applications.reading.text import Line, Pattern, is_product
+from seatrial.applications.reading.text import LogLine, Pattern, is_product
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import half_unit
 
@@ -39,10 +39,10 @@ class TextCell(Frozen):
     end: int
 
 
-Row = tuple[Line, tuple[TextCell, ...]]
+Row = tuple[LogLine, tuple[TextCell, ...]]
 
 
-def body(line: Line) -> str:
+def body(line: LogLine) -> str:
     """The text of a line without the prefix of the launcher, tabs expanded."""
     text = line.text.replace("\N{NO-BREAK SPACE}", " ").expandtabs(8)
     return text[match.end() :] if (match := _LABEL.match(text)) else text
@@ -151,20 +151,20 @@ def too_small(values: Sequence[tuple[str, object]], what: str) -> tuple[str, ...
     return tuple(remarks)
 
 
-def check_possible(line: Line, what: str, series: str, value: float, times: Collection[str]) -> None:
+def check_possible(line: LogLine, what: str, series: str, value: float, times: Collection[str]) -> None:
     """Raise ParseError if a value (SI) of a series is more than any machine takes or reaches; `times` are seconds."""
     most = MOST_SECONDS if series in times else 1.0 if series == "overlap" else MOST_PER_SECOND
     if value > most:
         raise line.error(f"{what} of {value:g} (SI) is impossible")
 
 
-def check_order(line: Line, times: Sequence[Decimal], what: str) -> None:
+def check_order(line: LogLine, times: Sequence[Decimal], what: str) -> None:
     """Raise ParseError if minimum, mean and maximum, as far as they are printed, are not in this order."""
     if any(low > high + _ROUNDING for low, high in pairwise(times)):
         raise line.error(f"the minimum, mean and maximum {what} are not in this order")
 
 
-def check_distinct(keys: Iterable[tuple[object, Line]], what: str) -> None:
+def check_distinct(keys: Iterable[tuple[object, LogLine]], what: str) -> None:
     """Raise ParseError if a key occurs twice."""
     seen: dict[object, int] = {}
     for key, line in keys:
@@ -174,7 +174,7 @@ def check_distinct(keys: Iterable[tuple[object, Line]], what: str) -> None:
 
 
 def best_rate(
-    line: Line, kernel: str, moved_B: float | None, cells: Sequence[str], unit: float, slack: float = 1.0
+    line: LogLine, kernel: str, moved_B: float | None, cells: Sequence[str], unit: float, slack: float = 1.0
 ) -> float:
     """The rate (B/s) in a row of STREAM or a program like it, whose cells are rate, least, mean and longest time.
 

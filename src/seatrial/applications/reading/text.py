@@ -63,7 +63,7 @@ _WHOLE = Pattern(r"[0-9]{1,18}")
 _CONTROL_SEQUENCE = Pattern(r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
 
 
-class Line(Frozen):
+class LogLine(Frozen):
     """One line: its number in the file (from 1) and its text without the line break.
 
     `tool` is the one that printed it. `is_ended` is False only for a last line that has no line break: it may have been
@@ -107,10 +107,10 @@ class Line(Frozen):
         return int(token)
 
 
-def read_lines(data: bytes, tool: str) -> list[Line]:
+def read_lines(data: bytes, tool: str) -> list[LogLine]:
     """The lines of a text. Raises ParseError if it is empty, too long or binary."""
     return [
-        Line(tool, number, text, is_ended)
+        LogLine(tool, number, text, is_ended)
         for number, (text, is_ended) in enumerate(_split(read_text(data, tool)), start=1)
     ]
 

@@ -56,11 +56,6 @@ def _moved_by_reduce_scatter(n: int, nodes: int) -> float:
     return (nodes - 1) / nodes
 
 
-def _moved_by_allgather(n: int, nodes: int) -> float:
-    """What the ranks of the other nodes give."""
-    return n * (nodes - 1) / nodes
-
-
 def _moved_by_alltoall(n: int, nodes: int) -> float:
     """What the ranks of a node have for those of the others."""
     own = n / nodes
@@ -109,7 +104,7 @@ _OPERATIONS = (
         },
         _BLOCK,
         buffers=lambda n: n + n * n,
-        moved=_moved_by_allgather,
+        moved=lambda n, nodes: n * (nodes - 1) / nodes,  # what the ranks of the other nodes give
     ),
     *_alike(
         {

@@ -52,11 +52,6 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return resolved_sizes(machine, resolved_ranks(machine, params), _BUFFERS)
 
 
-def _sizes(params: Params) -> list[str]:
-    """Without the empty operation."""
-    return ["--sizes", ",".join(str(size) for size in sizes_of(params) if size)]
-
-
 def _estimate_s(params: Params) -> float:
     nodes = params.get("nodes")
     if not isinstance(nodes, int) or nodes == 1:
@@ -71,7 +66,10 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
         question=question,
         ranks=pair("ranks: one origin and one target"),
         parameters=_PARAMETERS,
-        words=(("--operation", operation), _sizes),
+        words=(
+            ("--operation", operation),  # without the empty one
+            lambda params: ["--sizes", ",".join(str(size) for size in sizes_of(params) if size)],
+        ),
         slice_s=0.3,
         figures=(
             duration("time", f"one {work} of size_B, completed before the next", "ops"),

@@ -23,7 +23,7 @@ from seatrial.model.spelling import count, cpu_list, show, show_percent
 from seatrial.profiler import cause as profile
 
 
-class Cause(StrEnum):
+class RepeatCause(StrEnum):
     """What takes the time of repeats. A cause that profiles name, too, has the same name here."""
 
     CPU_QUOTA = profile.Cause.CPU_QUOTA.value
@@ -43,10 +43,16 @@ class Cause(StrEnum):
 
 
 CPU_CAUSES = frozenset(
-    {Cause.CPU_QUOTA, Cause.STEAL, Cause.OTHER_PROCESSES, Cause.NO_CPU, Cause.MORE_THREADS_THAN_CPUS}
+    {
+        RepeatCause.CPU_QUOTA,
+        RepeatCause.STEAL,
+        RepeatCause.OTHER_PROCESSES,
+        RepeatCause.NO_CPU,
+        RepeatCause.MORE_THREADS_THAN_CPUS,
+    }
 )
 
-HABITS = frozenset({Cause.LOCKS, Cause.PAGE_FAULTS, Cause.SLEEP, Cause.CHILD})
+HABITS = frozenset({RepeatCause.LOCKS, RepeatCause.PAGE_FAULTS, RepeatCause.SLEEP, RepeatCause.CHILD})
 """How the program works: it does so in all repeats, so this does not explain why they differ."""
 
 
@@ -56,7 +62,7 @@ class Disturbance(Frozen):
     `seen` are the values that speak for it, by name, as the sentences use them.
     """
 
-    cause: Cause
+    cause: RepeatCause
     share: float | None
     sureness: profile.Sureness
     seen: dict[str, Any] = field(default_factory=dict)
@@ -180,71 +186,77 @@ def _rounded(value: float) -> str:
     return f"{float(f'{value:.2g}'):,g}".replace(",", " ")
 
 
-_SENTENCE: Mapping[Cause, Callable[[Disturbance], str]] = {
-    Cause.CPU_QUOTA: lambda one: (
+_SENTENCE: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
+    RepeatCause.CPU_QUOTA: lambda one: (
         f"A CPU quota stopped the program for {_share(one)}: {cpus_words(one.seen['quota'])} ({one.seen['file']}), "
         f"used up in {show_percent(one.seen['throttled'])} of its periods."
     ),
-    Cause.STEAL: lambda one: f"{_capital(steal_words(f'{show_percent(one.share or 0.0)} of the CPU time'))}.",
-    Cause.OTHER_PROCESSES: _others,
-    Cause.NO_CPU: _no_cpu,
-    Cause.MORE_THREADS_THAN_CPUS: lambda one: (
+    RepeatCause.STEAL: lambda one: f"{_capital(steal_words(f'{show_percent(one.share or 0.0)} of the CPU time'))}.",
+    RepeatCause.OTHER_PROCESSES: _others,
+    RepeatCause.NO_CPU: _no_cpu,
+    RepeatCause.MORE_THREADS_THAN_CPUS: lambda one: (
         f"{_ready(one)}: {'its threads' if one.seen['threads'] is None else count(one.seen['threads'], 'thread')} "
         f"shared the {cpus_words(one.seen['cpus'])} that {'they' if one.seen.get('bound') else 'it'} may use, and "
         f"{one.seen['wanted']:.2g} were ready to run on average."
     ),
-    Cause.IO_LIMIT: _io_limit,
-    Cause.FILE_SYSTEM: lambda one: (
+    RepeatCause.IO_LIMIT: _io_limit,
+    RepeatCause.FILE_SYSTEM: lambda one: (
         f"The files are on {_where(one)}. {_NETWORK}."
         if one.share is None
         else f"The program waited {_share(one)} for files on {_where(one)}."
     ),
-    Cause.SYNCHRONISED_IO: lambda one: (
+    RepeatCause.SYNCHRONISED_IO: lambda one: (
         f"The program waited {_share(one)} in fsync and similar calls, until data was on the device of {_where(one)}."
     ),
-    Cause.MEMORY: lambda one: (
+    RepeatCause.MEMORY: lambda one: (
         f"Memory was short: tasks waited for memory {_share(one)}, and each repeat had {one.seen['faults']:.3g} page "
         "faults that read from a device or swap."
     ),
-    Cause.LOCKS: _locks,
-    Cause.PAGE_FAULTS: _page_faults,
-    Cause.SLEEP: lambda one: (
+    RepeatCause.LOCKS: _locks,
+    RepeatCause.PAGE_FAULTS: _page_faults,
+    RepeatCause.SLEEP: lambda one: (
         f"The program slept for {_share(one)} (nanosleep, usleep and the like), and none of its threads ran."
     ),
-    Cause.CHILD: lambda one: (
+    RepeatCause.CHILD: lambda one: (
         f"{one.seen['process']} waited {_share(one)} for child processes to end: {one.seen['child']}"
         f"{_and_others(one)}. It computes itself for "
         f"{show_percent(one.seen['own'])} of its time."
     ),
 }
 
-_REMEDY: Mapping[Cause, Callable[[Disturbance], str]] = {
-    Cause.CPU_QUOTA: lambda one: raise_quota(one.seen["quota"], "use fewer threads"),
-    Cause.STEAL: lambda _: use_own_host("Measure"),
-    Cause.OTHER_PROCESSES: lambda _: stop_others(),
-    Cause.NO_CPU: lambda _: "Measure with nothing else running; `perf sched timehist` shows who had the CPUs",
-    Cause.MORE_THREADS_THAN_CPUS: lambda one: (
+_REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
+    RepeatCause.CPU_QUOTA: lambda one: raise_quota(one.seen["quota"], "use fewer threads"),
+    RepeatCause.STEAL: lambda _: use_own_host("Measure"),
+    RepeatCause.OTHER_PROCESSES: lambda _: stop_others(),
+    RepeatCause.NO_CPU: lambda _: "Measure with nothing else running; `perf sched timehist` shows who had the CPUs",
+    RepeatCause.MORE_THREADS_THAN_CPUS: lambda one: (
         f"Start as many threads as there are CPUs for them ({one.seen['cpus']}), or let the program use more CPUs "
         "(`taskset -cp PID` shows those of a process)"
     ),
-    Cause.IO_LIMIT: lambda one: f"Raise the limit in {one.seen['file']}, or measure outside of this control group",
-    Cause.FILE_SYSTEM: lambda one: (
+    RepeatCause.IO_LIMIT: lambda one: (
+        f"Raise the limit in {one.seen['file']}, or measure outside of this control group"
+    ),
+    RepeatCause.FILE_SYSTEM: lambda one: (
         "Put the files on a file system of this machine (`df -T` lists them)"
         if not one.seen["options"]
         else f"Mount {one.seen['mount_point']} without {', '.join(one.seen['options'])}, or put the files elsewhere"
     ),
-    Cause.SYNCHRONISED_IO: lambda _: "Synchronise less often, or more data at a time",
-    Cause.MEMORY: lambda _: "Use less memory, or raise the limit of the control group (`memory.max`), and avoid swap",
-    Cause.LOCKS: lambda _: (
+    RepeatCause.SYNCHRONISED_IO: lambda _: "Synchronise less often, or more data at a time",
+    RepeatCause.MEMORY: lambda _: (
+        "Use less memory, or raise the limit of the control group (`memory.max`), and avoid swap"
+    ),
+    RepeatCause.LOCKS: lambda _: (
         "Hold locks for a shorter time, use several locks, or let each thread collect its own results "
         "(`perf trace -s -e futex` counts the calls)"
     ),
-    Cause.PAGE_FAULTS: lambda _: (
+    RepeatCause.PAGE_FAULTS: lambda _: (
         "Allocate large arrays once instead of in each step; or let the C library keep freed memory "
         "(`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, glibc), or use huge pages"
     ),
-    Cause.SLEEP: lambda _: (
+    RepeatCause.SLEEP: lambda _: (
         "Wait for the event itself (a condition variable, a pipe, inotify), or sleep for a shorter time at once"
     ),
-    Cause.CHILD: lambda one: f"Go on with other work while {one.seen['child']} runs, or do its work in the program",
+    RepeatCause.CHILD: lambda one: (
+        f"Go on with other work while {one.seen['child']} runs, or do its work in the program"
+    ),
 }

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
 from seatrial.diagnosis.cpu import CpuSignals, is_busy, is_used_up
-from seatrial.diagnosis.disturbance.cause import Cause, Disturbance
+from seatrial.diagnosis.disturbance.cause import Disturbance, RepeatCause
 from seatrial.diagnosis.disturbance.habits import Habits, HabitSpan
 from seatrial.diagnosis.disturbance.signals import Signals
 from seatrial.diagnosis.node import AGAIN, MOST_MINOR_FAULT_S, PAGE_B
@@ -71,7 +71,7 @@ def _locks(signals: Signals, known: Habits) -> Disturbance | None:
     if share < LEAST_SHARE:
         return None
     seen = {"blocked": wait_s / whole_s, "kernel": kernel_s / whole_s, "rate": known.voluntary / signals.wall_s}
-    return Disturbance(Cause.LOCKS, share, Sureness.INFERRED if kernel_s else Sureness.MEASURED, seen)
+    return Disturbance(RepeatCause.LOCKS, share, Sureness.INFERRED if kernel_s else Sureness.MEASURED, seen)
 
 
 def _switching_s(ran_s: float, known: Habits) -> float:
@@ -95,14 +95,14 @@ def _page_faults(signals: Signals, known: Habits) -> Disturbance | None:
     if share < LEAST_SHARE or per_fault_s > MOST_MINOR_FAULT_S or per_page < AGAIN:
         return None
     seen = {"rate": main.minor_faults / main.seen_s if main.seen_s else 0.0, "per_fault_s": per_fault_s}
-    return Disturbance(Cause.PAGE_FAULTS, share, Sureness.INFERRED, {**seen, "per_page": per_page})
+    return Disturbance(RepeatCause.PAGE_FAULTS, share, Sureness.INFERRED, {**seen, "per_page": per_page})
 
 
 def _sleep(known: Habits) -> Disturbance | None:
     share = min(1.0, known.sleep.seconds / known.looked_s)
     if share < LEAST_SHARE or not _is_seen(known.sleep):
         return None
-    return Disturbance(Cause.SLEEP, share, Sureness.MEASURED, {})
+    return Disturbance(RepeatCause.SLEEP, share, Sureness.MEASURED, {})
 
 
 def _child(known: Habits) -> Disturbance | None:
@@ -118,7 +118,7 @@ def _child(known: Habits) -> Disturbance | None:
             continue
         own = min(1.0, one.cpu_s / one.seen_s)
         seen = {"process": one.name, "child": child, "others": len(one.waits_for) - 1, "own": own}
-        found = Disturbance(Cause.CHILD, share, Sureness.MEASURED, seen)
+        found = Disturbance(RepeatCause.CHILD, share, Sureness.MEASURED, seen)
     return found
 
 
@@ -169,13 +169,13 @@ def _cpu(signals: Signals) -> Iterator[Disturbance]:
         if quota is None and steal is None:
             yield from _by_idle_cpus(signals)
         return
-    worst: dict[Cause, Disturbance] = {}
+    worst: dict[RepeatCause, Disturbance] = {}
     for group in _groups(signals):
         for one in _without_cpu(group):
             if one.cause not in worst or (one.share or 0.0) > (worst[one.cause].share or 0.0):
                 worst[one.cause] = one
     for one in worst.values():
-        if one.cause is not Cause.NO_CPU or quota is None:  # it is a remainder of the quota's, which has a reason
+        if one.cause is not RepeatCause.NO_CPU or quota is None:  # it is a remainder of the quota's, which has a reason
             yield one
 
 
@@ -218,7 +218,7 @@ def _quota(signals: Signals) -> Disturbance | None:
     if share < LEAST_SHARE:
         return None
     seen = {"quota": quota.cpus, "file": quota.file, "throttled": quota.throttled_periods / quota.periods}
-    return Disturbance(Cause.CPU_QUOTA, share, Sureness.MEASURED, seen)
+    return Disturbance(RepeatCause.CPU_QUOTA, share, Sureness.MEASURED, seen)
 
 
 def _steal(signals: Signals) -> Disturbance | None:
@@ -227,7 +227,7 @@ def _steal(signals: Signals) -> Disturbance | None:
     share = min(1.0, signals.steal_s / signals.window_s)
     if share < LEAST_SHARE:
         return None
-    return Disturbance(Cause.STEAL, share, Sureness.MEASURED, {"steal": share})
+    return Disturbance(RepeatCause.STEAL, share, Sureness.MEASURED, {"steal": share})
 
 
 def _window_s(signals: Signals) -> float:
@@ -272,10 +272,10 @@ def _competition(signals: Signals, left_s: float, whole_s: float) -> Iterator[Di
         seen |= {"others": known.others, "idle": idle}
     own_s = known.crowd * threads_s
     if own_s >= LEAST_SHARE * whole_s:
-        yield Disturbance(Cause.MORE_THREADS_THAN_CPUS, own_s / whole_s, Sureness.MEASURED, seen)
+        yield Disturbance(RepeatCause.MORE_THREADS_THAN_CPUS, own_s / whole_s, Sureness.MEASURED, seen)
     rest_s = left_s - own_s
     if rest_s >= LEAST_SHARE * whole_s:
-        cause = Cause(known.taken_by(rest_s / window_s).value)
+        cause = RepeatCause(known.taken_by(rest_s / window_s).value)
         yield Disturbance(cause, rest_s / whole_s, Sureness.MEASURED, seen)
 
 
@@ -288,7 +288,7 @@ def _by_idle_cpus(signals: Signals) -> Iterator[Disturbance]:
     if idle > (1 - _ALL_BUSY) * cpus or others < LEAST_SHARE * cpus or signals.cpu_s < LEAST_SHARE * signals.wall_s:
         return
     seen = {"delay": None, "cpus": cpus, "others": others, "idle": idle}
-    yield Disturbance(Cause.OTHER_PROCESSES, None, Sureness.INFERRED, seen)
+    yield Disturbance(RepeatCause.OTHER_PROCESSES, None, Sureness.INFERRED, seen)
 
 
 # Files
@@ -324,7 +324,7 @@ def _limit(signals: Signals) -> Disturbance | None:
         "limit": main.limit,
         "rate": main.moved / signals.wall_s,
     }
-    return Disturbance(Cause.IO_LIMIT, explained_s / signals.wall_s, Sureness.MEASURED, seen)
+    return Disturbance(RepeatCause.IO_LIMIT, explained_s / signals.wall_s, Sureness.MEASURED, seen)
 
 
 def _waiting_for_io_s(signals: Signals) -> float:
@@ -356,7 +356,7 @@ def _waiting_for_files(signals: Signals) -> Iterator[Disturbance]:
         for (kind, mount_point, options), seconds in slow.items():
             if seconds >= LEAST_SHARE * covered_s:
                 seen = {"type": kind, "mount_point": mount_point, "options": options}
-                yield Disturbance(Cause.FILE_SYSTEM, min(1.0, seconds / covered_s), Sureness.MEASURED, seen)
+                yield Disturbance(RepeatCause.FILE_SYSTEM, min(1.0, seconds / covered_s), Sureness.MEASURED, seen)
         fast = [
             one for one in signals.waits if one.kind == "sync" and (one.type, one.mount_point, one.options) not in slow
         ]
@@ -364,7 +364,7 @@ def _waiting_for_files(signals: Signals) -> Iterator[Disturbance]:
         if synced_s >= LEAST_SHARE * covered_s:
             most = max(fast, key=lambda one: one.seconds)
             seen = {"type": most.type, "mount_point": most.mount_point, "options": most.options}
-            yield Disturbance(Cause.SYNCHRONISED_IO, min(1.0, synced_s / covered_s), Sureness.MEASURED, seen)
+            yield Disturbance(RepeatCause.SYNCHRONISED_IO, min(1.0, synced_s / covered_s), Sureness.MEASURED, seen)
 
 
 # Memory
@@ -378,4 +378,4 @@ def _memory(signals: Signals) -> Iterator[Disturbance]:
     share = min(1.0, stalled_s / signals.wall_s)
     if share >= LEAST_SHARE and faults >= _LEAST_MAJOR_FAULTS_HZ * signals.wall_s:
         seen = {"faults": faults / signals.repeats}
-        yield Disturbance(Cause.MEMORY, share, Sureness.MEASURED, seen)
+        yield Disturbance(RepeatCause.MEMORY, share, Sureness.MEASURED, seen)

@@ -51,7 +51,7 @@ class FileWait(Frozen):
     seconds: float
 
 
-class Bound(Frozen):
+class BoundThreads(Frozen):
     """Threads that may run on these CPUs only: how many, their CPU time, and how long they waited for a CPU."""
 
     cpus: frozenset[int]
@@ -88,7 +88,7 @@ class Signals(Frozen):
     waits: tuple[FileWait, ...] = ()
     waits_covered_s: float | None = None
     file_system: FileWait | None = None
-    bound: tuple[Bound, ...] = ()
+    bound: tuple[BoundThreads, ...] = ()
     is_part: bool = False
     habits: Habits | None = None
 
@@ -206,9 +206,9 @@ def _allowed(seen: Sequence[Seen]) -> frozenset[int]:
     return frozenset()
 
 
-def _bound(seen: Sequence[Seen]) -> tuple[Bound, ...]:
+def _bound(seen: Sequence[Seen]) -> tuple[BoundThreads, ...]:
     """Threads whose CPUs overlap are one group. Empty if all are, or if some of the repeats say nothing."""
-    groups: list[Bound] = []
+    groups: list[BoundThreads] = []
     for one in seen:
         parts = _mapping(one, "looks").get("bound")
         if not isinstance(parts, list) or not parts:
@@ -221,21 +221,23 @@ def _bound(seen: Sequence[Seen]) -> tuple[Bound, ...]:
     return tuple(groups) if len(groups) > 1 else ()
 
 
-def _group(part: Mapping[str, Any]) -> Bound | None:
+def _group(part: Mapping[str, Any]) -> BoundThreads | None:
     cpus, threads = _cpus(str(part.get("cpus", ""))), _number(part.get("threads"))
     cpu_s, delay_s = _number(part.get("cpu_s")), _number(part.get("delay_s"))
     return (
-        Bound(cpus, int(threads or 0), cpu_s, delay_s) if cpus and cpu_s is not None and delay_s is not None else None
+        BoundThreads(cpus, int(threads or 0), cpu_s, delay_s)
+        if cpus and cpu_s is not None and delay_s is not None
+        else None
     )
 
 
-def _joined(groups: Sequence[Bound], more: Bound) -> list[Bound]:
+def _joined(groups: Sequence[BoundThreads], more: BoundThreads) -> list[BoundThreads]:
     """With a further group, and those that share CPUs with it as one."""
     apart = [one for one in groups if not one.cpus & more.cpus]
     same = [one for one in groups if one.cpus & more.cpus]
     return [
         *apart,
-        Bound(
+        BoundThreads(
             more.cpus.union(*(one.cpus for one in same)),
             max([more.threads, *(one.threads for one in same)]),  # of a repeat: the next has threads of its own
             more.cpu_s + sum(one.cpu_s for one in same),

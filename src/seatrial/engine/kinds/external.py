@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.engine.kinds.kind import Kind
+from seatrial.engine.kinds.kind import ProgramKind
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import absent_environment
@@ -179,7 +179,7 @@ def found_program(program: External) -> tuple[External, Installed]:
 
 
 @dataclass(slots=True)
-class ExternalKind(Kind[External]):
+class ExternalKind(ProgramKind[External]):
     """Each application is looked up once."""
 
     runs_in_images: ClassVar[bool] = True

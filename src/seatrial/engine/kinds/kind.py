@@ -28,7 +28,7 @@ P = TypeVar("P", bound=Program)
 
 
 @dataclass(slots=True)
-class Kind(ABC, Generic[P]):
+class ProgramKind(ABC, Generic[P]):
     """A kind of program while points are prepared: what they share is built, hashed and looked up once.
 
     Without `builds`, only programs that must report what identifies their experiments are built; none can be run.
@@ -84,7 +84,7 @@ class Kind(ABC, Generic[P]):
             make_helpers(for_ranks=mpi is not None, with_profiler=point.is_profiled)
 
 
-class ImportedKind(Kind[ImportedOnly]):
+class ImportedKind(ProgramKind[ImportedOnly]):
     """Refuses every point."""
 
     @staticmethod

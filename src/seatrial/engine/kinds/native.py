@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.engine.kinds.kind import Kind
+from seatrial.engine.kinds.kind import ProgramKind
 from seatrial.engine.ready import Ready, Refused, Runnable
 from seatrial.environments.asking import AUTO, Gpu, Gpus, NoGpuError, find_gpus, lacking_gpu
 from seatrial.environments.blas import HOW_TO_GET_ONE, find_blas
@@ -151,7 +151,7 @@ class NativeProgram(Runnable):
 
 
 @dataclass(slots=True)
-class NativeKind(Kind[Native]):
+class NativeKind(ProgramKind[Native]):
     """Programs are built once; devices, libraries and commands are looked up once."""
 
     _builds: Once[tuple[str, Path], Built] = field(default_factory=Once)

@@ -15,7 +15,7 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.fabric.parts import DevicePart, FabricDump, FabricSource, FabricText, PartKind, PortPart
 from seatrial.machine.readers.dump import Line, choose, is_fence
 from seatrial.model.machine.host_list import MAX_NAMES, expand_hosts
-from seatrial.plan.files import Node, read_yaml
+from seatrial.plan.files import YamlNode, read_yaml
 
 
 class TopologyTree:
@@ -96,7 +96,7 @@ class _YamlReader:
         self.tree = TopologyTree(TOOL_YAML)
         self._file = file
 
-    def read(self, topology: Node) -> None:
+    def read(self, topology: YamlNode) -> None:
         given = self._entries(topology, "a topology", {"topology", "cluster_default", "tree", "block", *_NOT_READ})
         kinds = [kind for kind in ("tree", "block", *_NOT_READ) if kind in given and given[kind].value is not False]
         if len(kinds) != 1:
@@ -117,7 +117,7 @@ class _YamlReader:
             self.tree.facts["block_sizes"] = ",".join(self._text(size, "block_sizes") for size in sizes)
         self._read_all(block.get("blocks", given["block"]), "blocks", "block", {"block", "nodes"})
 
-    def _read_all(self, node: Node, what: str, name: str, allowed: set[str]) -> None:
+    def _read_all(self, node: YamlNode, what: str, name: str, allowed: set[str]) -> None:
         if not node.items and name not in node.entries:
             raise self._at(node).error(f"{what} is not a list of entries with a key {name}")
         for entry in node.items or [node]:
@@ -127,7 +127,7 @@ class _YamlReader:
             texts = {key: self._text(value, key) for key, value in given.items()}
             self.tree.add(texts[name], texts.get("children", ""), texts.get("nodes", ""), self._at(entry))
 
-    def _entries(self, node: Node, what: str, allowed: set[str]) -> Mapping[str, Node]:
+    def _entries(self, node: YamlNode, what: str, allowed: set[str]) -> Mapping[str, YamlNode]:
         if not isinstance(node.value, dict):
             raise self._at(node).error(f"{what} is {node.shown()}, not keys with values")
         for key, value in node.entries.items():
@@ -135,12 +135,12 @@ class _YamlReader:
                 raise self._at(value).error(f"{key[:60]!r} is not a key of {what}: {', '.join(sorted(allowed))}")
         return node.entries
 
-    def _text(self, node: Node, key: str) -> str:
+    def _text(self, node: YamlNode, key: str) -> str:
         if not node.is_scalar or not node.written.strip():
             raise self._at(node).error(f"{key} is {node.shown()}, not text")
         return node.written.strip()
 
-    def _at(self, node: Node) -> FabricSource:
+    def _at(self, node: YamlNode) -> FabricSource:
         return FabricSource(TOOL_YAML, node.line, "", self._file)
 
 

@@ -31,7 +31,7 @@ _TAB = 8
 _MAX_CPUS = 8192  # Linux's largest NR_CPUS
 
 
-class Place(Frozen):
+class DevicePlace(Frozen):
     """The CPUs and the NUMA node near a device (None for several nodes, which `numa_nodes` has), and the NUMA node of a
     GPU's own memory."""
 
@@ -57,14 +57,14 @@ class _Tail(Frozen):
 _Cells = Mapping[str, str]  # Column -> its text; missing if empty or unknown.
 
 
-def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Place], tuple[str, ...]]:
+def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, DevicePlace], tuple[str, ...]]:
     """The place of each label, and a sentence about each ambiguous row. Raises ParseError for a damaged row."""
     columns = matrix.columns
     names = [column.text for column in columns]
     tails = [_tail(row, len(grid.labels), names, tool) for row in matrix.rows]
     of_gpus = [tail for tail in tails if gpu_index(tail.row.label) is not None]
     counts = [len(tail.cells) for tail in of_gpus if tail.cells is not None]
-    places: dict[str, Place] = {}
+    places: dict[str, DevicePlace] = {}
     lists: dict[str, str] = {}
     unread: list[str] = []
     for tail in tails:
@@ -87,7 +87,9 @@ def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, Pla
     return places, tuple(unread)
 
 
-def _disagreements(matrix: Matrix, places: Mapping[str, Place], lists: Mapping[str, str], tool: str) -> Iterator[str]:
+def _disagreements(
+    matrix: Matrix, places: Mapping[str, DevicePlace], lists: Mapping[str, str], tool: str
+) -> Iterator[str]:
     """A sentence for each row whose affinity contradicts another row's; a lost digit is detected here.
 
     The driver reports the CPUs of the device's NUMA node, so a node has one list, and the lists of two nodes are
@@ -221,7 +223,7 @@ def _check_end(tail: _Tail, cells: _Cells | None, names: Sequence[str], of_gpus:
         )
 
 
-def _place(tail: _Tail, cells: _Cells, tool: str, unread: list[str]) -> Place:
+def _place(tail: _Tail, cells: _Cells, tool: str, unread: list[str]) -> DevicePlace:
     numbers = {name: _numbers(tail, text, tool) for name, text in cells.items() if text != _NONE}
     cpus, nodes = numbers.get(CPU_AFFINITY), numbers.get(NUMA_AFFINITY)
     if cpus and nodes and len(nodes) > 1 and len(nodes) >= len(cpus):
@@ -230,7 +232,7 @@ def _place(tail: _Tail, cells: _Cells, tool: str, unread: list[str]) -> Place:
     own = numbers.get(GPU_NUMA)
     if own is not None and len(own) != 1:
         raise tail.row.line.error(tool, f"{cells[GPU_NUMA]} is not one NUMA node")
-    return Place(
+    return DevicePlace(
         frozenset(cpus) if cpus else None,
         nodes[0] if nodes and len(nodes) == 1 else None,
         nodes if nodes and len(nodes) > 1 else None,

@@ -61,7 +61,7 @@ def read_amd_smi(data: bytes, pick: int | None = None) -> Survey:
     )
 
 
-def _labels(output: amd_smi_output.Output, tables: amd_smi_output.Tables) -> Mapping[str, str | None]:
+def _labels(output: amd_smi_output.AmdSmiOutput, tables: amd_smi_output.Tables) -> Mapping[str, str | None]:
     """Label of each GPU -> its PCI address: "GPU3" if its number is known, else the address itself.
 
     Raises ParseError if the topology and the description of the GPUs contradict each other.

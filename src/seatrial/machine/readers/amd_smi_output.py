@@ -96,7 +96,7 @@ class Tables(Struct):
     cells: dict[str, dict[Pair, str]] = {}
 
 
-class Output(Struct):
+class AmdSmiOutput(Struct):
     """The output of one machine: topology, descriptions of GPUs, or both."""
 
     line: Line
@@ -154,9 +154,9 @@ def _is_start(line: Line) -> bool:
     return text[:1] in ("[", "{") and (len(text) == 1 or text[1:].lstrip()[:1] in ("{", '"', "]", "}"))
 
 
-def read_json(lines: Sequence[Line]) -> list[Output]:
+def read_json(lines: Sequence[Line]) -> list[AmdSmiOutput]:
     """Every output in a text. Raises ParseError."""
-    outputs: list[Output] = []
+    outputs: list[AmdSmiOutput] = []
     for line, value in _documents(lines):
         records = value.get("gpu_data") if isinstance(value, dict) and "gpu_data" in value else value
         records = [records] if isinstance(records, dict) else records
@@ -171,7 +171,7 @@ def read_json(lines: Sequence[Line]) -> list[Output]:
         described = {} if tables is not None else {number: _gpu(r, number, line) for number, r in _numbered(gpus, line)}
         last = outputs[-1] if outputs else None
         if last is None or (tables is not None and last.tables is not None) or (described and last.gpus):
-            outputs.append(Output(line))
+            outputs.append(AmdSmiOutput(line))
         outputs[-1].tables = outputs[-1].tables if tables is None else tables
         outputs[-1].gpus.update(described)
     return outputs
@@ -304,9 +304,9 @@ _KEY = re.compile(r"(\s+)([A-Za-z0-9][A-Za-z0-9 _/().-]{0,60}):(?: (.*))?\Z", re
 _MAX_LINE = 1 << 16
 
 
-def read_text(lines: Sequence[Line]) -> list[Output]:
+def read_text(lines: Sequence[Line]) -> list[AmdSmiOutput]:
     """Every output in a text; a table or GPU that an output already has begins the next one. Raises ParseError."""
-    outputs: list[Output] = []
+    outputs: list[AmdSmiOutput] = []
     texts = [without_prefix(line.text).expandtabs(8)[:_MAX_LINE] for line in lines]
     at = 0
     while at < len(lines):
@@ -322,7 +322,7 @@ def read_text(lines: Sequence[Line]) -> list[Output]:
     return outputs
 
 
-def _read_table(lines: Sequence[Line], texts: Sequence[str], at: int, title: str, outputs: list[Output]) -> int:
+def _read_table(lines: Sequence[Line], texts: Sequence[str], at: int, title: str, outputs: list[AmdSmiOutput]) -> int:
     """Read the table below a title. Returns the index of the line after it."""
     below = range(at + 1, min(at + 4, len(texts)))
     header = next((number for number in below if texts[number].strip()), at)
@@ -345,7 +345,7 @@ def _read_table(lines: Sequence[Line], texts: Sequence[str], at: int, title: str
             raise lines[row].error(TOOL, "the file ends in this row without a line break: it may be cut off")
         cells.update({(expected, label): word for label, word in zip(labels, words[1:], strict=True)})
     if not outputs or (outputs[-1].tables is not None and title in outputs[-1].tables.cells):
-        outputs.append(Output(lines[at]))
+        outputs.append(AmdSmiOutput(lines[at]))
     if outputs[-1].tables is None:
         outputs[-1].tables = Tables(lines[at], labels)
     tables = outputs[-1].tables
@@ -356,7 +356,7 @@ def _read_table(lines: Sequence[Line], texts: Sequence[str], at: int, title: str
 
 
 def _read_device(
-    lines: Sequence[Line], texts: Sequence[str], at: int, match: re.Match[str], outputs: list[Output]
+    lines: Sequence[Line], texts: Sequence[str], at: int, match: re.Match[str], outputs: list[AmdSmiOutput]
 ) -> int:
     """Read the block of a device. Returns the index of the line after it."""
     gpu = AmdGpu(lines[at], int(match[3]))
@@ -385,14 +385,14 @@ def _read_device(
         at += 1
     if match[2] == "GPU":
         if not outputs or gpu.number in outputs[-1].gpus:
-            outputs.append(Output(gpu.line))
+            outputs.append(AmdSmiOutput(gpu.line))
         outputs[-1].gpus[gpu.number] = gpu
         if len(outputs[-1].gpus) > MAX_GPUS:
             raise gpu.line.error(TOOL, f"more than {MAX_GPUS} GPUs")
     return at
 
 
-def _check_alike(output: Output) -> None:
+def _check_alike(output: AmdSmiOutput) -> None:
     """Raise ParseError for a last GPU with fewer sections than the others: the output is cut off."""
     *others, last = output.gpus.values() or (None,)
     if last is None or not others:

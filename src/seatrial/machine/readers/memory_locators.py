@@ -18,7 +18,7 @@ from typing import TypeVar
 from seatrial.model.frozen import Frozen
 
 
-class Place(Frozen):
+class SlotPosition(Frozen):
     """The position of a slot; None if its name does not contain it. `channel` is unique within a socket."""
 
     socket: int | None
@@ -72,7 +72,7 @@ _MOST_SLOTS_OF_A_CHANNEL = 3
 _LONGEST = 200
 
 
-def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[Place, ...]:
+def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[SlotPosition, ...]:
     """The places of all slots of a machine, given as (locator, bank locator, whether a module is installed), in order.
 
     All socket numbers come from one of the two names, and so do all channels. Names that give two modules the same
@@ -82,20 +82,22 @@ def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[Place, ...]:
     banks = tuple(bank.strip()[:_LONGEST] for _, bank, _ in slots)
     filled = tuple(is_filled for _, _, is_filled in slots)
     by_locator = _locator_places(locators)
-    by_bank = tuple(_first(_BANK_RULES, bank) or Place(_socket(bank), None) for bank in banks)
+    by_bank = tuple(_first(_BANK_RULES, bank) or SlotPosition(_socket(bank), None) for bank in banks)
     if not _is_unique(locators, banks, filled):
-        by_bank = tuple(Place(place.socket, None) for place in by_bank)
+        by_bank = tuple(SlotPosition(place.socket, None) for place in by_bank)
     sockets = _chosen([p.socket for p in by_locator], [p.socket for p in by_bank], filled)
     channels = _chosen([p.channel for p in by_locator], [p.channel for p in by_bank], filled)
-    return tuple(Place(socket, channel) for socket, channel in zip(sockets, channels, strict=True))
+    return tuple(SlotPosition(socket, channel) for socket, channel in zip(sockets, channels, strict=True))
 
 
-def _first(rules: Sequence[re.Pattern[str]], text: str) -> Place | None:
+def _first(rules: Sequence[re.Pattern[str]], text: str) -> SlotPosition | None:
     for rule in rules:
         match = rule.search(text)
         if match is not None:
             named = match.groupdict().get("socket")
-            return Place(int(named) if named is not None else None, re.sub(r"[ _-]+", " ", match["channel"].upper()))
+            return SlotPosition(
+                int(named) if named is not None else None, re.sub(r"[ _-]+", " ", match["channel"].upper())
+            )
     return None
 
 
@@ -104,17 +106,17 @@ def _socket(text: str) -> int | None:
     return int(alone["socket"]) if alone is not None else None
 
 
-def _locator_places(locators: Sequence[str]) -> tuple[Place, ...]:
+def _locator_places(locators: Sequence[str]) -> tuple[SlotPosition, ...]:
     lettered = [_SOCKET_LETTER.match(text) for text in locators]
     if locators and all(lettered) and _letters_are_sockets(locators, [m for m in lettered if m]):
-        return tuple(Place(ord(match["socket"]) - ord("A") + 1, None) for match in lettered if match)
+        return tuple(SlotPosition(ord(match["socket"]) - ord("A") + 1, None) for match in lettered if match)
     places = [_first(_LOCATOR_RULES, text) for text in locators]
     letters = [next((m for rule in _LETTER_RULES if (m := rule.match(text))), None) for text in locators]
     most = Counter(match["channel"] for match in letters if match).most_common(1)
     if not most or most[0][1] > _MOST_SLOTS_OF_A_CHANNEL:
         letters = [None] * len(locators)
     return tuple(
-        place or (Place(None, letter["channel"]) if letter else Place(_socket(text), None))
+        place or (SlotPosition(None, letter["channel"]) if letter else SlotPosition(_socket(text), None))
         for place, letter, text in zip(places, letters, locators, strict=True)
     )
 

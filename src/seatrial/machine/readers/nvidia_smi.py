@@ -23,12 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.errors import ParseError, UsageError
-from seatrial.machine.readers.affinity_cells import Place, read_places
+from seatrial.machine.readers.affinity_cells import DevicePlace, read_places
 from seatrial.machine.readers.dump import Line, choose, is_fence, without_prefix
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.readers.topology_matrix import (
     VOCABULARY,
-    Kind,
+    CellKind,
     Matrix,
     find_matrices,
     gpu_index,
@@ -55,9 +55,9 @@ def read_nvidia_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     """
     lines = read_matrix_lines(data, TOOL)
     found = find_matrices(lines)
-    own = own_matrices(lines, found, Kind.TOPOLOGY, TOOL)
+    own = own_matrices(lines, found, CellKind.TOPOLOGY, TOOL)
     matrix = choose(own, lambda one: one.header.number, pick, TOOL, "matrix")
-    grid = read_grid(matrix, Kind.TOPOLOGY, TOOL)
+    grid = read_grid(matrix, CellKind.TOPOLOGY, TOOL)
     places, ambiguous = read_places(matrix, grid, TOOL)
     next_one = min((other.first for other in found if other.first > matrix.first), default=len(lines))
     aliases, unnamed = _legend(lines[matrix.end : next_one], grid.labels)
@@ -78,14 +78,14 @@ def nvidia_part(label: str) -> NamedPart:
     return NamedPart(DeviceKind.GPU, label, index=index, is_label=True, facts=facts)
 
 
-def _placed(part: NamedPart, place: Place, alias: str | None) -> NamedPart:
+def _placed(part: NamedPart, place: DevicePlace, alias: str | None) -> NamedPart:
     facts = merge_facts(part.facts, one_fact("gpu_numa", place.gpu_numa, SOURCE))
     aliases = (alias,) if alias else ()
     return replace(part, numa=place.numa, numa_nodes=place.numa_nodes, cpus=place.cpus, aliases=aliases, facts=facts)
 
 
 def _path(a: str, b: str, cell: str) -> Path:
-    match = VOCABULARY[Kind.TOPOLOGY].match(cell)
+    match = VOCABULARY[CellKind.TOPOLOGY].match(cell)
     links = match["links"] if match else None
     if links is not None:
         return Path(a, b, "NV", int(links))
@@ -175,7 +175,7 @@ def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
     something else.
     """
     lines = read_matrix_lines(data, TOOL_P2P)
-    every = own_matrices(lines, find_matrices(lines), Kind.P2P, TOOL_P2P)
+    every = own_matrices(lines, find_matrices(lines), CellKind.P2P, TOOL_P2P)
     own = [matrix for matrix in every if set(_capability(matrix)) <= {"r", "w"}]
     if every and not own:
         other = every[0]
@@ -185,7 +185,7 @@ def read_nvidia_smi_p2p(data: bytes, pick: int | None = None) -> Survey:
             "take one of `nvidia-smi topo -p2p r` (or w)",
         )
     matrix = choose(own, lambda one: one.header.number, pick, TOOL_P2P, "matrix")
-    grid = read_grid(matrix, Kind.P2P, TOOL_P2P)
+    grid = read_grid(matrix, CellKind.P2P, TOOL_P2P)
     reads, writes = ("r" in _capability(matrix), "w" in _capability(matrix))
     return Survey(
         source=SOURCE_P2P,

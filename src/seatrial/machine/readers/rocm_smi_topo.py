@@ -16,8 +16,8 @@ from msgspec import Struct
 from seatrial.machine.readers.dump import Line, choose, without_prefix
 from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.readers.topology_matrix import (
+    CellKind,
     Grid,
-    Kind,
     Matrix,
     find_matrices,
     gpu_index,
@@ -62,7 +62,7 @@ def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     """
     lines = read_matrix_lines(data, TOOL)
     found = find_matrices(lines)
-    own_matrices(lines, found, Kind.LINK_TYPE, TOOL)
+    own_matrices(lines, found, CellKind.LINK_TYPE, TOOL)
     dumps = _dumps(lines, found)
     complete = [dump for dump in dumps if _LINK_TYPE in dump.sections]
     if dumps and not complete:
@@ -96,7 +96,7 @@ def _dumps(lines: Sequence[Line], found: Sequence[Matrix]) -> list[_Dump]:
         elif section is not None:
             title = (section[1].strip().lower(), line)
         elif matrix is not None:
-            name, first = title or (_LINK_TYPE if Kind.LINK_TYPE in matrix.kinds() else "", line)
+            name, first = title or (_LINK_TYPE if CellKind.LINK_TYPE in matrix.kinds() else "", line)
             title = None
             if not name:
                 continue
@@ -117,9 +117,9 @@ def _read_sections(dump: _Dump) -> tuple[Grid, Mapping[tuple[str, str], str]]:
     for name, matrix in dump.sections.items():
         if name != _LINK_TYPE:
             # Weights and hops are numbers, accessibility is True or False.
-            others = read_grid(matrix, Kind.LINK_TYPE, TOOL, is_cell=_VALUE.match)
+            others = read_grid(matrix, CellKind.LINK_TYPE, TOOL, is_cell=_VALUE.match)
             hops = others.cells if name == _HOPS else hops
-    grid = read_grid(dump.sections[_LINK_TYPE], Kind.LINK_TYPE, TOOL)
+    grid = read_grid(dump.sections[_LINK_TYPE], CellKind.LINK_TYPE, TOOL)
     for matrix in dump.sections.values():
         if set(matrix.words) != set(grid.labels):
             raise matrix.header.error(TOOL, "the sections list different GPUs")

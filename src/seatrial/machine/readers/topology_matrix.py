@@ -35,7 +35,7 @@ _COMMAND = re.compile(r"nvidia-smi\s+topo\b")
 PLACE = re.compile(r"N/A\Z|[0-9][0-9,\-]*\Z")
 
 
-class Kind(StrEnum):
+class CellKind(StrEnum):
     """The meaning of the cells of a matrix."""
 
     TOPOLOGY = "topology"  # nvidia-smi topo -m
@@ -44,13 +44,13 @@ class Kind(StrEnum):
 
 
 VOCABULARY = {
-    Kind.TOPOLOGY: re.compile(r"(?:NV(?P<links>[1-9]|[12][0-9]|3[0-6])|PIX|PXB|PHB|NODE|SYS|SOC|C2C)\Z"),
-    Kind.P2P: re.compile(r"(?:OK|CNS|GNS|TNS|NS|DR|U)\Z"),
-    Kind.LINK_TYPE: re.compile(r"(?:XGMI|PCIE|XXXX|N/A)\Z"),
+    CellKind.TOPOLOGY: re.compile(r"(?:NV(?P<links>[1-9]|[12][0-9]|3[0-6])|PIX|PXB|PHB|NODE|SYS|SOC|C2C)\Z"),
+    CellKind.P2P: re.compile(r"(?:OK|CNS|GNS|TNS|NS|DR|U)\Z"),
+    CellKind.LINK_TYPE: re.compile(r"(?:XGMI|PCIE|XXXX|N/A)\Z"),
 }
 """The cells off the diagonal. A GPU has up to 18 NVLinks today; more than twice that is damage."""
 
-SELF = {Kind.TOPOLOGY: "X", Kind.P2P: "X", Kind.LINK_TYPE: "0"}
+SELF = {CellKind.TOPOLOGY: "X", CellKind.P2P: "X", CellKind.LINK_TYPE: "0"}
 
 
 class Word(Frozen):
@@ -101,10 +101,10 @@ class Matrix(Frozen):
         """Whether it is just a line that names a GPU, with no rows below."""
         return not self.rows and len(self.words) + len(self.columns) < 3
 
-    def kinds(self) -> frozenset[Kind]:
+    def kinds(self) -> frozenset[CellKind]:
         """The possible kinds: those that most of its cells belong to, as some may be damaged."""
         if self.columns:
-            return frozenset({Kind.TOPOLOGY})
+            return frozenset({CellKind.TOPOLOGY})
         values = [value for row in self.rows for value in row.values]
         counts = {kind: sum(1 for value in values if cell.match(value)) for kind, cell in VOCABULARY.items()}
         most = max(counts.values())
@@ -112,7 +112,9 @@ class Matrix(Frozen):
             return frozenset(kind for kind, count in counts.items() if count == most)
         if "X" not in values:
             return frozenset()
-        return frozenset({Kind.P2P} if "-p2p" in self.command or "--p2p" in self.command else {Kind.P2P, Kind.TOPOLOGY})
+        return frozenset(
+            {CellKind.P2P} if "-p2p" in self.command or "--p2p" in self.command else {CellKind.P2P, CellKind.TOPOLOGY}
+        )
 
 
 class Grid(Frozen):
@@ -155,7 +157,7 @@ def find_matrices(lines: Sequence[Line]) -> tuple[Matrix, ...]:
     return tuple(found)
 
 
-def own_matrices(lines: Sequence[Line], found: Sequence[Matrix], kind: Kind, tool: str) -> tuple[Matrix, ...]:
+def own_matrices(lines: Sequence[Line], found: Sequence[Matrix], kind: CellKind, tool: str) -> tuple[Matrix, ...]:
     """The matrices of one kind. Raises ParseError for a row of that kind outside any matrix, and for a header without
     rows if there is no other matrix."""
     inside = {number for matrix in found for number in range(matrix.first, matrix.end)}
@@ -170,7 +172,7 @@ def own_matrices(lines: Sequence[Line], found: Sequence[Matrix], kind: Kind, too
     return own
 
 
-def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], object] | None = None) -> Grid:
+def read_grid(matrix: Matrix, kind: CellKind, tool: str, is_cell: Callable[[str], object] | None = None) -> Grid:
     """The matrix if it is complete, square and symmetric. `is_cell` tests other cells, which need not be symmetric.
 
     Raises ParseError with the first wrong line: of two cells that contradict each other, the lower row.
@@ -195,7 +197,7 @@ def read_grid(matrix: Matrix, kind: Kind, tool: str, is_cell: Callable[[str], ob
                 raise row.line.error(tool, why)
             cells[row.label, label] = value
         # After the classes of a topology come the affinities.
-        if len(row.values) < len(labels) or (kind is not Kind.TOPOLOGY and len(row.values) > len(labels)):
+        if len(row.values) < len(labels) or (kind is not CellKind.TOPOLOGY and len(row.values) > len(labels)):
             raise row.line.error(tool, f"the row has {len(row.values)} cells for {len(labels)} columns")
         for label in labels if is_cell is None else ():
             there, back = cells[row.label, label], cells.get((label, row.label))
@@ -280,7 +282,7 @@ def _is_next_header(line: Line) -> bool:
     return header is not None and (sum(1 for word in header[0] if _GPU.match(word)) > 1 or bool(header[1]))
 
 
-def _is_stray(row: MatrixRow, kind: Kind) -> bool:
+def _is_stray(row: MatrixRow, kind: CellKind) -> bool:
     """Whether a line can only be a row of such a matrix."""
     values, cell, own = row.values, VOCABULARY[kind], SELF[kind]
     if not LABEL.match(row.label) or values.count(own) < 1:
@@ -292,7 +294,7 @@ def _is_stray(row: MatrixRow, kind: Kind) -> bool:
     )
 
 
-def _labels(matrix: Matrix, kind: Kind, tool: str) -> tuple[str, ...]:
+def _labels(matrix: Matrix, kind: CellKind, tool: str) -> tuple[str, ...]:
     """The labels of the header in order; joined labels are separated with the help of the row labels."""
     names = [column.text for column in matrix.columns]
     if len(set(names)) < len(names):
@@ -314,7 +316,7 @@ def _labels(matrix: Matrix, kind: Kind, tool: str) -> tuple[str, ...]:
     return words
 
 
-def _rows_agree(rows: Sequence[MatrixRow], kind: Kind) -> bool:
+def _rows_agree(rows: Sequence[MatrixRow], kind: CellKind) -> bool:
     """Whether the rows alone form a square matrix: then the header is wrong."""
     cell, own = VOCABULARY[kind], SELF[kind]
     if not rows or len({row.label for row in rows}) < len(rows):

@@ -37,7 +37,7 @@ class Guest(Frozen):
     todo: str = ""
 
 
-class DeviceKind(Enum):
+class GuestPart(Enum):
     """The devices that a guest can have."""
 
     NVME = "nvme"
@@ -54,7 +54,7 @@ class GuestDevice(Frozen):
     `below`: the devices of a switch, one below each of its ports.
     """
 
-    kind: DeviceKind
+    kind: GuestPart
     node: int = 0
     size_B: int | None = None
     functions: int = 0
@@ -98,6 +98,6 @@ class GuestTopology(Frozen):
             yield device
             yield from device.below
 
-    def has(self, kind: DeviceKind) -> bool:
+    def has(self, kind: GuestPart) -> bool:
         """Whether it has a device of this kind."""
         return any(device.kind is kind for device in self.all_devices())

@@ -249,7 +249,7 @@ def _changes(before: Readings, after: Readings) -> Iterator[CounterChange]:
                 yield CounterChange(port, counter, value - earlier)
 
 
-class Traffic(Frozen):
+class NodeTraffic(Frozen):
     """Bytes that a node sends and receives: counted on its interfaces, or the payload that its ranks exchange with
     those on other nodes."""
 
@@ -257,7 +257,7 @@ class Traffic(Frozen):
     received_B: int
 
 
-def too_little(least_B: Mapping[str, float], counted: Mapping[str, Traffic]) -> str:
+def too_little(least_B: Mapping[str, float], counted: Mapping[str, NodeTraffic]) -> str:
     """Why nodes cannot have exchanged that many bytes, sent and received together, over their links; "" if they can."""
     for node, asked_B in least_B.items():
         seen = counted[node]

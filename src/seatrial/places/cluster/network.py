@@ -30,11 +30,11 @@ from seatrial.places.cluster.shape import (
     HEAD_ADDRESS,
     PREFIX_BITS,
     ClusterShape,
+    ClusterState,
     Home,
     LinkShape,
     NodeShape,
     Obtained,
-    State,
     read_rate,
 )
 from seatrial.places.cluster.tools import ClusterError, Tools, entering, find_tools, need_root, plain_environment
@@ -187,7 +187,7 @@ def links_at(rate: str | None, variables: Mapping[str, str]) -> Iterator[None]:
         mark.unlink(missing_ok=True)
 
 
-def _set(state: State, rate_Bps: float | None) -> None:
+def _set(state: ClusterState, rate_Bps: float | None) -> None:
     """Set both ends of each node's link, with its own delay."""
     tools = find_tools()
     head = entering(tools, state.processes[HEAD]["namespaces"])

@@ -313,7 +313,7 @@ class Obtained(Frozen):
     against: Annotated[tuple[str, ...], "the nodes at the other end"] = ()
 
 
-class State(Frozen):
+class ClusterState(Frozen):
     """`processes`: node -> role -> process id; the roles are `namespaces` (which keeps them alive), `slurmd`,
     `slurmctld`, `munged`. `obtained`: node or leaf switch -> what was measured on its link upwards."""
 
@@ -346,9 +346,9 @@ class Home(Frozen):
                 "end the cluster's processes and remove its control groups (seatrial-*) by hand",
             ) from error
 
-    def read_state(self) -> State | None:
+    def read_state(self) -> ClusterState | None:
         """See `owned_folder.read_state`."""
-        return read_state(self.path, State)
+        return read_state(self.path, ClusterState)
 
     def remove(self) -> None:
         """Remove the folder, the journal last, and the folder above it if nothing else is in that. Raises

@@ -11,7 +11,7 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.launch.local import run_attached
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join, members
-from seatrial.places.cluster.shape import FOLDER, HEAD, Home, NodeShape, State, existing_home
+from seatrial.places.cluster.shape import FOLDER, HEAD, ClusterState, Home, NodeShape, existing_home
 from seatrial.places.cluster.tools import SYSTEM_PATH, TMP, ClusterError, Tools, entering, find_tools
 from seatrial.places.cluster.up import node_states, variables
 
@@ -25,7 +25,7 @@ class Status(Frozen):
 
     folder: Path
     condition: Condition
-    state: State | None = None
+    state: ClusterState | None = None
     slurm: Mapping[str, str] = {}
     running: frozenset[tuple[str, str]] = frozenset()
 
@@ -45,7 +45,7 @@ def read_status(path: Path) -> Status:
     return Status(path, condition, state, _asked(path, state) if (HEAD, "slurmctld") in running else {}, running)
 
 
-def _asked(path: Path, state: State) -> dict[str, str]:
+def _asked(path: Path, state: ClusterState) -> dict[str, str]:
     if os.geteuid() != 0:  # the controller's network can be entered by root only
         return {}
     try:
@@ -82,7 +82,7 @@ def run_on_node(path: Path, node: str, command: Sequence[str], tools: Tools, env
     return run_attached([*inside, *command], {**environment, **node_variables(path, environment)}).exit_status
 
 
-def node_named(state: State, text: str) -> NodeShape:
+def node_named(state: ClusterState, text: str) -> NodeShape:
     """The node with this number or name. Raises UsageError."""
     for node in state.shape.nodes:
         if text in (node.name, str(node.number)):

@@ -25,7 +25,7 @@ from seatrial.places.cluster.groups import (
     remove_groups,
 )
 from seatrial.places.cluster.network import make_network, measure_links
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape, Home, State, existing_home, new_home
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape, ClusterState, Home, existing_home, new_home
 from seatrial.places.cluster.tools import (
     TMP,
     ClusterError,
@@ -189,7 +189,7 @@ HOLDERS_LOG = "namespaces.printed"
 
 def bring_up(
     path: Path, shape: ClusterShape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int
-) -> State:
+) -> ClusterState:
     """Make a cluster in the folder `path`, and return when every node is idle and its links are measured.
 
     `probe` is the path of the program `link_probe`; `memory_B` the memory of this machine. Raises UsageError if there
@@ -215,7 +215,7 @@ def take_down(path: Path) -> bool:
 
 def _made(
     home: Home, shape: ClusterShape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int
-) -> State:
+) -> ClusterState:
     name = f"seatrial-{secrets.token_hex(4)}"
     groups = plan_groups(name, Path("/proc/self/mountinfo").read_text())
     home.make_journal(groups)
@@ -234,7 +234,7 @@ def _made(
     processes = {n: {"namespaces": holders[n], **daemons[n]} for n in _names(shape)}
     wait_until_idle(tools, shape, home.path, processes, progress)
     progress("measuring the links")
-    state = State(name, shape, processes, measure_links(tools, probe, shape, holders))
+    state = ClusterState(name, shape, processes, measure_links(tools, probe, shape, holders))
     write_state(home.path, state)
     return state
 

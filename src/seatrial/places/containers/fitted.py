@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.environments.asking import Answer, ask
+from seatrial.environments.asking import Reply, ask
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.cached_files import Start, as_it_is, private_top
 from seatrial.environments.chosen import Environments
@@ -236,7 +236,7 @@ def run_inside(container: Contained, words: Sequence[str], variables: Changes = 
 
 def answer_inside(
     container: Contained, words: Sequence[str], variables: Changes = (), *, of_image: bool = True
-) -> Answer:
+) -> Reply:
     """What a program of the image, or one of the host, prints in a container. Raises ContainerError."""
     folders = [] if of_image else [private_top(Path(words[0]))]
     start = started(None, None, container, variables, {}, folders)

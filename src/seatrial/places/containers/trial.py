@@ -28,7 +28,7 @@ _LIMIT_S = 30.0
 
 
 @published("ContainerRuntime")
-class Trial(Frozen):
+class RuntimeTrial(Frozen):
     """A container runtime.
 
     On this machine. `need` has the remedy, too; "" if it starts programs. A runtime that only starts images of its own
@@ -44,22 +44,22 @@ class Trial(Frozen):
     need: Annotated[OrNull[str], "Why it starts no program, in its own words"] = ""
 
 
-def tried(runtime: Runtime, folder: Path) -> Trial:
+def tried(runtime: Runtime, folder: Path) -> RuntimeTrial:
     """Try a runtime: it is started once, with a root that is written into this empty folder."""
     if runtime.path() is None:
-        return Trial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
+        return RuntimeTrial(runtime.name, runtime.title, "absent", f"install {runtime.package}")
     if ImageKind.FOLDER not in runtime.kinds:
-        return Trial(runtime.name, runtime.title, "unverified")
+        return RuntimeTrial(runtime.name, runtime.title, "unverified")
     try:
         folder.chmod(0o755)
         if not write_root(folder):
-            return Trial(runtime.name, runtime.title, "unverified")
+            return RuntimeTrial(runtime.name, runtime.title, "unverified")
         need = _why_not_started(runtime, folder)
     except OSError as error:
         need = f"{runtime.command} cannot be started: {error}"
     if need:
-        return Trial(runtime.name, runtime.title, "fails", need)
-    return Trial(runtime.name, runtime.title, "ready" if runtime.is_verified else "unverified")
+        return RuntimeTrial(runtime.name, runtime.title, "fails", need)
+    return RuntimeTrial(runtime.name, runtime.title, "ready" if runtime.is_verified else "unverified")
 
 
 def _why_not_started(runtime: Runtime, root: Path) -> str:
@@ -79,12 +79,12 @@ def _why_not_started(runtime: Runtime, root: Path) -> str:
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def container_trials() -> list[Trial]:
+def container_trials() -> list[RuntimeTrial]:
     """All runtimes, in order of preference."""
     return [_trial(runtime) for runtime in RUNTIMES.values()]
 
 
-def _trial(runtime: Runtime) -> Trial:
+def _trial(runtime: Runtime) -> RuntimeTrial:
     path = runtime.path()
     if path is None:
         return tried(runtime, Path())
@@ -96,9 +96,11 @@ def _trial(runtime: Runtime) -> Trial:
         return kept
 
     try:
-        return Trial(**remembered([runtime.name, boot], [Path(path)], made, lambda kept: bool(Trial(**kept))))
+        return RuntimeTrial(
+            **remembered([runtime.name, boot], [Path(path)], made, lambda kept: bool(RuntimeTrial(**kept)))
+        )
     except OSError as error:
-        return Trial(runtime.name, runtime.title, "fails", f"no folder for a trial can be made: {error}")
+        return RuntimeTrial(runtime.name, runtime.title, "fails", f"no folder for a trial can be made: {error}")
 
 
 _NAME = "started"

@@ -37,7 +37,7 @@ from seatrial.places.guest.kernel import KERNEL, find_busybox, find_kernel
 from seatrial.places.guest.qemu import GuestError, find_emulator
 from seatrial.places.guest.session import AGENT, PORT, SSH, Channel, Streams, ssh_words, talk
 from seatrial.plan.environment_axes import VM, environment_value
-from seatrial.plan.files import Node
+from seatrial.plan.files import YamlNode
 from seatrial.plan.points import Settings, values_of
 from seatrial.plan.site_in_force import site_in_force
 from seatrial.processes.start import Running
@@ -210,7 +210,7 @@ def guest_names(study: Study | None, settings: Settings) -> tuple[str, ...]:
         given = [*(axis.values if axis is not None else ()), *(entry.get(VM) for entry in study.include)]
     else:
         texts = [str(value) for value in values_of(settings).get(VM, ())]
-        given = [environment_value(VM, Node(text, 1, text)) for text in texts]
+        given = [environment_value(VM, YamlNode(text, 1, text)) for text in texts]
     return tuple(dict.fromkeys(str(value) for value in given if value not in (None, NO_GUEST)))
 
 

@@ -21,7 +21,7 @@ from typing import Literal
 from seatrial.errors import StoreError, UsageError
 from seatrial.launch.local import FORWARDED, end_of, standard_stream
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.guest import DeviceKind, GuestTopology
+from seatrial.model.machine.guest import GuestPart, GuestTopology
 from seatrial.places.guest.home import (
     ALIVE,
     GuestHome,
@@ -50,10 +50,10 @@ _LIST_LIMIT_S = 20.0
 _LOOK_AGAIN_S = 0.05
 _LAST_LINES = 6
 _MOST_CONSOLE_B = 1 << 16
-_MODULES: Mapping[DeviceKind, tuple[str, ...]] = {
-    DeviceKind.NVME: ("nvme",),
-    DeviceKind.NETWORK: ("virtio_net",),
-    DeviceKind.CXL_MEMORY: ("cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "cxl_pmem"),
+_MODULES: Mapping[GuestPart, tuple[str, ...]] = {
+    GuestPart.NVME: ("nvme",),
+    GuestPart.NETWORK: ("virtio_net",),
+    GuestPart.CXL_MEMORY: ("cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "cxl_pmem"),
 }
 
 

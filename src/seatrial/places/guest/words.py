@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestTopology
+from seatrial.model.machine.guest import GuestDevice, GuestPart, GuestTopology
 from seatrial.places.guest.kernel import Kernel
 from seatrial.places.guest.session import PORTS, port_path
 
@@ -46,7 +46,7 @@ class GuestWords(Frozen):
 def guest_words(topology: GuestTopology, folder: Path, emulator: str, accelerator: str, kernel: Kernel) -> GuestWords:
     """The command that starts a guest whose files are in `folder`."""
     made = _Words(topology, folder)
-    has_cxl = topology.has(DeviceKind.CXL_MEMORY)
+    has_cxl = topology.has(GuestPart.CXL_MEMORY)
     made.add("-machine", f"q35,cxl={'on' if has_cxl else 'off'},hmat=off")
     made.add("-accel", "tcg,thread=multi" if accelerator == "tcg" else accelerator)
     made.add("-cpu", "max" if accelerator == "tcg" else "host")
@@ -91,7 +91,7 @@ class _Words(Struct):
         cores = each // topology.threads
         self.add("-smp", f"{topology.cpus},sockets={sockets},cores={cores},threads={topology.threads}")
         extra = ""
-        if topology.has(DeviceKind.CXL_MEMORY):
+        if topology.has(GuestPart.CXL_MEMORY):
             extra = f",slots=1,maxmem={topology.memory_B // _MiB + _ROOM_MiB}M"
         self.add("-m", f"{topology.memory_B // _MiB}M{extra}")
         first = 0
@@ -105,10 +105,10 @@ class _Words(Struct):
                 self.add("-numa", f"dist,src={i},dst={j},val={distance}")
 
     def device(self, device: GuestDevice) -> None:
-        if device.kind is DeviceKind.CXL_MEMORY:
+        if device.kind is GuestPart.CXL_MEMORY:
             return self.cxl_memory(device)
         port = self.port("pcie-root-port", self.bridge(device.node))
-        if device.kind is not DeviceKind.SWITCH:
+        if device.kind is not GuestPart.SWITCH:
             return self.end(device, port)
         switch = self.name("switch")
         self.add("-device", f"x3130-upstream,id={switch},bus={port}")
@@ -118,9 +118,9 @@ class _Words(Struct):
 
     def end(self, device: GuestDevice, port: str) -> None:
         """A device that is no switch."""
-        if device.kind is DeviceKind.NVME:
+        if device.kind is GuestPart.NVME:
             self.nvme(device, port)
-        elif device.kind is DeviceKind.NETWORK:
+        elif device.kind is GuestPart.NETWORK:
             name = self.name("net")
             self.add("-netdev", f"user,id={name},restrict=on")
             self.add("-device", f"virtio-net-pci,netdev={name},bus={port},romfile=")

@@ -17,7 +17,7 @@ from seatrial.errors import ImageError
 from seatrial.model.environment.image import DebianBase, Package
 from seatrial.model.frozen import Frozen
 from seatrial.places.images.tools import run_tool, tool, tool_environment
-from seatrial.places.images.tree import Kind, Tree, text_file
+from seatrial.places.images.tree import EntryKind, Tree, text_file
 from seatrial.processes.start import OutOfTimeError, output_of
 
 APT = Path("/etc/apt")
@@ -173,7 +173,7 @@ def forget_host(tree: Tree) -> None:
     """Empty what mmdebstrap copies from this machine: its name and its name servers."""
     for path in _OF_THE_HOST:
         found = tree.get(path)
-        if found is not None and found.kind is Kind.FILE:
+        if found is not None and found.kind is EntryKind.FILE:
             tree.add(path, text_file(b"", tree.mtime_s))
 
 

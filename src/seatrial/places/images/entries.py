@@ -12,7 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from seatrial.errors import UsageError
-from seatrial.places.images.tree import Entry, Kind, Part, Tree
+from seatrial.places.images.tree import Entry, EntryKind, FilePart, Tree
 
 _DEVICES = (stat.S_IFCHR, stat.S_IFBLK)
 _KINDS = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
@@ -40,10 +40,10 @@ def entry_of(path: Path, mtime_s: int) -> Entry:
     gid = 0 if found.st_gid == os.getegid() else found.st_gid
     mode = stat.S_IMODE(found.st_mode)
     if kind == stat.S_IFREG:
-        return Entry(Kind.FILE, mode, mtime_s, uid, gid, size=found.st_size, content=Part(path))
+        return Entry(EntryKind.FILE, mode, mtime_s, uid, gid, size=found.st_size, content=FilePart(path))
     if kind == stat.S_IFLNK:
-        return Entry(Kind.LINK, 0o777, mtime_s, uid, gid, target=_utf8(target, path))
-    return Entry(Kind.FOLDER, mode, mtime_s, uid, gid)
+        return Entry(EntryKind.LINK, 0o777, mtime_s, uid, gid, target=_utf8(target, path))
+    return Entry(EntryKind.FOLDER, mode, mtime_s, uid, gid)
 
 
 def add_folder(tree: Tree, root: Path, at: str, mtime_s: int, put: Callable[[str, Path, Entry], Entry | None]) -> None:
@@ -185,7 +185,7 @@ def _entry(
     if member.islnk():
         target = _path(member.linkname, archive)
         found = tree.get(target)
-        if found is None or found.kind is Kind.FOLDER:
+        if found is None or found.kind is EntryKind.FOLDER:
             raise UsageError(
                 f"{archive}: the hard link /{path} points to /{target}, which is no file", "give another base"
             )
@@ -201,13 +201,13 @@ def _entry(
         )
     )
     if member.isreg():
-        content = Part(archive, member.offset_data)
-        return Entry(Kind.FILE, mode, mtime_s, *owner, size=member.size, content=content, attributes=attributes)
+        content = FilePart(archive, member.offset_data)
+        return Entry(EntryKind.FILE, mode, mtime_s, *owner, size=member.size, content=content, attributes=attributes)
     if member.issym():
         _text(member.linkname, archive)
-        return Entry(Kind.LINK, 0o777, mtime_s, *owner, target=member.linkname)
+        return Entry(EntryKind.LINK, 0o777, mtime_s, *owner, target=member.linkname)
     if member.isdir():
-        return Entry(Kind.FOLDER, mode, mtime_s, *owner, attributes=attributes)
+        return Entry(EntryKind.FOLDER, mode, mtime_s, *owner, attributes=attributes)
     return None
 
 

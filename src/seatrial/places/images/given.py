@@ -35,7 +35,7 @@ from seatrial.places.containers.image import ContainerError, Image, ImageKind, i
 from seatrial.places.images.entries import EntryLeftOut, add_base, add_folder, add_tar, entry_of, opened_tar
 from seatrial.places.images.oci import add_docker, add_oci, kind_of_layers
 from seatrial.places.images.tools import move_into_place, private_folder, run_tool, tool
-from seatrial.places.images.tree import Entry, Kind, Tree, add_mount_points, require_static, text_file
+from seatrial.places.images.tree import Entry, EntryKind, Tree, add_mount_points, require_static, text_file
 from seatrial.places.images.tree import folder as folder_entry
 from seatrial.places.images.write import write_folder
 from seatrial.store.files import read_file
@@ -117,7 +117,7 @@ def add_programs(tree: Tree, programs: tuple[Path, ...]) -> None:
     """Add programs to /usr/bin, executable for all."""
     for path in programs:
         entry = _refuse_setuid(_followed(path, tree.mtime_s), path)
-        if entry.kind is not Kind.FILE:
+        if entry.kind is not EntryKind.FILE:
             raise UsageError(f"{path} is a folder", "`programs` takes programs; use `files` for a folder")
         tree.add(tree.resolved(f"{_PROGRAMS}/{path.name}"), _of_root(entry, 0o755))
 
@@ -127,7 +127,7 @@ def add_files(tree: Tree, files: tuple[AddedFile, ...]) -> None:
     for one in files:
         at = tree.resolved(one.to.lstrip("/"))
         if one.link is not None:
-            tree.add(at, Entry(Kind.LINK, 0o777, tree.mtime_s, target=one.link))
+            tree.add(at, Entry(EntryKind.LINK, 0o777, tree.mtime_s, target=one.link))
         elif one.text is not None:
             tree.add(at, text_file(one.text.encode(), tree.mtime_s, 0o644 if one.mode is None else one.mode))
         elif one.source is not None:
@@ -136,18 +136,18 @@ def add_files(tree: Tree, files: tuple[AddedFile, ...]) -> None:
 
 def _add_source(tree: Tree, at: str, source: Path, mode: int | None) -> None:
     entry = _refuse_setuid(_followed(source, tree.mtime_s), source)
-    if entry.kind is Kind.FILE:
+    if entry.kind is EntryKind.FILE:
         tree.add(at, _of_root(entry, entry.mode if mode is None else mode))
         return
     before = tree.get(at)
     if before is None or mode is not None:
         tree.add(at, _of_root(entry, entry.mode & 0o777 if mode is None else mode))
-    elif before.kind is not Kind.FOLDER:
+    elif before.kind is not EntryKind.FOLDER:
         tree.add(at, entry)  # refuses
 
     def put(place: str, path: Path, inner: Entry) -> Entry | None:
         found = tree.get(place)
-        if inner.kind is Kind.FOLDER and found is not None and found.kind is Kind.FOLDER:
+        if inner.kind is EntryKind.FOLDER and found is not None and found.kind is EntryKind.FOLDER:
             return None  # the base's own folder keeps its permissions
         return _of_root(_refuse_setuid(inner, path), inner.mode)
 
@@ -175,7 +175,7 @@ def _refuse_setuid(entry: Entry, path: Path) -> Entry:
 
 
 def _of_root(entry: Entry, mode: int) -> Entry:
-    return replace(entry, mode=mode & 0o1777 if entry.kind is Kind.FOLDER else mode, uid=0, gid=0)
+    return replace(entry, mode=mode & 0o1777 if entry.kind is EntryKind.FOLDER else mode, uid=0, gid=0)
 
 
 _FOLDER = "images"

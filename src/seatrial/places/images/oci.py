@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 
 from seatrial.errors import UsageError
 from seatrial.places.images.entries import EntryLeftOut, add_tar, opened_tar
-from seatrial.places.images.tree import Entry, Kind, Tree
+from seatrial.places.images.tree import Entry, EntryKind, Tree
 
 _MOST_JSON_B = 8 << 20
 _PIECE_B = 1 << 20
@@ -286,7 +286,7 @@ def put_over(tree: Tree, path: str, entry: Entry) -> None:
         tree.remove(f"{above}/{name[len(_WHITEOUT) :]}" if above else name[len(_WHITEOUT) :])
         return
     before = tree.get(path)
-    if before is not None and (before.kind is Kind.FOLDER) != (entry.kind is Kind.FOLDER):
+    if before is not None and (before.kind is EntryKind.FOLDER) != (entry.kind is EntryKind.FOLDER):
         tree.remove(path)
     tree.add(path, entry)
 

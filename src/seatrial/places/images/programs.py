@@ -21,7 +21,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.places.images.entries import entry_of
 from seatrial.places.images.tools import inside, inside_environment
-from seatrial.places.images.tree import Kind, Tree, folder
+from seatrial.places.images.tree import EntryKind, Tree, folder
 from seatrial.places.images.write import write_folder
 
 PROGRAMS = "opt/seatrial"
@@ -120,7 +120,7 @@ class _Builder(Struct):
         compiler = mpi or self.compiler
         self._run(wanted.benchmark, [[compiler, *BASE_FLAGS, *self.flags, *(o for o, _ in objects), "-o", f"/{place}"]])
         entry = replace(entry_of(made, self.tree.mtime_s), mode=0o755, uid=0, gid=0)
-        if entry.kind is not Kind.FILE:
+        if entry.kind is not EntryKind.FILE:
             raise ImageError(f"the compiler of the image made no program for {wanted.benchmark}")
         self.tree.add(PROGRAMS, folder(self.tree.mtime_s))
         self.tree.add(place, entry)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from seatrial.environments.asking import Answer, ask
+from seatrial.environments.asking import Reply, ask
 from seatrial.environments.build import NATIVE_HEADERS, Environment
 from seatrial.environments.compiler import Compiler, examined, macros_in, resolve_target
 from seatrial.environments.mpi_identity import of_macros
@@ -77,7 +77,7 @@ class ImageTools:
     def _image(self) -> str:
         return self._container.image.given
 
-    def _ask(self, words: Sequence[str]) -> Answer:
+    def _ask(self, words: Sequence[str]) -> Reply:
         command, variables = self.start(words, [])
         return ask(command, variables, _ASK_LIMIT_S)
 

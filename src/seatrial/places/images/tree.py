@@ -27,7 +27,7 @@ _SPECIAL = 0o6000
 """The bits setuid and setgid."""
 
 
-class Kind(Enum):
+class EntryKind(Enum):
     """What an entry is."""
 
     FOLDER = "folder"
@@ -45,7 +45,7 @@ class Data(Frozen):
         return io.BytesIO(self.data)
 
 
-class Part(Frozen):
+class FilePart(Frozen):
     """Content in a file of this machine, from `offset` on."""
 
     path: Path
@@ -71,14 +71,14 @@ class Entry(Frozen, eq=False):
     `mode` are permission bits; `attributes` are extended attributes, as pax headers name them.
     """
 
-    kind: Kind
+    kind: EntryKind
     mode: int
     mtime_s: int
     uid: int = 0
     gid: int = 0
     size: int = 0
     target: str = ""
-    content: Data | Part = Data(b"")
+    content: Data | FilePart = Data(b"")
     attributes: tuple[tuple[str, str], ...] = ()
 
     def pieces(self, path: str) -> Iterator[bytes]:
@@ -99,17 +99,17 @@ class Entry(Frozen, eq=False):
     @property
     def is_setuid(self) -> bool:
         """Whether a program would run as somebody else. (On a folder the bit is about owners of new files.)"""
-        return self.kind is Kind.FILE and bool(self.mode & _SPECIAL)
+        return self.kind is EntryKind.FILE and bool(self.mode & _SPECIAL)
 
 
 def folder(mtime_s: int, mode: int = 0o755) -> Entry:
     """A folder of root's."""
-    return Entry(Kind.FOLDER, mode, mtime_s)
+    return Entry(EntryKind.FOLDER, mode, mtime_s)
 
 
 def text_file(data: bytes, mtime_s: int, mode: int = 0o644) -> Entry:
     """A file of root's."""
-    return Entry(Kind.FILE, mode, mtime_s, size=len(data), content=Data(data))
+    return Entry(EntryKind.FILE, mode, mtime_s, size=len(data), content=Data(data))
 
 
 class Tree:
@@ -132,7 +132,7 @@ class Tree:
     def read(self, path: str, most_B: int) -> bytes | None:
         """The content of a file; None if there is none at this path, or it is larger."""
         entry = self._entries.get(path)
-        if entry is None or entry.kind is not Kind.FILE or entry.size > most_B:
+        if entry is None or entry.kind is not EntryKind.FILE or entry.size > most_B:
             return None
         with entry.content.open() as stream:
             return stream.read(entry.size)
@@ -147,15 +147,15 @@ class Tree:
         folder, or a folder would become something else."""
         self._make_folders_above(path)
         before = self._entries.get(path)
-        if before is not None and before.kind is Kind.FOLDER and entry.kind is not Kind.FOLDER:
+        if before is not None and before.kind is EntryKind.FOLDER and entry.kind is not EntryKind.FOLDER:
             self._refuse(path, "is a folder already", "choose another path")
-        if before is not None and before.kind is not Kind.FOLDER and entry.kind is Kind.FOLDER:
+        if before is not None and before.kind is not EntryKind.FOLDER and entry.kind is EntryKind.FOLDER:
             self._refuse(path, "is a file or link already", "choose another path")
         self._entries[path] = entry
 
     def remove(self, path: str) -> None:
         """Remove an entry with all that is in it, if it is there."""
-        if (found := self._entries.pop(path, None)) is not None and found.kind is Kind.FOLDER:
+        if (found := self._entries.pop(path, None)) is not None and found.kind is EntryKind.FOLDER:
             self.empty(path)
 
     def empty(self, path: str) -> None:
@@ -178,7 +178,7 @@ class Tree:
                 done = done[:-1]
                 continue
             here = self._entries.get("/".join([*done, part]))
-            if here is None or here.kind is not Kind.LINK or not waiting:
+            if here is None or here.kind is not EntryKind.LINK or not waiting:
                 done.append(part)
                 continue
             links += 1
@@ -196,7 +196,7 @@ class Tree:
             found = self._entries.get(above)
             if found is None:
                 continue
-            if found.kind is not Kind.FOLDER:
+            if found.kind is not EntryKind.FOLDER:
                 self._refuse(path, f"is below /{above}, which is no folder", "choose another path")
             break
         else:
@@ -219,7 +219,7 @@ def add_static_root(tree: Tree) -> None:
     """A root without any program."""
     for path in _FOLDERS:
         tree.add(path, folder(tree.mtime_s, 0o1777 if path in ("tmp", "var/tmp") else 0o755))
-    tree.add("bin", Entry(Kind.LINK, 0o777, tree.mtime_s, target="usr/bin"))
+    tree.add("bin", Entry(EntryKind.LINK, 0o777, tree.mtime_s, target="usr/bin"))
     tree.add("etc/passwd", text_file(_PASSWD, tree.mtime_s))
     tree.add("etc/group", text_file(_GROUP, tree.mtime_s))
 
@@ -230,7 +230,7 @@ def add_mount_points(tree: Tree) -> None:
         if path not in tree:
             tree.add(path, folder(tree.mtime_s, 0o1777 if path == "tmp" else 0o755))
     etc = tree.get("etc")
-    if etc is not None and etc.kind is Kind.FOLDER:
+    if etc is not None and etc.kind is EntryKind.FOLDER:
         for path in ("etc/hosts", "etc/resolv.conf", "etc/hostname"):
             if path not in tree:
                 tree.add(path, text_file(b"", tree.mtime_s))

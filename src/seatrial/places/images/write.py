@@ -21,9 +21,9 @@ from seatrial.errors import ImageError
 from seatrial.model.environment.image import FACTS_FILE, FACTS_FOLDER
 from seatrial.model.frozen import Frozen
 from seatrial.places.images.tools import as_root, run_tool, tool, tool_environment
-from seatrial.places.images.tree import Entry, Kind, Tree, folder
+from seatrial.places.images.tree import Entry, EntryKind, Tree, folder
 
-_TYPES = {Kind.FOLDER: tarfile.DIRTYPE, Kind.FILE: tarfile.REGTYPE, Kind.LINK: tarfile.SYMTYPE}
+_TYPES = {EntryKind.FOLDER: tarfile.DIRTYPE, EntryKind.FILE: tarfile.REGTYPE, EntryKind.LINK: tarfile.SYMTYPE}
 
 
 class Content(Frozen):
@@ -46,7 +46,7 @@ def write_tar(tree: Tree, to: BinaryIO, last: Callable[[Content], Entry]) -> Ent
             continue
         first = first_of.setdefault(id(entry), path)
         digest = _write(to, path, entry, first)
-        files += entry.kind is Kind.FILE
+        files += entry.kind is EntryKind.FILE
         size_B += entry.size if first == path else 0
         whole.update(_line(path, entry, first, digest))
     entry = last(Content(f"sha256:{whole.hexdigest()}", files, size_B))
@@ -67,13 +67,13 @@ def _write(to: BinaryIO, path: str, entry: Entry, first: str) -> str:
     info = tarfile.TarInfo(f"./{path}")
     info.mode, info.uid, info.gid, info.mtime = entry.mode, entry.uid, entry.gid, entry.mtime_s
     info.pax_headers = dict(entry.attributes)
-    is_again = entry.kind is not Kind.FOLDER and first != path
+    is_again = entry.kind is not EntryKind.FOLDER and first != path
     if is_again:
         info.type, info.linkname = tarfile.LNKTYPE, f"./{first}"
     else:
         info.type, info.linkname, info.size = _TYPES[entry.kind], entry.target, entry.size
     to.write(info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
-    if is_again or entry.kind is not Kind.FILE:
+    if is_again or entry.kind is not EntryKind.FILE:
         return ""
     digest = hashlib.sha256()
     for piece in entry.pieces(path):
@@ -93,17 +93,17 @@ def write_folder(tree: Tree, folder: Path, *, with_owners: bool) -> None:
     """
     folder.mkdir(mode=0o755)
     first_of: dict[int, Path] = {}
-    folders = [(folder, Entry(Kind.FOLDER, 0o755, tree.mtime_s))]
+    folders = [(folder, Entry(EntryKind.FOLDER, 0o755, tree.mtime_s))]
     for path, entry in tree.sorted():
         place = folder / path
-        if entry.kind is Kind.FOLDER:
+        if entry.kind is EntryKind.FOLDER:
             place.mkdir(mode=0o700)
             folders.append((place, entry))
             continue
         first = first_of.setdefault(id(entry), place)
         if first != place:
             os.link(first, place, follow_symlinks=False)
-        elif entry.kind is Kind.LINK:
+        elif entry.kind is EntryKind.LINK:
             place.symlink_to(entry.target)
             _finish(place, entry, with_owners=with_owners)
         else:
@@ -121,7 +121,7 @@ def _finish(place: Path, entry: Entry, *, with_owners: bool) -> None:
             with suppress(OSError):  # a file system without such attributes
                 data = value.encode("utf-8", "surrogateescape")
                 os.setxattr(place, name.removeprefix(_XATTR), data, follow_symlinks=False)
-    if entry.kind is not Kind.LINK:
+    if entry.kind is not EntryKind.LINK:
         # Without owners a setuid program would run as who made the image.
         place.chmod(entry.mode if with_owners else entry.mode & 0o1777)
     os.utime(place, (entry.mtime_s, entry.mtime_s), follow_symlinks=False)

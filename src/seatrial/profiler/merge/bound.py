@@ -54,14 +54,14 @@ def makes_communicator(call: str) -> bool:
     return _COMMUNICATORS.fullmatch(call) is not None
 
 
-class Reference(Frozen):
+class ReferenceLink(Frozen):
     """Latency and bandwidth of a message between two ranks, both generous. `source` says where they are from."""
 
     latency_s: float
     bytes_per_s: float
     source: str
 
-    def piecewise(self) -> Reference:
+    def piecewise(self) -> ReferenceLink:
         """The same for data with gaps, which the library copies piece by piece."""
         return replace(self, bytes_per_s=self.bytes_per_s / _PIECES)
 
@@ -81,11 +81,11 @@ class Reference(Frozen):
         return message_s
 
 
-ON_ONE_HOST = Reference(4e-6, 1e9, "a message on one node: 4 µs and 1 GB/s")
-BETWEEN_HOSTS = Reference(200e-6, 30e6, "a message over Gigabit Ethernet: 200 µs and 30 MB/s")
+ON_ONE_HOST = ReferenceLink(4e-6, 1e9, "a message on one node: 4 µs and 1 GB/s")
+BETWEEN_HOSTS = ReferenceLink(200e-6, 30e6, "a message over Gigabit Ethernet: 200 µs and 30 MB/s")
 
 
-def reference_of(hosts: int) -> Reference:
+def reference_of(hosts: int) -> ReferenceLink:
     """The constants for ranks on so many hosts."""
     return ON_ONE_HOST if hosts == 1 else BETWEEN_HOSTS
 

@@ -25,7 +25,7 @@ from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, measured_w
 from seatrial.profiler.merge.sites import call_sites
 from seatrial.profiler.merge.worlds import World, pair_table, worlds
 from seatrial.profiler.profile import Profile, RankState, RankTotals, SizeTotals, Trust
-from seatrial.profiler.tables.header import Family, State
+from seatrial.profiler.tables.header import Family, ProcessState
 from seatrial.profiler.tables.io_samples import IoSamples
 from seatrial.profiler.tables.process_table import ProcessTable
 from seatrial.profiler.tables.traffic import is_collective
@@ -39,7 +39,7 @@ _FAMILIES = {
     Family.OPENMPI: "Open MPI",
     Family.STANDARD_ABI: "MPI standard ABI",
 }
-_STATES = dict(zip(State, RankState, strict=True))
+_STATES = dict(zip(ProcessState, RankState, strict=True))
 _MOSTLY = 0.5
 
 
@@ -190,7 +190,7 @@ def _trust(tables: Sequence[ProcessTable], size: int) -> Trust:
     families = {table.family for table in tables}
     return Trust(
         missing=tuple(rank for rank in range(size) if rank not in present),
-        unfinished=tuple(table.rank or 0 for table in tables if table.state is not State.FINALIZED),
+        unfinished=tuple(table.rank or 0 for table in tables if table.state is not ProcessState.FINALIZED),
         without_site=sum(thread.without_site for table in tables for thread in table.threads),
         without_path=sum(table.lost_places for table in tables),
         lost_calls=sum(table.lost_calls for table in tables),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from seatrial.profiler.cpu import NOT_COUNTED
 from seatrial.profiler.merge.cpu import node_cpus, rank_cpu
 from seatrial.profiler.profile import NodeCpu, Profile, RankCpu, RankState, RankTotals, empty_profile
-from seatrial.profiler.tables.header import State, bin_floor
+from seatrial.profiler.tables.header import ProcessState, bin_floor
 from seatrial.profiler.tables.process_table import ProcessTable
 
 MOST_RANKS = 1024
@@ -116,7 +116,8 @@ def mpi_summary(tables: Sequence[ProcessTable], names: Sequence[str]) -> dict[st
     return {
         "ranks": max((table.size for table in tables), default=0),
         "tables": len(tables),
-        "complete": bool(begun) and all(table.state is State.FINALIZED and not table.lost_calls for table in tables),
+        "complete": bool(begun)
+        and all(table.state is ProcessState.FINALIZED and not table.lost_calls for table in tables),
         "wall_s": sum(table.wall_s for table in tables),
         "mpi_s": sum(row[2] for row in found.values()),
         "overhead_s": max((table.own_s for table in tables), default=0.0) * calls,

@@ -26,7 +26,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.profiler.merge.bound import (
     ON_ONE_HOST,
     SMALL_B,
-    Reference,
+    ReferenceLink,
     bound_of,
     is_blocking_receive,
     is_blocking_send,
@@ -178,7 +178,7 @@ def size_totals(
     rows: Rows,
     names: Sequence[str],
     measured: Measured | None = None,
-    reference: Reference = ON_ONE_HOST,
+    reference: ReferenceLink = ON_ONE_HOST,
     ranks: int = 2,
     *,
     has_sizes: bool = True,

@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.profiler.profile import PairTable
-from seatrial.profiler.tables.header import State
+from seatrial.profiler.tables.header import ProcessState
 from seatrial.profiler.tables.process_table import ProcessTable
 
 World = dict[int, ProcessTable]
@@ -77,7 +77,7 @@ def _job(table: ProcessTable) -> tuple[str, str]:
 def _numbered(tables: Sequence[ProcessTable]) -> list[ProcessTable]:
     """The processes of MPI libraries of an unknown family, which do not report a rank: numbered by host and process id
     within each job."""
-    unnumbered = [table for table in tables if table.rank is None and table.state is not State.LOADED]
+    unnumbered = [table for table in tables if table.rank is None and table.state is not ProcessState.LOADED]
     ordered = sorted(unnumbered, key=lambda one: (_job(one), one.host, one.pid))
     numbered: list[ProcessTable] = []
     for job in dict.fromkeys(map(_job, ordered)):

@@ -52,7 +52,7 @@ class Family(IntEnum):
     STANDARD_ABI = 3
 
 
-class State(IntEnum):
+class ProcessState(IntEnum):
     """How far the process had got."""
 
     LOADED = 0

@@ -40,8 +40,8 @@ from seatrial.profiler.tables.header import (
     Family,
     Header,
     IoCounters,
+    ProcessState,
     SampledCpu,
-    State,
     cpu_use,
     io_counters,
     parse_header,
@@ -182,7 +182,7 @@ class ProcessTable(Frozen):
     library: str
     job: str
     family: Family
-    state: State
+    state: ProcessState
     ticks_per_s: float
     loaded_at_s: float
     wall_s: float
@@ -263,7 +263,7 @@ class _Reader:
             head.version in (OLD_VERSION, VERSION),
             f"the table has version {head.version}; this seatrial reads versions {OLD_VERSION} and {VERSION}",
         )
-        is_known = head.state <= max(State) and head.family <= max(Family)
+        is_known = head.state <= max(ProcessState) and head.family <= max(Family)
         require(is_known, f"invalid state {head.state} or family {head.family}")
         rate, own = head.ticks_per_s, head.own_ticks
         require(LEAST_RATE <= rate <= MOST_RATE, f"invalid clock rate: {rate:g} ticks per second")
@@ -294,7 +294,7 @@ class _Reader:
             library=text_of(head.library),
             job=text_of(head.job),
             family=Family(head.family),
-            state=State(head.state),
+            state=ProcessState(head.state),
             ticks_per_s=rate,
             loaded_at_s=head.loaded_at_ns / 1e9,
             wall_s=(end - head.loaded_at - stopped) / rate if end else 0.0,

@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.trace.collective_messages import Shape, is_known, rounds_of
-from seatrial.profiler.trace.trace_file import Flag, Kind, Record, TraceWorld
+from seatrial.profiler.trace.trace_file import Flag, Record, RecordKind, TraceWorld
 
 CREATION_B = 4
 """To create a communicator, its ranks agree on a number: an Allreduce of this many bytes."""
@@ -163,24 +163,24 @@ class RankActions:
 
     def _of(self, head: Record, parts: list[Record]) -> Iterator[Action]:
         match head.kind:
-            case Kind.CALL:
+            case RecordKind.CALL:
                 self._leave_out(head)
-            case Kind.MESSAGES:
+            case RecordKind.MESSAGES:
                 yield from self._messages(head)
-            case Kind.POST | Kind.POSTED_COLLECTIVE:
+            case RecordKind.POST | RecordKind.POSTED_COLLECTIVE:
                 for record in (head, *parts):
-                    if record.kind == Kind.POST:
+                    if record.kind == RecordKind.POST:
                         yield from self._post(record)
-                    elif record.kind == Kind.POSTED_COLLECTIVE:
+                    elif record.kind == RecordKind.POSTED_COLLECTIVE:
                         yield from self._post_collective(record, parts if record is head else [])
-            case Kind.DONE:
-                for record in (head, *(part for part in parts if part.kind == Kind.DONE)):
+            case RecordKind.DONE:
+                for record in (head, *(part for part in parts if part.kind == RecordKind.DONE)):
                     for place in record.numbers():
                         yield from self._posted.pop(place, [])
-            case Kind.CREATION:
+            case RecordKind.CREATION:
                 shape = None if head.flags & Flag.INTER else Shape("Allreduce", block_B=CREATION_B)
                 yield from self._collective(head, shape)
-            case Kind.COLLECTIVE:
+            case RecordKind.COLLECTIVE:
                 yield from self._collective(head, self._shape(head, parts, _plain_name(head)))
 
     def _messages(self, head: Record) -> Iterator[Action]:
@@ -237,7 +237,7 @@ class RankActions:
         collective = head.collective()
         counts: dict[bool, list[int]] = {False: [], True: []}
         for part in parts:
-            if part.kind == Kind.COUNTS:
+            if part.kind == RecordKind.COUNTS:
                 counts[bool(part.flags & Flag.OF_RECEIVES)] += part.counts()
         if len(counts[False]) + len(counts[True]) != collective.counts or head.flags & Flag.INTER:
             return None
@@ -288,7 +288,9 @@ class RankActions:
         self._left_out.calls[_name(record)] += 1
 
 
-_ONLY_TIME = frozenset((Kind.CALL, Kind.COLLECTIVE, Kind.CREATION, Kind.POSTED_COLLECTIVE, Kind.TEMPLATE))
+_ONLY_TIME = frozenset(
+    (RecordKind.CALL, RecordKind.COLLECTIVE, RecordKind.CREATION, RecordKind.POSTED_COLLECTIVE, RecordKind.TEMPLATE)
+)
 """Records that may be left out: then their time is computation."""
 
 COLLECTIVES_OF_ALL = frozenset(

@@ -37,7 +37,7 @@ _TOOL = "MPI trace"
 _MOST_RANKS = 1 << 24
 
 
-class Kind(IntEnum):
+class RecordKind(IntEnum):
     """The kind of a record."""
 
     NOTHING = 0
@@ -105,7 +105,7 @@ class Record(Frozen):
     waited: int
     call: int
     comm: int
-    kind: Kind
+    kind: RecordKind
     flags: int
     thread: int
     n: int
@@ -186,32 +186,32 @@ class Trace:
         at = HEADER_B + place * RECORD_B
         *fields, kind, flags, thread, n = HEAD.unpack_from(self._data, at)
         begin, end, waited, call, comm = fields
-        if kind > max(Kind):
+        if kind > max(RecordKind):
             raise self._damage(f"record {place} has the unknown kind {kind}")
-        most = {Kind.DONE: NUMBERS, Kind.COUNTS: COUNTS}.get(Kind(kind), 0)
+        most = {RecordKind.DONE: NUMBERS, RecordKind.COUNTS: COUNTS}.get(RecordKind(kind), 0)
         if n > most:
             raise self._damage(f"record {place} claims {n} numbers of at most {most}")
         if end < begin:
             raise self._damage(f"record {place} ends before it begins", f"ticks {begin} and {end}")
         body = self._data[at + HEAD.size : at + RECORD_B]
-        return Record(place, begin, end, waited, call, comm, Kind(kind), flags, thread, n, body)
+        return Record(place, begin, end, waited, call, comm, RecordKind(kind), flags, thread, n, body)
 
     def records(self) -> Iterator[Record]:
         """All records that were written, in order."""
         for place in range(self.kept):
             record = self.record(place)
-            if record.kind != Kind.NOTHING:
+            if record.kind != RecordKind.NOTHING:
                 yield record
 
     def communicators(self) -> dict[int, Communicator]:
         """The communicators by their numbers in this trace. Other records are not unpacked."""
         found: dict[int, Communicator] = {}
         kinds = self._column(_KIND_AT)
-        place = kinds.find(Kind.COMMUNICATOR)
+        place = kinds.find(RecordKind.COMMUNICATOR)
         while place >= 0:
             record = self.record(place)
             found[record.comm] = record.communicator()
-            place = kinds.find(Kind.COMMUNICATOR, place + 1)
+            place = kinds.find(RecordKind.COMMUNICATOR, place + 1)
         return found
 
     def has_open_receives(self) -> bool:
@@ -240,7 +240,7 @@ class Trace:
 
 
 _KIND_AT = HEAD.size - 4
-_MESSAGES = (Kind.MESSAGES, Kind.POST)
+_MESSAGES = (RecordKind.MESSAGES, RecordKind.POST)
 
 
 def trace_worlds(paths: Sequence[Path]) -> list[list[Path]]:

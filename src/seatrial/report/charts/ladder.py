@@ -11,7 +11,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import setting_number, show
 from seatrial.report.charts import vega
-from seatrial.report.charts.lines import Line, lines_over
+from seatrial.report.charts.lines import Series, lines_over
 from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, Cell, Cells, Table, TrialView, median_cells, right
 
 _AXIS = "working_set_B"
@@ -70,7 +70,7 @@ def data_caches(machine: Machine, cpu: int | None) -> tuple[CacheSize, ...]:
     return tuple(found)
 
 
-def _cpu(view: TrialView, lines: Sequence[Line]) -> int | None:
+def _cpu(view: TrialView, lines: Sequence[Series]) -> int | None:
     """The CPU that the thread of the first line was bound to, as its repeats recorded; else the first allowed one."""
     for line in lines:
         for repeat in line.points[0][1].repeats:
@@ -83,7 +83,7 @@ def _cpu(view: TrialView, lines: Sequence[Line]) -> int | None:
     return next(iter(machine.allowed_cpus or sorted(machine.pus)), None)
 
 
-def _rungs(machine: Machine, lines: Sequence[Line], cpu: int | None) -> list[Rung]:
+def _rungs(machine: Machine, lines: Sequence[Series], cpu: int | None) -> list[Rung]:
     """The levels of all lines; of two nearly equal ones, only the first is labelled."""
     rungs: list[Rung] = []
     for line in lines:
@@ -94,7 +94,7 @@ def _rungs(machine: Machine, lines: Sequence[Line], cpu: int | None) -> list[Run
     return rungs
 
 
-def _spec(lines: Sequence[Line], caches: Sequence[CacheSize], rungs: Sequence[Rung]) -> dict[str, Any]:
+def _spec(lines: Sequence[Series], caches: Sequence[CacheSize], rungs: Sequence[Rung]) -> dict[str, Any]:
     names = [line.name for line in lines]
     rows: list[dict[str, Any]] = [
         {"line": line.name, "x": x, "y": figure.median / _NS, **vega.ends_of(figure, _NS)}
@@ -172,7 +172,7 @@ def _size_ticks(sizes: Sequence[float]) -> list[float]:
     return ticks
 
 
-def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequence[Line]) -> str:
+def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequence[Series]) -> str:
     sentences = []
     for line in lines:
         own = [rung.level for rung in rungs if rung.line == line.name]
@@ -190,7 +190,7 @@ def _in_words(rungs: Sequence[Rung], caches: Sequence[CacheSize], lines: Sequenc
     return " ".join(sentences)
 
 
-def _table(lines: Sequence[Line], rungs: Sequence[Rung]) -> Table:
+def _table(lines: Sequence[Series], rungs: Sequence[Rung]) -> Table:
     names = {(rung.line, rung.level.working_set_B): rung.level.name for rung in rungs}
     rows: list[Cells] = [
         [line.name, Cell(setting_number(_AXIS, x), x), *median_cells(figure), names.get((line.name, int(x)), "")]

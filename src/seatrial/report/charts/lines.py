@@ -14,7 +14,7 @@ from seatrial.report.pages.view import Row
 Measured = tuple[Row, FigureResult]
 
 
-class Line(Frozen):
+class Series(Frozen):
     """Figures that differ only in one number, in its order, with their rows."""
 
     name: str
@@ -27,7 +27,7 @@ def settings_of(row: Row, figure: FigureResult) -> Mapping[str, Value]:
     return {**row.result.experiment.parameters, **figure.point}
 
 
-def lines_over(measured: Sequence[Measured], axis: str) -> list[Line]:
+def lines_over(measured: Sequence[Measured], axis: str) -> list[Series]:
     """The lines over `axis` that have two points or more, named by the settings that distinguish them."""
     everything = [settings_of(row, figure) for row, figure in measured]
     distinguishing = distinguishing_settings(measured, axis)
@@ -45,7 +45,7 @@ def lines_over(measured: Sequence[Measured], axis: str) -> list[Line]:
     for words, points, rows in groups.values():
         order = sorted(range(len(points)), key=lambda n: points[n][0])
         if len(points) > 1:
-            lines.append(Line(" · ".join(words), [points[n] for n in order], [rows[n] for n in order]))
+            lines.append(Series(" · ".join(words), [points[n] for n in order], [rows[n] for n in order]))
     return lines
 
 

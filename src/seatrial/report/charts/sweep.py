@@ -14,7 +14,7 @@ from seatrial.model.machine.limit import Basis
 from seatrial.model.spelling import arrow, bare_name, display_scale, label, setting_number, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.report.charts import vega
-from seatrial.report.charts.lines import Line, Measured, distinguishing_settings, following, lines_over, settings_of
+from seatrial.report.charts.lines import Measured, Series, distinguishing_settings, following, lines_over, settings_of
 from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, Cell, Cells, Table, TrialView, median_cells, right
 
 _FEWEST_POINTS = 3
@@ -121,7 +121,7 @@ def _axis(measured: Sequence[Measured]) -> str | None:
     return best if best is not None and len(candidates[best]) >= _FEWEST_POINTS else None
 
 
-def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequence[Line], number_of_lines: int) -> str:
+def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequence[Series], number_of_lines: int) -> str:
     better = measured[0][1].better
     caption = f"Medians with 95 % intervals; {better.value} is better {arrow(better)}."
     if _shows_ideal(shown, axis):
@@ -150,19 +150,19 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
     return caption
 
 
-def _shows_ideal(lines: Sequence[Line], axis: str) -> bool:
+def _shows_ideal(lines: Sequence[Series], axis: str) -> bool:
     first = lines[0].points[0][1]
     return axis in _WORKERS and first.better is Better.HIGHER and first.unit != "s" and first.median > 0
 
 
-def _best(lines: Sequence[Line]) -> Line:
+def _best(lines: Sequence[Series]) -> Series:
     """The line that ends highest, of those that begin with the fewest workers and end with the most."""
     start, end = min(line.points[0][0] for line in lines), max(line.points[-1][0] for line in lines)
     whole = [line for line in lines if line.points[0][0] == start and line.points[-1][0] == end]
     return max(whole or lines, key=lambda line: line.points[-1][1].median)
 
 
-def _one_limit(lines: Sequence[Line]) -> float | None:
+def _one_limit(lines: Sequence[Series]) -> float | None:
     """The physical limit that all points have in common, in SI; None if there is none."""
     limits = [figure.limit for line in lines for _, figure in line.points]
     values = [limit.value for limit in limits if limit is not None and limit.value and limit.basis is Basis.PHYSICAL]
@@ -171,7 +171,7 @@ def _one_limit(lines: Sequence[Line]) -> float | None:
     return max(values)
 
 
-def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
+def _spec(lines: Sequence[Series], axis: str, unit: Unit) -> dict[str, Any]:
     limit = _one_limit(lines)
     shown = [figure.median for line in lines for _, figure in line.points] + ([limit] if limit is not None else [])
     scale, scaled_unit = display_scale(shown, unit)
@@ -205,7 +205,7 @@ def _spec(lines: Sequence[Line], axis: str, unit: Unit) -> dict[str, Any]:
 
 
 def _reference_lines(
-    lines: Sequence[Line], axis: str, x: dict[str, Any], y: dict[str, Any], scale: float, limit: float | None
+    lines: Sequence[Series], axis: str, x: dict[str, Any], y: dict[str, Any], scale: float, limit: float | None
 ) -> list[dict[str, Any]]:
     """Ideal scaling from the fewest workers, and the limit."""
     marks: list[dict[str, Any]] = []
@@ -238,7 +238,7 @@ def _ticks(xs: Sequence[float]) -> list[float]:
     return list(xs[::step])
 
 
-def _in_words(lines: Sequence[Line], axis: str, unit: Unit) -> str:
+def _in_words(lines: Sequence[Series], axis: str, unit: Unit) -> str:
     return " ".join(
         f"{line.name}: from {show(line.points[0][1].median, unit)} at {setting_number(axis, line.points[0][0])} to "
         f"{show(line.points[-1][1].median, unit)} at {setting_number(axis, line.points[-1][0])}."
@@ -246,7 +246,7 @@ def _in_words(lines: Sequence[Line], axis: str, unit: Unit) -> str:
     )
 
 
-def _table(title: str, lines: Sequence[Line], axis: str) -> Table:
+def _table(title: str, lines: Sequence[Series], axis: str) -> Table:
     rows: list[Cells] = [
         [line.name, Cell(setting_number(axis, x), x), *median_cells(figure)]
         for line in lines

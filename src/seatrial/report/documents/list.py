@@ -16,11 +16,11 @@ from seatrial.model.json_shape import GIVEN, OPEN, From, Json, Keywords, Text, s
 from seatrial.model.results.history import Qualifier, Reference
 from seatrial.model.spelling import written
 from seatrial.model.units import Unit
-from seatrial.places.containers.trial import Trial
+from seatrial.places.containers.trial import RuntimeTrial
 from seatrial.places.guest.of_run import OfferedGuest
 
 
-class Tools(Frozen):
+class BuildTools(Frozen):
     """The tools to build programs with, the default of each kind first.
 
     `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing`: name of an environment of the site
@@ -34,7 +34,7 @@ class Tools(Frozen):
     environments: Sequence[SiteEnvironment] = ()
     missing: Mapping[str, str] | None = None
     blas: Sequence[Blas] = ()
-    containers: Sequence[Trial] = ()
+    containers: Sequence[RuntimeTrial] = ()
     guests: Sequence[OfferedGuest] = ()
 
 
@@ -175,13 +175,13 @@ class ListJson(TypedDict):
     mpis: NotRequired[Annotated[list[MpiJson], "those that programs can be built with first"]]
     environments: NotRequired[list[EnvironmentJson]]
     blas: NotRequired[list[BlasJson]]
-    containers: NotRequired[Annotated[list[Trial], "the runtimes that are known, installed or not"]]
+    containers: NotRequired[Annotated[list[RuntimeTrial], "the runtimes that are known, installed or not"]]
     guests: NotRequired[Annotated[list[OfferedGuest], "virtual machines; none was started or reached"]]
     benchmarks: list[BenchmarkJson]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
 
 
-def list_document(benchmarks: Iterable[Benchmark], tools: Tools, missing: Mapping[str, str]) -> Json:
+def list_document(benchmarks: Iterable[Benchmark], tools: BuildTools, missing: Mapping[str, str]) -> Json:
     """The document of CONTRACT, with compilers, MPI libraries and environments in order of preference: the first
     is the default.
 
@@ -203,7 +203,7 @@ def list_document(benchmarks: Iterable[Benchmark], tools: Tools, missing: Mappin
     )
 
 
-def _environments(tools: Tools) -> Iterator[Json]:
+def _environments(tools: BuildTools) -> Iterator[Json]:
     """Those of the site file, then one for each MPI library with the first compiler; without MPI that compiler
     alone."""
     missing = tools.missing or {}

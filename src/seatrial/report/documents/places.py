@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypedDict
 from seatrial.model.environment.image import ImageFormat, ImageProgram, Package
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, Count, From, Json, Keywords, NonNegative, Positive, shape, view
-from seatrial.model.machine.guest import DeviceKind, GuestDevice, GuestNode
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, LinkShape, NodeShape, Obtained, State, Switch
+from seatrial.model.machine.guest import GuestDevice, GuestNode, GuestPart
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterState, LinkShape, NodeShape, Obtained, Switch
 from seatrial.places.cluster.status import Condition, Status
 from seatrial.places.guest.home import GuestState
 from seatrial.places.guest.up import Condition as GuestCondition
@@ -100,12 +100,12 @@ def cluster_document(found: Status) -> Json:
     )
 
 
-def _cluster_link(asked: LinkShape, state: State, end: str) -> Json:
+def _cluster_link(asked: LinkShape, state: ClusterState, end: str) -> Json:
     obtained = state.obtained.get(end, Obtained())
     return filled(ClusterLinkJson, obtained, asked_Bps=asked.rate_Bps, asked_delay_s=asked.delay_s)
 
 
-def _cluster_processes(found: Status, state: State, node: str) -> list[Json]:
+def _cluster_processes(found: Status, state: ClusterState, node: str) -> list[Json]:
     return [
         {"role": role, "pid": pid, "running": (node, role) in found.running}
         for role, pid in state.processes[node].items()
@@ -116,7 +116,7 @@ def _cluster_processes(found: Status, state: State, node: str) -> list[Json]:
 class GuestDeviceJson(TypedDict):
     """A PCIe device. `behind_switch`: the position of its switch among the devices; null: it is on a root port."""
 
-    kind: Annotated[str, Keywords(enum=[kind.value for kind in DeviceKind]), From(lambda device: device.kind.value)]
+    kind: Annotated[str, Keywords(enum=[kind.value for kind in GuestPart]), From(lambda device: device.kind.value)]
     node: Count
     size_B: Annotated[int | None, "of the drive or memory; null: it has none"]
     functions: Annotated[int, "SR-IOV virtual functions"]

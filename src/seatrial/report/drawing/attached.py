@@ -22,7 +22,7 @@ from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link, M
 from seatrial.model.spelling import count, cpu_list
 from seatrial.report.drawing.cards import ENDPOINTS, CardMaker, Endpoint, gather, merge_functions
 from seatrial.report.drawing.geometry import clean, model_name
-from seatrial.report.drawing.scene import Card, DrawnPlace, Hub, Line, Tone
+from seatrial.report.drawing.scene import Card, DrawnPlace, Hub, Note, Tone
 
 _LEVELS = (
     (frozenset({"PIX"}), "same PCIe switch (PIX)"),
@@ -242,10 +242,10 @@ class PciForest:
         what = self._what(branch)
         rate = self._maker.rate(branch.chain)
         name = _bridge_name(bridge)
-        lines = [Line(name, Tone.MUTED)] if name and what == "PCIe switch" else []
+        lines = [Note(name, Tone.MUTED)] if name and what == "PCIe switch" else []
         lines += rate.lines()
         if branch.switches:
-            lines.append(Line(f"also {count(branch.switches, 'NVSwitch', 'NVSwitches')}, PCIe side", Tone.MUTED))
+            lines.append(Note(f"also {count(branch.switches, 'NVSwitch', 'NVSwitches')}, PCIe side", Tone.MUTED))
         title = f"{what} {clean(bridge.pci)}" if what == "host bridge" and bridge.pci else what
         words = (what, f"PCI {clean(bridge.pci)}" if bridge.pci else None, name,
                  f"link {rate.text}" if rate.text else None, *rate.also)  # fmt: skip

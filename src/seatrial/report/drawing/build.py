@@ -20,7 +20,7 @@ from seatrial.report.drawing.processors import (
     summary,
     title_of,
 )
-from seatrial.report.drawing.scene import Between, Domain, DrawnPlace, Line, Modules, Part, Scene, Socket, Tone, rate_of
+from seatrial.report.drawing.scene import Area, Between, Domain, DrawnPlace, Modules, Note, Scene, Socket, Tone, rate_of
 
 _MANY = 400
 """From this number of GPUs, adapters and disks on, all devices of one kind in a place become one box."""
@@ -67,7 +67,7 @@ class _Builder:
             self._has_measured,
         )
 
-    def _headline(self) -> tuple[Line, ...]:
+    def _headline(self) -> tuple[Note, ...]:
         machine = self._machine
         kinds = ((DeviceKind.PACKAGE, "package"), (DeviceKind.NUMA, "NUMA node"), (DeviceKind.CORE, "core"),
                  (DeviceKind.PU, "hardware thread"), (DeviceKind.GPU, "GPU"), (DeviceKind.NIC, "adapter"))  # fmt: skip
@@ -75,7 +75,7 @@ class _Builder:
         memory = machine.facts.number("memory_total")
         counts += [f"{show(memory, 'B', binary=True)} memory"] if memory is not None else []
         population = population_line(machine)
-        lines = (Line(", ".join(counts), Tone.MUTED) if counts else None, population)
+        lines = (Note(", ".join(counts), Tone.MUTED) if counts else None, population)
         return (*(line for line in lines if line is not None), *warnings_of(machine))
 
     def _match_labelled(self) -> list[Device]:
@@ -147,7 +147,7 @@ class _Builder:
                 return Socket(title, lines, modules, (), place, hint, ids)
             return Socket(title, lines, modules, (Domain("", parts, place),), DrawnPlace(), hint, ids)
         own = self._processors.parts(root, inner)
-        lines += tuple(Line(line.text, Tone.MUTED) for part in own if part.kind != "memory" for line in part.lines)
+        lines += tuple(Note(line.text, Tone.MUTED) for part in own if part.kind != "memory" for line in part.lines)
         domains = [self._domain(node, (node, *self._inner_all(node))) for node in inner[:_MOST_DOMAINS]]
         rest = inner[_MOST_DOMAINS:]
         if rest:
@@ -172,7 +172,7 @@ class _Builder:
             if numa is None and not cpus and len(groups) > 1:
                 continue
             title = f"NUMA node {numa}" if numa is not None else cpus or "locality unknown"
-            parts = (Part("cores", (Line(cpus),)),) if numa is not None and cpus else ()
+            parts = (Area("cores", (Note(cpus),)),) if numa is not None and cpus else ()
             self._forest.take(members)
             place = self._groups.place(members)
             hint = f"{title}: from the affinity in the matrix" if numa is not None or cpus else title

@@ -10,7 +10,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Affinity, Device, DeviceKind, Link
 from seatrial.model.spelling import count, few_names, show
 from seatrial.report.drawing.geometry import clean, model_name, several
-from seatrial.report.drawing.scene import Card, Line, Rate, Tone, rate_of
+from seatrial.report.drawing.scene import Card, Note, Rate, Tone, rate_of
 
 ENDPOINTS = frozenset({DeviceKind.GPU, DeviceKind.SWITCH, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK})
 _DISKS = frozenset({DeviceKind.NVME, DeviceKind.BLOCK})
@@ -47,7 +47,7 @@ class CardMaker:
     def __init__(
         self,
         affinity: Iterable[Affinity] = (),
-        notes: dict[str, list[Line]] | None = None,
+        notes: dict[str, list[Note]] | None = None,
         *,
         has_measured: bool = False,
         is_crowded: bool = False,
@@ -89,12 +89,12 @@ class CardMaker:
         names = [_name(device) for device in endpoint.devices]
         number = len(endpoint.devices)
         functions = "disks on one controller" if endpoint.kind in _DISKS else "functions of one adapter"
-        lines = [Line(f"{number} {functions}", Tone.MUTED)] if number > 1 else []
-        lines += [Line(model)] if (model := _model(first)) else []
+        lines = [Note(f"{number} {functions}", Tone.MUTED)] if number > 1 else []
+        lines += [Note(model)] if (model := _model(first)) else []
         aliases = [alias for device in endpoint.devices for alias in device.aliases]
         if aliases and endpoint.kind is DeviceKind.NIC:
-            lines.append(Line(f"({several(aliases)})", Tone.MUTED))
-        lines += [Line(text) for text in _amounts(endpoint.devices)]
+            lines.append(Note(f"({several(aliases)})", Tone.MUTED))
+        lines += [Note(text) for text in _amounts(endpoint.devices)]
         lines += [line for device in endpoint.devices for line in self._notes.get(device.id, ())]
         rate = self.rate(endpoint.chain)
         hint = "; ".join(self._in_words(device, rate) for device in endpoint.devices[:12])
@@ -109,14 +109,14 @@ class CardMaker:
         rates = list(dict.fromkeys(self.rate(endpoint.chain) for endpoint in group))
         grades = {rate.grade for rate in rates}
         rate = rates[0] if len(rates) == 1 else Rate(grade=grades.pop() if len(grades) == 1 else Rate().grade)
-        lines = [Line(several([_name(device) for device in devices]))]
-        lines += [Line(models[0])] if len(models) == 1 else [Line(f"{len(models)} models")] if models else []
-        lines += [Line(text) for text in _amounts(devices)]
+        lines = [Note(several([_name(device) for device in devices]))]
+        lines += [Note(models[0])] if len(models) == 1 else [Note(f"{len(models)} models")] if models else []
+        lines += [Note(text) for text in _amounts(devices)]
         lines += self._notes.get(devices[0].id, []) if not self._is_crowded else []
         if len(rates) > 1:
             low = sum(bool(rate_of_one.also) or rate_of_one.grade.value == "low" for rate_of_one in rates)
             tone = Tone.WARNING if low else Tone.MUTED
-            lines.append(Line("links differ" + (", some trained low" if low else ""), tone))
+            lines.append(Note("links differ" + (", some trained low" if low else ""), tone))
         hint = f"{title}: {few_names([clean(device.id) for device in devices], 64)}"
         ids = tuple(device.id for device in devices)
         return Card(kind.value, title, tuple(lines), ids, hint, rate)
@@ -195,7 +195,7 @@ def _amounts(devices: Sequence[Device]) -> list[str]:
 def _rest(cards: Sequence[Card]) -> Card:
     devices = tuple(device for card in cards for device in card.devices)
     hint = f"also here: {few_names([clean(device) for device in devices], 64)}"
-    return Card("rest", f"and {count(len(devices), 'more device')}", (Line(several(devices)),), devices, hint)
+    return Card("rest", f"and {count(len(devices), 'more device')}", (Note(several(devices)),), devices, hint)
 
 
 def gather(cards: Sequence[Card]) -> tuple[Card, ...]:

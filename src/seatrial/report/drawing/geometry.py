@@ -11,7 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from seatrial.model.frozen import Frozen
-from seatrial.report.drawing.scene import Grade, Line, Tone
+from seatrial.report.drawing.scene import Grade, Note, Tone
 
 _REGULAR = (
     "32 40 46 84 64 95 78 27 39 39 50 84 32 36 32 34 64 64 64 64 64 64 64 64 64 64 34 34 84 84 84 53 "
@@ -209,7 +209,7 @@ class Stroke(Frozen):
     assumed: bool = False
 
 
-class Picture(Struct):
+class Drawing(Struct):
     """All elements with their positions."""
 
     width: float = 0.0
@@ -236,7 +236,7 @@ class Picture(Struct):
 
 
 @lru_cache(maxsize=4096)
-def set_text(title: str, lines: tuple[Line, ...], room: float) -> tuple[tuple[Text, ...], float]:
+def set_text(title: str, lines: tuple[Note, ...], room: float) -> tuple[tuple[Text, ...], float]:
     """A bold title with lines below, from (0, 0) at the upper left: (texts, height)."""
     texts: list[Text] = []
     y = 0.0

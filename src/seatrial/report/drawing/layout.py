@@ -15,7 +15,7 @@ from seatrial.report.drawing.geometry import (
     LINE_SIZE,
     PAD,
     Box,
-    Picture,
+    Drawing,
     Text,
     label,
     moved,
@@ -38,14 +38,14 @@ from seatrial.report.drawing.place_layout import (
     plans,
 )
 from seatrial.report.drawing.render import add_legend
-from seatrial.report.drawing.scene import Between, Domain, Line, Modules, Part, Scene, Socket, Tone
+from seatrial.report.drawing.scene import Area, Between, Domain, Modules, Note, Scene, Socket, Tone
 
 _NARROWEST = 420.0
 _PART_GAP = 6.0
 _SLOT_WIDTH, _SLOT_HEIGHT = 11.0, 15.0
 
 
-def lay_out(scene: Scene) -> Picture:
+def lay_out(scene: Scene) -> Drawing:
     """The picture of a scene."""
     sockets = list(scene.sockets)
     tail: list[Socket] = []
@@ -68,9 +68,9 @@ class _Drawer(Struct):
 
     scene: Scene
     plan: Plan
-    picture: Picture = field(default_factory=Picture)
+    picture: Drawing = field(default_factory=Drawing)
 
-    def draw(self) -> Picture:
+    def draw(self) -> Drawing:
         """The whole picture."""
         places = self._pass(None)
         gpus = {device for card in self.scene.cards() if card.kind == "gpu" for device in card.devices}
@@ -90,7 +90,7 @@ class _Drawer(Struct):
         return self.picture
 
     def _pass(self, floor: float | None) -> PlaceLayout:
-        self.picture = Picture()
+        self.picture = Drawing()
         below = PlaceLayout(self.picture, self.plan.shape, floor)
         whole = max([*(self.plan.widths.row(row) for row in self.plan.rows), _NARROWEST - 2 * MARGIN])
         y = self._head(whole)
@@ -118,7 +118,7 @@ class _Drawer(Struct):
         if between is None:
             return y
         words = ", ".join((between.name, *between.lines[1:])) if is_first else between.name
-        texts, height = set_text("", (Line(words, Tone.MUTED),), whole - 2 * PAD)
+        texts, height = set_text("", (Note(words, Tone.MUTED),), whole - 2 * PAD)
         box = Box(MARGIN, y, whole, height + 6.0, "bar", between.hint, moved(texts, MARGIN + PAD, y + 2.0))
         self.picture.add(box)
         x = MARGIN
@@ -216,7 +216,7 @@ def _is_across(width: float) -> bool:
     return width >= 300.0
 
 
-def _part_widths(parts: Sequence[Part], width: float) -> list[float]:
+def _part_widths(parts: Sequence[Area], width: float) -> list[float]:
     """The widths of a domain's parts: side by side, each as wide as its text if that fits."""
     room = width - 2 * PAD
     if not _is_across(width) or not parts:
@@ -227,7 +227,7 @@ def _part_widths(parts: Sequence[Part], width: float) -> list[float]:
     return [need + spare for need in needed] if spare >= 0 else [room / len(parts)] * len(parts)
 
 
-def _parts_height(parts: Sequence[Part], width: float) -> float:
+def _parts_height(parts: Sequence[Area], width: float) -> float:
     """The height of a domain's parts."""
     if not parts:
         return 0.0
@@ -246,7 +246,7 @@ def _head_height(socket: Socket, width: float) -> float:
     return text + PAD + modules + 6.0
 
 
-def _draw_head(picture: Picture, socket: Socket, frame: Box, number: int) -> None:
+def _draw_head(picture: Drawing, socket: Socket, frame: Box, number: int) -> None:
     """Draw it into its frame: of the memory a small rectangle for each channel or module, hollow if empty."""
     x, room = frame.x + FRAME, frame.width - 2 * FRAME
     texts, height = set_text(socket.title, socket.lines, room)

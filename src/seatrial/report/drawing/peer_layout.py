@@ -9,7 +9,7 @@ from seatrial.report.drawing.geometry import (
     LABEL_SIZE,
     PAD,
     Box,
-    Picture,
+    Drawing,
     Stroke,
     Text,
     clean,
@@ -20,7 +20,7 @@ from seatrial.report.drawing.geometry import (
     text_width,
     wrap,
 )
-from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone
+from seatrial.report.drawing.scene import Bank, Grade, Note, PeerEdge, Peers, Tone
 
 PEER_DROP = 34.0
 _LEVEL = 17.0
@@ -30,7 +30,7 @@ _BEND = 4 / 3
 """A cubic curve with control points at this multiple of a depth has its vertex at the depth."""
 
 
-def add_peers(picture: Picture, peers: Peers, gpus: Mapping[str, int], *, can_join: bool, left: float) -> None:
+def add_peers(picture: Drawing, peers: Peers, gpus: Mapping[str, int], *, can_join: bool, left: float) -> None:
     """Draw the links below everything else. `gpus`: GPU -> the number of its box."""
     low = max((box.bottom for box in picture.boxes), default=0.0)
     if peers.bank is not None:
@@ -53,12 +53,12 @@ def add_peers(picture: Picture, peers: Peers, gpus: Mapping[str, int], *, can_jo
 
 
 def _add_bank(
-    picture: Picture, bank: Bank, gpus: Mapping[str, int], low: float, *, can_join: bool, left: float
+    picture: Drawing, bank: Bank, gpus: Mapping[str, int], low: float, *, can_join: bool, left: float
 ) -> None:
     ends = [(gpus[name], text) for name, text in bank.counts if name in gpus]
     lines = bank.lines
     if not can_join:
-        lines += (Line(f"connected to {len(bank.counts)} GPUs: {runs([name for name, _ in bank.counts])}"),)
+        lines += (Note(f"connected to {len(bank.counts)} GPUs: {runs([name for name, _ in bank.counts])}"),)
     boxes = [picture.boxes[number] for number, _ in ends]
     first = min((box.x for box in boxes), default=left)
     last = max((box.right for box in boxes), default=left)
@@ -83,7 +83,7 @@ def _add_bank(
         _join_bank(picture, box, ends, assumed=bank.assumed)
 
 
-def _join_bank(picture: Picture, bank: Box, ends: Sequence[tuple[int, str]], *, assumed: bool) -> None:
+def _join_bank(picture: Drawing, bank: Box, ends: Sequence[tuple[int, str]], *, assumed: bool) -> None:
     """A line from each GPU: from the bottom of the lowest one of a column, beside it from those above."""
     columns = grouped((picture.boxes[number].x, (number, text)) for number, text in dict(ends).items())
     labels = {text for _, text in ends}
@@ -101,7 +101,7 @@ def _join_bank(picture: Picture, bank: Box, ends: Sequence[tuple[int, str]], *, 
                 picture.labels.append(label(x + 5, bank.y - 10, text, anchor="start"))
 
 
-def _is_free_below(picture: Picture, box: Box, bottom: float) -> bool:
+def _is_free_below(picture: Drawing, box: Box, bottom: float) -> bool:
     """Whether a line can run down from the middle of a box."""
     return not any(
         other.x < box.middle < other.right and box.bottom <= other.y < bottom
@@ -110,7 +110,7 @@ def _is_free_below(picture: Picture, box: Box, bottom: float) -> bool:
     )
 
 
-def _chips(picture: Picture, peers: Peers, y: float, left: float) -> dict[str, Box]:
+def _chips(picture: Drawing, peers: Peers, y: float, left: float) -> dict[str, Box]:
     """The processors again, in a row, if they are too far apart to be connected directly."""
     names = list(dict.fromkeys(end for edge in peers.edges for end in (edge.a, edge.b)))
     picture.labels.append(Text(left, y, f"{peers.name} between GPUs", 12.0, bold=True))
@@ -131,7 +131,7 @@ def _chips(picture: Picture, peers: Peers, y: float, left: float) -> dict[str, B
     return nodes
 
 
-def _add_arcs(picture: Picture, peers: Peers, nodes: Mapping[str, Box], floor: float) -> None:
+def _add_arcs(picture: Drawing, peers: Peers, nodes: Mapping[str, Box], floor: float) -> None:
     """An arc for each edge; longer arcs are deeper, so that no two vertices coincide."""
     order = {name: place for place, name in enumerate(nodes)}
     edges = [edge for edge in peers.edges if edge.a in order and edge.b in order]

@@ -14,9 +14,9 @@ from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine, Pa
 from seatrial.model.spelling import arrow_meaning, count, show, show_percent, show_range
 from seatrial.report.charts import heat
 from seatrial.report.drawing.attached import PEER_KINDS
-from seatrial.report.drawing.geometry import HEAD_SIZE, Picture, Text, clean, several, text_width
+from seatrial.report.drawing.geometry import HEAD_SIZE, Drawing, Text, clean, several, text_width
 from seatrial.report.drawing.place_layout import MARGIN
-from seatrial.report.drawing.scene import Bank, Grade, Line, PeerEdge, Peers, Tone, rate_of, speed_of
+from seatrial.report.drawing.scene import Bank, Grade, Note, PeerEdge, Peers, Tone, rate_of, speed_of
 
 _NAMES = {"nvlink": "NVLink", "xgmi": "XGMI", "c2c": "C2C"}
 _CLASSES = {"NV": "nvlink", "XGMI": "xgmi", "C2C": "c2c"}
@@ -62,7 +62,7 @@ def _only(values: Iterable[_T]) -> _T | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def notes_of(machine: Machine) -> dict[str, list[Line]]:
+def notes_of(machine: Machine) -> dict[str, list[Note]]:
     """Device -> lines on its links to CPUs (NVLink-C2C, NVLink on POWER), and on links that it misses."""
     notes = _missing_notes(machine)
     for link in machine.links:
@@ -78,28 +78,28 @@ def notes_of(machine: Machine) -> dict[str, list[Line]]:
             text = f"{_NAMES[link.kind]}{number} to {clean(others[0].id)}"
             low = rate.grade in (Grade.LOW, Grade.POOR)
             speed = f": {rate.text}" if rate.text else ""
-            notes.setdefault(gpus[0].id, []).append(Line(text + speed, Tone.WARNING if low else Tone.PLAIN))
+            notes.setdefault(gpus[0].id, []).append(Note(text + speed, Tone.WARNING if low else Tone.PLAIN))
     return notes
 
 
-def warnings_of(machine: Machine) -> tuple[Line, ...]:
+def warnings_of(machine: Machine) -> tuple[Note, ...]:
     """Statements on direct links that are missing between GPUs."""
     links = direct_links(machine)
     return tuple(
-        Line(observed(links, fault), Tone.ALARM if fault.is_certain else Tone.WARNING) for fault in link_faults(links)
+        Note(observed(links, fault), Tone.ALARM if fault.is_certain else Tone.WARNING) for fault in link_faults(links)
     )
 
 
-def _missing_notes(machine: Machine) -> dict[str, list[Line]]:
+def _missing_notes(machine: Machine) -> dict[str, list[Note]]:
     links = direct_links(machine)
-    notes: dict[str, list[Line]] = {}
+    notes: dict[str, list[Note]] = {}
     for fault in link_faults(links):
         tone = Tone.ALARM if fault.is_certain else Tone.WARNING
         for gpu, number_of in fault.gpus.items():
             if fault.missing is Missing.ALL:
-                notes[gpu] = [Line(f"no {links.name}", tone)]
+                notes[gpu] = [Note(f"no {links.name}", tone)]
             elif fault.missing is Missing.SOME and links.is_counted:
-                notes[gpu] = [Line(f"{number_of} of {count(fault.usual, links.name)}", tone)]
+                notes[gpu] = [Note(f"{number_of} of {count(fault.usual, links.name)}", tone)]
     return notes
 
 
@@ -144,18 +144,18 @@ def _reported_bank(
     numbers = {gpu.id: _sum([link.count for link in links[gpu.id]]) for gpu in gpus if gpu.id in links}
     counts = tuple((gpu, "" if number is None else count(number, "link")) for gpu, number in numbers.items())
     if None in numbers.values():
-        return _of_switches(name, switches, [Line("number of links unknown", Tone.MUTED)], counts)
+        return _of_switches(name, switches, [Note("number of links unknown", Tone.MUTED)], counts)
     even = _only(numbers.values())
     rate = _only(_sum([speed_of(link) for link in of_gpu]) for of_gpu in links.values())
     text = f"{count(even, 'link')} from each GPU" if even is not None else "links differ between GPUs"
     each = f", {show(rate, 'B/s')} per direction in total" if rate and even is not None else ""
-    return _of_switches(name, switches, [Line(text + each), *_measured_lines(links)], counts)
+    return _of_switches(name, switches, [Note(text + each), *_measured_lines(links)], counts)
 
 
 def _of_switches(
     name: str,
     switches: Sequence[Device],
-    lines: Sequence[Line],
+    lines: Sequence[Note],
     counts: tuple[tuple[str, str], ...],
     *,
     assumed: bool = False,
@@ -166,7 +166,7 @@ def _of_switches(
     return Bank(title, tuple(lines), counts, len(ids), ids, assumed, f"{name} through {several(ids)}")
 
 
-def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
+def _measured_lines(links: Mapping[str, list[Link]]) -> list[Note]:
     """The measured rates of GPUs over their links to switches, lowest to highest; empty if not measured."""
     pairs = [
         (measured, _sum([speed_of(link) for link in of_gpu]))
@@ -180,7 +180,7 @@ def _measured_lines(links: Mapping[str, list[Link]]) -> list[Line]:
     tone = {Grade.FAIR: Tone.WARNING, Grade.POOR: Tone.ALARM}.get(grade, Tone.PLAIN)
     rates = show(most, "B/s") if least[0] == most else show_range(least[0], most, "B/s")
     share = f", {show_percent(least[0] / least[1])} of that" if least[1] else ""
-    return [Line(f"measured {rates} from one GPU to another{share}", tone)]
+    return [Note(f"measured {rates} from one GPU to another{share}", tone)]
 
 
 def _sum(numbers: Sequence[float | None]) -> float | None:
@@ -194,11 +194,11 @@ def _bank(name: str, switches: Sequence[Device], pairs: Mapping[Pair, int | None
     members = _members(pairs) if pairs else {gpu.id for gpu in gpus}
     even = _even(pairs, gpus)
     if not pairs:
-        line = Line(f"{name}s unknown: drawn as if each GPU were connected", Tone.MUTED)
+        line = Note(f"{name}s unknown: drawn as if each GPU were connected", Tone.MUTED)
     elif even is not None:
-        line = Line(_every_pair(even, len(members), len(gpus)))
+        line = Note(_every_pair(even, len(members), len(gpus)))
     else:
-        line = Line("pairs of GPUs differ in their links", Tone.WARNING)
+        line = Note("pairs of GPUs differ in their links", Tone.WARNING)
     label = count(even, "link") if even else ""
     counts = tuple((gpu.id, label) for gpu in gpus if gpu.id in members)
     return _of_switches(name, switches, [line], counts, assumed=not pairs)
@@ -209,14 +209,14 @@ def _inferred_bank(name: str, links: DirectLinks) -> Bank:
     counts = tuple((gpu, count(total, "link") if links.is_counted else "") for gpu, total in totals.items())
     each = _only(links.pairs.get(pair, 0) for pair in combinations(totals, 2))
     if each:
-        what = Line(_every_pair(each, len(totals), len(links.gpus)))
+        what = Note(_every_pair(each, len(totals), len(links.gpus)))
     else:
         low, high = min(totals.values()), max(totals.values())
         numbers = count(high, "link") if low == high else f"{low} to {count(high, 'link')}"
-        what = Line(f"{numbers} from each GPU; pairs differ", Tone.WARNING)
+        what = Note(f"{numbers} from each GPU; pairs differ", Tone.WARNING)
     lines = (
         what,
-        Line("switches not reported, but a GPU has too few links to connect to the others directly", Tone.MUTED),
+        Note("switches not reported, but a GPU has too few links to connect to the others directly", Tone.MUTED),
     )
     return Bank("NVSwitches" if name == "NVLink" else f"{name} switches", lines, counts, assumed=True,
                 hint=f"{name} switches, inferred: {what.text}")  # fmt: skip
@@ -231,7 +231,7 @@ def _mesh(name: str, even: int | None, pairs: Mapping[Pair, int | None], gpus: S
     else:
         known = any(links is not None for links in pairs.values())
         what += "; see the matrix for their links" if known else "; number of links unknown"
-    return Bank(f"{name} mesh", (Line(what),), tuple((gpu.id, "") for gpu in gpus if gpu.id in members), hint=what)
+    return Bank(f"{name} mesh", (Note(what),), tuple((gpu.id, "") for gpu in gpus if gpu.id in members), hint=what)
 
 
 def _even(pairs: Mapping[Pair, int | None], gpus: Sequence[Device]) -> int | None:
@@ -259,7 +259,7 @@ _LEFT, _ABOVE, _BELOW = 76.0, 40.0, 54.0
 """The space that `Matrix` leaves around its square for labels and the colour legend."""
 
 
-def with_peer_map(picture: Picture, peers: Sequence[PeerRates]) -> tuple[str, str]:
+def with_peer_map(picture: Drawing, peers: Sequence[PeerRates]) -> tuple[str, str]:
     """(the map as SVG, its description); enlarges the picture for it. Both are empty if nothing was measured."""
     rates = _shown(peers)
     if rates is None:

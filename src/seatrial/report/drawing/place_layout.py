@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
-from seatrial.report.drawing.geometry import PAD, Box, Picture, moved, set_text
+from seatrial.report.drawing.geometry import PAD, Box, Drawing, moved, set_text
 from seatrial.report.drawing.scene import Card, Domain, DrawnPlace, Grade, Hub, Scene, Socket
 
 RAIL = 11.0
@@ -72,7 +72,7 @@ def gpus_fit_one_row(place: DrawnPlace, shape: CardShape) -> bool:
 class PlaceLayout(Struct):
     """Draws places. `gpu_floor` is the bottom of the lowest GPUs; None in the first pass, which measures it."""
 
-    picture: Picture
+    picture: Drawing
     shape: CardShape
     gpu_floor: float | None = None
     gpu_boxes: dict[str, int] = {}
@@ -302,7 +302,7 @@ def plans(scene: Scene, sockets: Sequence[Socket], tail: Sequence[Socket]) -> It
                 yield max(fitting, key=lambda plan: (plan.can_join, -len(plan.rows), plan.shape.column))
 
 
-def cost(plan: Plan, picture: Picture) -> float:
+def cost(plan: Plan, picture: Drawing) -> float:
     """Lower is better: low pictures, wide columns, two sockets side by side, links that can be drawn."""
     cramped = max(0.0, 152.0 - plan.shape.column) * 3.0
     stacked = 400.0 * (len(plan.rows) - 1 if plan.number <= 2 else 0)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from seatrial.model.machine.machine import Device, DeviceKind, Machine, Population, SocketMemory
 from seatrial.model.spelling import count, cpu_list, show, show_transfers
 from seatrial.report.drawing.geometry import clean, model_name, several
-from seatrial.report.drawing.scene import DrawnSlot, Line, Modules, Part, Tone
+from seatrial.report.drawing.scene import Area, DrawnSlot, Modules, Note, Tone
 
 OUTER = frozenset({DeviceKind.PACKAGE, DeviceKind.NUMA})
 CPU_KINDS = OUTER | {DeviceKind.CACHE, DeviceKind.CORE, DeviceKind.PU}
@@ -43,12 +43,12 @@ class Processors:
         """All CPU devices below a device; all of them for None."""
         return list(self._walk(self._children.get(device.id if device is not None else None, ()), frozenset()))
 
-    def parts(self, device: Device | None, without: Sequence[Device] = ()) -> tuple[Part, ...]:
+    def parts(self, device: Device | None, without: Sequence[Device] = ()) -> tuple[Area, ...]:
         """Cores, last-level caches and memory of a package or node, without the nodes `without` drawn inside it."""
         apart = {inside.id for node in without for inside in (node, *self.below(node))}
         own = [inside for inside in self.below(device) if inside.id not in apart]
         memory = _memory_lines(device) if device is not None else ()
-        parts = (Part("cores", _core_lines(own)), Part("cache", _cache_lines(own)), Part("memory", memory))
+        parts = (Area("cores", _core_lines(own)), Area("cache", _cache_lines(own)), Area("memory", memory))
         return tuple(part for part in parts if part.lines)
 
     def cpus(self, device: Device) -> str:
@@ -76,13 +76,13 @@ class Processors:
                 stack += [] if device.kind in ends else reversed(self._children.get(device.id, ()))
 
 
-def package_lines(package: Device) -> tuple[Line, ...]:
+def package_lines(package: Device) -> tuple[Note, ...]:
     """Model and microarchitecture of a package."""
     facts = package.facts
     name = facts.text("model_name") or (package.name if package.name != package.id else "")
-    lines = [Line(model_name(name))] if name else []
+    lines = [Note(model_name(name))] if name else []
     if "microarchitecture" in facts:
-        lines.append(Line(clean(facts.text("microarchitecture") or ""), Tone.MUTED))
+        lines.append(Note(clean(facts.text("microarchitecture") or ""), Tone.MUTED))
     return tuple(lines)
 
 
@@ -93,7 +93,7 @@ def modules_of(memory: SocketMemory, devices: Sequence[Device]) -> Modules | Non
     return Modules(_slots(memory, devices), _module_lines(memory, devices))
 
 
-def population_line(machine: Machine) -> Line | None:
+def population_line(machine: Machine) -> Note | None:
     """The verdict on the population, and the bandwidth limit; None if no modules are known."""
     memory = machine.memory
     peak = memory.peak.value
@@ -103,7 +103,7 @@ def population_line(machine: Machine) -> Line | None:
     parts += [f"DRAM at most {show(peak, 'B/s')}"] if peak is not None else []
     is_bad = memory.verdict in (Population.UNBALANCED, Population.NEAR_BALANCED)
     why = f": {clean(memory.why, 1000)}" if is_bad else ""
-    return Line(", ".join(parts) + why, Tone.WARNING if is_bad else Tone.PLAIN)
+    return Note(", ".join(parts) + why, Tone.WARNING if is_bad else Tone.PLAIN)
 
 
 def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[DrawnSlot, ...]:
@@ -124,7 +124,7 @@ def _slots(memory: SocketMemory, devices: Sequence[Device]) -> tuple[DrawnSlot, 
     return tuple(DrawnSlot(True, hint) for hint in hints[:number])
 
 
-def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Line, ...]:
+def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Note, ...]:
     sizes = Counter(size for device in devices if (size := device.facts.number("size")) is not None)
     kinds = {kind for device in devices if (kind := device.facts.text("memory_type"))}
     kind = f" {clean(kinds.pop())}" if len(kinds) == 1 else ""
@@ -149,7 +149,7 @@ def _module_lines(memory: SocketMemory, devices: Sequence[Device]) -> tuple[Line
         channels = f"{count(memory.populated_channels, 'channel')} populated"
     elif memory.channels is not None:
         channels = f"{count(memory.channels, 'channel')}, populated ones unknown"
-    return Line(", ".join([what, *speed])), Line(channels, Tone.WARNING if few else Tone.MUTED)
+    return Note(", ".join([what, *speed])), Note(channels, Tone.WARNING if few else Tone.MUTED)
 
 
 def _in_words(module: Device) -> str:
@@ -163,23 +163,23 @@ def _in_words(module: Device) -> str:
     return " ".join(word for word in words if word)
 
 
-def _core_lines(own: Sequence[Device]) -> tuple[Line, ...]:
+def _core_lines(own: Sequence[Device]) -> tuple[Note, ...]:
     cores = [device for device in own if device.kind is DeviceKind.CORE]
     packages = sum(device.kind is DeviceKind.PACKAGE for device in own)
-    lines = [Line(count(packages, "package"))] if packages else []
+    lines = [Note(count(packages, "package"))] if packages else []
     ids = {core.id for core in cores}
     threads = Counter(device.parent for device in own if device.kind is DeviceKind.PU and device.parent in ids)
     kinds = Counter((core.facts.text("microarchitecture") or "", threads.get(core.id, 0)) for core in cores)
     for (what, each), number in list(kinds.items())[:3]:
         name = f" {clean(what)}" if what and len(kinds) > 1 else ""
         smt = f" {_TIMES} {count(each, 'thread')}" if each > 1 else ""
-        lines.append(Line(f"{number}{name} {'core' if number == 1 else 'cores'}{smt}"))
+        lines.append(Note(f"{number}{name} {'core' if number == 1 else 'cores'}{smt}"))
     if len(kinds) > 3:
-        lines.append(Line(f"{len(kinds) - 3} more kinds of core", Tone.MUTED))
+        lines.append(Note(f"{len(kinds) - 3} more kinds of core", Tone.MUTED))
     return tuple(lines)
 
 
-def _cache_lines(own: Sequence[Device]) -> tuple[Line, ...]:
+def _cache_lines(own: Sequence[Device]) -> tuple[Note, ...]:
     levels = [level for device in own if device.kind is DeviceKind.CACHE and (level := device.facts.integer("level"))]
     if not levels or max(levels) < 2:
         return ()
@@ -192,15 +192,15 @@ def _cache_lines(own: Sequence[Device]) -> tuple[Line, ...]:
     spelled = []
     for size, number in sorted(sizes.items(), key=lambda pair: -(pair[0] or 0))[:3]:
         text = f"L{last} {'of unknown size' if size is None else show(size, 'B', binary=True)}"
-        spelled.append(Line(text if number == 1 else f"{number} {_TIMES} {text}"))
+        spelled.append(Note(text if number == 1 else f"{number} {_TIMES} {text}"))
     return tuple(spelled)
 
 
-def _memory_lines(device: Device) -> tuple[Line, ...]:
+def _memory_lines(device: Device) -> tuple[Note, ...]:
     size = device.facts.number("memory_total")
     if device.kind is not DeviceKind.NUMA or size is None:
         return ()
-    return (Line(f"{show(size, 'B', binary=True)} memory"),)
+    return (Note(f"{show(size, 'B', binary=True)} memory"),)
 
 
 def title_of(device: Device) -> str:

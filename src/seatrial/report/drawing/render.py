@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 
 from seatrial.model.spelling import count
-from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Picture, Stroke, Text, clean, text_width
+from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Drawing, Stroke, Text, clean, text_width
 from seatrial.report.drawing.scene import DrawnPlace, Grade, Peers, Scene, Tone
 from seatrial.report.pages.view import style_sheet
 
@@ -56,7 +56,7 @@ _GRADES = {
 }
 
 
-def add_legend(picture: Picture, scene: Scene, left: float, widest: float) -> None:
+def add_legend(picture: Drawing, scene: Scene, left: float, widest: float) -> None:
     """Add the legend at the bottom."""
     items = _items(picture, scene)
     if not items or all(stroke.kind == "pcie" and stroke.grade is Grade.PLAIN for stroke, _ in items):
@@ -77,7 +77,7 @@ def add_legend(picture: Picture, scene: Scene, left: float, widest: float) -> No
         x += width + 22
 
 
-def _items(picture: Picture, scene: Scene) -> list[tuple[Stroke, str]]:
+def _items(picture: Drawing, scene: Scene) -> list[tuple[Stroke, str]]:
     used = {(stroke.kind, stroke.grade) for stroke in picture.strokes if stroke.kind != "rail"}
     items: list[tuple[Stroke, str]] = []
     if any(kind == "pcie" for kind, _ in used):
@@ -98,7 +98,7 @@ def _items(picture: Picture, scene: Scene) -> list[tuple[Stroke, str]]:
 _LONGEST_HINT = 1200
 
 
-def document(picture: Picture, title: str, description: str, beside: str = "") -> str:
+def document(picture: Drawing, title: str, description: str, beside: str = "") -> str:
     """A complete SVG file with its own colours, light and dark, and a background. `beside` are further elements, for
     which the picture has room."""
     own = [palette(), rules("svg"), *([_rules("heat.css")] if beside else [])]
@@ -108,14 +108,14 @@ def document(picture: Picture, title: str, description: str, beside: str = "") -
     return f"{_opened(picture, size, 'drawing', title, description)}{head}{ground}{_drawn(picture)}{beside}</svg>\n"
 
 
-def fragment(picture: Picture, title: str, description: str, key: str) -> str:
+def fragment(picture: Drawing, title: str, description: str, key: str) -> str:
     """An element for a page, coloured by its style variables. `key` makes its ids unique."""
     head = f"<style>{escape(rules(f'#{key}'), quote=False)}</style>"
     size = f'id="{key}" width="100%" style="max-width:{_n(picture.width)}px;height:auto" '
     return f"{_opened(picture, size, key, title, description)}{head}{_drawn(picture)}</svg>"
 
 
-def _opened(picture: Picture, size: str, key: str, title: str, description: str) -> str:
+def _opened(picture: Drawing, size: str, key: str, title: str, description: str) -> str:
     box = f'viewBox="0 0 {_n(picture.width)} {_n(picture.height)}"'
     named = f'role="img" aria-labelledby="{key}-title" aria-describedby="{key}-desc"'
     return (
@@ -124,7 +124,7 @@ def _opened(picture: Picture, size: str, key: str, title: str, description: str)
     )
 
 
-def _drawn(picture: Picture) -> str:
+def _drawn(picture: Drawing) -> str:
     frames = "".join(_box(box) for box in picture.boxes if box.is_frame)
     strokes = "".join(_stroke(stroke) for stroke in picture.strokes)
     boxes = "".join(_box(box) for box in picture.boxes if not box.is_frame)

@@ -36,7 +36,7 @@ class Grade(StrEnum):
     UNMEASURED = "unmeasured"  # if others on the drawing are measured
 
 
-class Line(Frozen):
+class Note(Frozen):
     """One statement in a box; it may be wrapped."""
 
     text: str
@@ -57,11 +57,11 @@ class Rate(Frozen):
         """Whether a link on the path deserves a warning."""
         return self.grade in (Grade.LOW, Grade.POOR) or bool(self.also)
 
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[Note, ...]:
         """The lines for the box at the end of the link."""
         tone = {Grade.LOW: Tone.WARNING, Grade.POOR: Tone.ALARM}.get(self.grade, Tone.MUTED)
-        first = tuple(Line(text, tone) for text in (self.text, self.share) if text)
-        return first + tuple(Line(text, Tone.WARNING) for text in self.also)
+        first = tuple(Note(text, tone) for text in (self.text, self.share) if text)
+        return first + tuple(Note(text, Tone.WARNING) for text in self.also)
 
 
 class Card(Frozen):
@@ -69,7 +69,7 @@ class Card(Frozen):
 
     kind: str
     title: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Note, ...] = ()
     devices: tuple[str, ...] = ()
     hint: str = ""
     rate: Rate = Rate()
@@ -79,7 +79,7 @@ class Hub(Frozen):
     """A switch, a host bridge with several items behind it, or a group from a matrix (`assumed`)."""
 
     title: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Note, ...] = ()
     devices: tuple[str, ...] = ()
     hint: str = ""
     rate: Rate = Rate()
@@ -104,18 +104,18 @@ class DrawnPlace(Frozen):
                 yield from hub.place.all_cards()
 
 
-class Part(Frozen):
+class Area(Frozen):
     """Cores, caches or memory of a domain. `kind` is the style's name."""
 
     kind: str
-    lines: tuple[Line, ...]
+    lines: tuple[Note, ...]
 
 
 class Domain(Frozen):
     """A NUMA node, or the whole package if nodes are unknown."""
 
     title: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Area, ...] = ()
     place: DrawnPlace = DrawnPlace()
     hint: str = ""
     devices: tuple[str, ...] = ()
@@ -133,14 +133,14 @@ class Modules(Frozen):
     """The memory modules of a socket; `slots` are drawn, `lines` describe them."""
 
     slots: tuple[DrawnSlot, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[Note, ...]
 
 
 class Socket(Frozen):
     """A package with its domains. Without `title` it has no frame: a bare NUMA node."""
 
     title: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[Note, ...] = ()
     modules: Modules | None = None
     domains: tuple[Domain, ...] = ()
     place: DrawnPlace = DrawnPlace()
@@ -165,7 +165,7 @@ class Bank(Frozen):
     """Switches that connect many processors, or a mesh too dense to draw; `assumed` if the links are inferred."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[Note, ...]
     counts: tuple[tuple[str, str], ...]
     """(processor, label of its link to the bank: "12 links" or "")."""
     switches: int = 0
@@ -196,7 +196,7 @@ class Scene(Frozen):
     """The whole drawing. `loose` are items without a known parent."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[Note, ...]
     sockets: tuple[Socket, ...]
     loose: DrawnPlace = DrawnPlace()
     peers: Peers | None = None

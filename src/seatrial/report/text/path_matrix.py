@@ -91,15 +91,13 @@ def _about(names: Sequence[str], affinity: Mapping[str, Affinity]) -> dict[str, 
     """Device -> its CPUs and its NUMA node; "" holds the headings. Empty columns are left out."""
     known = {name: affinity.get(name) for name in names}
     cpus = {name: "" if entry is None or not entry.cpus else cpu_list(entry.cpus) for name, entry in known.items()}
-    numa = {name: "" if one is None else cpu_list(_nodes(one)) for name, one in known.items()}
+    numa = {
+        name: "" if one is None else cpu_list((one.numa,) if one.numa is not None else one.numa_nodes or ())
+        for name, one in known.items()
+    }
     filled = [(head, of) for head, of in (("CPUs", cpus), ("NUMA", numa)) if any(of.values())]
     rows = {name: [cut(of[name] or UNKNOWN, _LONGEST_CPUS) for _, of in filled] for name in names}
     return {"": [head for head, _ in filled], **rows}
-
-
-def _nodes(affinity: Affinity) -> Sequence[int]:
-    """The NUMA node, or the nodes if there are several."""
-    return [affinity.numa] if affinity.numa is not None else affinity.numa_nodes or ()
 
 
 def _legend(
