@@ -40,9 +40,9 @@ from common import live_machine, provenance, ready, today, write
 from seatrial.engine.lock_file import HOST
 from seatrial.jobs.folder import JobFolder
 from seatrial.places.cluster.groups import ControlGroups, join
+from seatrial.places.cluster.namespaces import Tools, entering, find_tools, plain_environment
 from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import FOLDER, HEAD, ClusterState, Home
-from seatrial.places.cluster.tools import Tools, entering, find_tools, plain_environment
 from seatrial.processes.start import start_detached
 from seatrial.store.folder import ResultsFolder
 

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from seatrial.report.text.on_terminal import TerminalStyle
+from seatrial.report.text.terminal_colours import TerminalStyle
 
 
 def terminal(width: int = 118) -> TerminalStyle:

@@ -10,9 +10,9 @@ import typer
 from seatrial.cli.command import command
 from seatrial.cli.output import Output, message
 from seatrial.errors import UsageError
+from seatrial.places.cluster.namespaces import find_tools, need_root
 from seatrial.places.cluster.shape import CLUSTER, home_path, read_wanted, shape_of
 from seatrial.places.cluster.status import read_status, run_on_node
-from seatrial.places.cluster.tools import find_tools, need_root
 from seatrial.places.cluster.up import bring_up, take_down
 
 

@@ -31,7 +31,7 @@ def style_of(stream: TextIO) -> Style:
         return PLAIN
     from rich.console import Console
 
-    from seatrial.report.text.on_terminal import TerminalStyle
+    from seatrial.report.text.terminal_colours import TerminalStyle
 
     return TerminalStyle(Console(file=stream))
 

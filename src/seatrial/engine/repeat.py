@@ -177,6 +177,7 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
             if not one.claim.path.is_dir():
                 raise StoreError(f"{one.claim.path} vanished during the run") from error
         launched = [error] * len(jobs)
+    until_s = time.time()
     wall_s = (time.perf_counter() - start) / len(claimed)
     around = {} if before is None else seen_around(before, look_around(cpus), cpus, _cpu_s(launched))
     if events := kernel.events():
@@ -192,7 +193,7 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
             if ended.used is not None:
                 seen["used"] = dict(ended.used)
             seen |= probe_reports(one.ready, one.claim.path, ended)
-            seen |= _launch_time(program, began_s, ended.wall_s)
+            seen |= _launch_time(program, began_s, until_s)
         made.append(_Made(one.ready, one.claim, wall_s, outcome, program, seen))
     return made
 
@@ -250,10 +251,10 @@ def _not_startable(error: BuildError | NoLauncherError) -> Outcome:
     return Outcome.failed(Stage.BUILD, f"helper programs for ranks: {error.message}; {error.todo}")
 
 
-def _launch_time(program: ProgramRecord, began_s: float, wall_s: float) -> dict[str, float]:
-    """The time until rank 0's program ran, if its clock agrees with ours."""
+def _launch_time(program: ProgramRecord, began_s: float, until_s: float) -> dict[str, float]:
+    """The time until rank 0's program ran, if its clock agrees with ours, which showed `until_s` at the end."""
     started_s = program.notes.get("started_at_s")
-    if not isinstance(started_s, int | float) or not 0.0 <= started_s - began_s <= wall_s:
+    if not isinstance(started_s, int | float) or not began_s <= started_s <= until_s:
         return {}
     return {"launch_s": started_s - began_s}
 
@@ -288,7 +289,7 @@ def record_made(
         "program_s": completed.wall_s,
         **({} if completed.used is None else {"used": dict(completed.used)}),
         **probe_reports(ready, claim.path, completed),
-        **_launch_time(program, float(claim.noted["t0"]), completed.wall_s),
+        **_launch_time(program, float(claim.noted["t0"]), float(claim.noted["t0"]) + completed.wall_s),
     }
     return _record(_Made(ready, claim, completed.wall_s, outcome, program, seen), writer, keep=keep)
 

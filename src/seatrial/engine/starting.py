@@ -41,8 +41,8 @@ from seatrial.model.environment.mpi import CLUSTER_LINK
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Outcome, Sample, State
+from seatrial.places.cluster.namespaces import ClusterError
 from seatrial.places.cluster.network import links_at
-from seatrial.places.cluster.tools import ClusterError
 from seatrial.places.contained import StartInside, started
 from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.points import Point

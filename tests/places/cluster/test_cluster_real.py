@@ -25,11 +25,10 @@ from ssh_server import prepared, serving
 from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.model.machine.links import NodeTraffic, too_little
-from seatrial.places.cluster import tools
+from seatrial.places.cluster.namespaces import entering
 from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import ClusterState, Home
 from seatrial.places.cluster.status import node_variables
-from seatrial.places.cluster.tools import entering
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -68,8 +67,8 @@ def need_a_cluster() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
     try:
-        tools.find_tools()
-    except tools.ClusterError as error:
+        namespaces.find_tools()
+    except namespaces.ClusterError as error:
         pytest.skip(str(error))
 
 
@@ -140,7 +139,7 @@ class Up:
         """The same by nsenter alone: without the node's control group, and without a start of Python."""
         holder = self.state.processes[node]["namespaces"]
         variables = {**os.environ, **node_variables(self.place.folder, os.environ)}
-        inside = [*entering(tools.find_tools(), holder), *words]
+        inside = [*entering(namespaces.find_tools(), holder), *words]
         return subprocess.run(inside, env=variables, capture_output=True, text=True, timeout=120, check=False)
 
     @property
@@ -644,7 +643,7 @@ def test_root_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    monkeypatch.setattr(tools, "SYSTEM_PATH", str(tmp_path))
+    monkeypatch.setattr(namespaces, "SYSTEM_PATH", str(tmp_path))
     done = seatrial_here("cluster", "up", "--nodes", "2", "--link", "1gbit", cwd=tmp_path)
     assert done.returncode == 3 and "apt install slurmctld slurmd slurm-client munge" in done.stderr
 

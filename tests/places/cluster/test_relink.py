@@ -8,9 +8,9 @@ import pytest
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import UsageError
+from seatrial.places.cluster.namespaces import ClusterError
 from seatrial.places.cluster.network import burst, links_at, shaping
 from seatrial.places.cluster.shape import LinkShape
-from seatrial.places.cluster.tools import ClusterError
 from seatrial.plan.environment_axes import choice_of, environment_value
 from seatrial.plan.files import YamlNode
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
+from seatrial.places.cluster.namespaces import ClusterError, Tools, entering, find_tools, need_root, plain_environment
 from seatrial.places.cluster.shape import (
     FOLDER,
     HEAD,
@@ -37,7 +38,6 @@ from seatrial.places.cluster.shape import (
     Obtained,
     read_rate,
 )
-from seatrial.places.cluster.tools import ClusterError, Tools, entering, find_tools, need_root, plain_environment
 from seatrial.processes.start import Running
 
 INTERFACE = "eth0"

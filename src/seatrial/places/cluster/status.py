@@ -11,8 +11,8 @@ from seatrial.errors import SeatrialError, UsageError
 from seatrial.launch.local import run_attached
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join, members
+from seatrial.places.cluster.namespaces import SYSTEM_PATH, TMP, ClusterError, Tools, entering, find_tools
 from seatrial.places.cluster.shape import FOLDER, HEAD, ClusterState, Home, NodeShape, existing_home
-from seatrial.places.cluster.tools import SYSTEM_PATH, TMP, ClusterError, Tools, entering, find_tools
 from seatrial.places.cluster.up import node_states, variables
 
 Condition = Literal["up", "incomplete", "down"]

@@ -24,9 +24,7 @@ from seatrial.places.cluster.groups import (
     plan_groups,
     remove_groups,
 )
-from seatrial.places.cluster.network import make_network, measure_links
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape, ClusterState, Home, existing_home, new_home
-from seatrial.places.cluster.tools import (
+from seatrial.places.cluster.namespaces import (
     TMP,
     ClusterError,
     Tools,
@@ -37,6 +35,8 @@ from seatrial.places.cluster.tools import (
     start_holder,
     write_shared_files,
 )
+from seatrial.places.cluster.network import make_network, measure_links
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape, ClusterState, Home, existing_home, new_home
 from seatrial.places.owned_folder import write_state
 from seatrial.processes.start import start_detached
 from seatrial.processes.tree import is_alive

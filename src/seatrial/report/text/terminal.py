@@ -1,4 +1,4 @@
-"""Text layout: plain here, for pipes and files; `on_terminal.py` adds colours and the terminal's width.
+"""Text layout: plain here, for pipes and files; `terminal_colours.py` adds colours and the terminal's width.
 
 Callers remove control characters from external text first, with `clean`.
 """

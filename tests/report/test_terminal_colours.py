@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from report.terminals import COLOURED, terminal
 from rich.console import Console
 
-from seatrial.report.text.on_terminal import TerminalStyle
 from seatrial.report.text.terminal import PLAIN
+from seatrial.report.text.terminal_colours import TerminalStyle
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 CELLS = st.text("ab1µ↓ .-", max_size=40)
