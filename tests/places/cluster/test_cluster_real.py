@@ -25,6 +25,7 @@ from ssh_server import prepared, serving
 from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.model.machine.links import NodeTraffic, too_little
+from seatrial.places.cluster import namespaces
 from seatrial.places.cluster.namespaces import entering
 from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import ClusterState, Home
