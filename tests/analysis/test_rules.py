@@ -124,6 +124,10 @@ MACHINES = {
         machine(*NUMA, general=facts(numa_balancing=1)),
         [machine(*NUMA, general=facts(numa_balancing=0)), machine(NUMA[0], general=facts(numa_balancing=1))],
     ),
+    "zone-reclaim-on": (
+        machine(*NUMA, general=facts(zone_reclaim_mode=1)),
+        [machine(*NUMA, general=facts(zone_reclaim_mode=0)), machine(NUMA[0], general=facts(zone_reclaim_mode=1))],
+    ),
     "clock-source-not-tsc": (
         machine(package(vendor="GenuineIntel"), general=facts(clocksource="hpet")),
         [

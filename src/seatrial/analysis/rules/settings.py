@@ -167,6 +167,25 @@ def numa_balancing(case: Case) -> Iterator[Finding]:
 
 
 @rule(Subject.SETTINGS)
+def zone_reclaim(case: Case) -> Iterator[Finding]:
+    """Fires if a full NUMA node frees its page cache before it takes memory of another node."""
+    facts = case.machine.facts
+    nodes = case.machine.of_kind(DeviceKind.NUMA)
+    if len(nodes) < 2 or not facts.number("zone_reclaim_mode"):
+        return
+    yield warning(
+        "zone-reclaim-on",
+        devices=nodes,
+        observation=f"A full NUMA node frees memory before another one is used, with {len(nodes)} NUMA nodes.",
+        diagnosis="Cached files are dropped, and programs wait for it, though other nodes have free memory (kernel "
+        "documentation, sysctl/vm). It helps only programs that fit into a node and read no file twice.",
+        remedy="Unless this is intended: `sudo sysctl vm.zone_reclaim_mode=0`",
+        evidence=cite_best(facts, "zone_reclaim_mode"),
+        aims=(Aim("zone_reclaim_mode", 0),),
+    )
+
+
+@rule(Subject.SETTINGS)
 def clock_source(case: Case) -> Iterator[Finding]:
     """Fires if an x86 machine does not read the time from its time stamp counter."""
     facts = case.machine.facts
