@@ -27,6 +27,20 @@ Equation solver used                              :            Sparse (symmetric
  *-----------------------------------------------------------------------------*
 """
 
+# Real, of version 9.6.2 with two ranks, shortened.
+ABINIT = """\
+.Version 9.6.2 of ABINIT
+.(MPI version, prepared for a x86_64_linux_gnu11.2 computer)
+
+     natom =       2  nloc_mem =       1    nspden =       1   nspinor =       1
+-   mpi_nproc: 2, omp_nthreads: -1 (-1 if OMP is not activated)
+-
+- Proc.   0 individual time (sec): cpu=          1.5  wall=          3.7
+
+ Calculation completed.
+.Delivered   0 WARNINGs and   1 COMMENTs to log file.
++Overall time at end (sec) : cpu=          3.0  wall=          7.4
+"""
 PAM_CRASH = """\
  | PAM-CRASH/SAFE                      |
  | Version   : 2018.01                 |

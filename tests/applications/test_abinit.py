@@ -7,25 +7,14 @@ from pathlib import Path
 
 import pytest
 from applications.log_damage import figures, refused
+from applications.result_texts import ABINIT
 from engine.harness import make_ready, run_one
 
 from seatrial.applications.abinit import BENCHMARK
 from seatrial.model.machine.machine import Machine
 from seatrial.store.folder import ResultsFolder
 
-LOG = b"""\
-.Version 9.6.2 of ABINIT
-.(MPI version, prepared for a x86_64_linux_gnu11.2 computer)
-
-     natom =       2  nloc_mem =       1    nspden =       1   nspinor =       1
--   mpi_nproc: 2, omp_nthreads: -1 (-1 if OMP is not activated)
--
-- Proc.   0 individual time (sec): cpu=          1.5  wall=          3.7
-
- Calculation completed.
-.Delivered   0 WARNINGs and   1 COMMENTs to log file.
-+Overall time at end (sec) : cpu=          3.0  wall=          7.4
-"""
+LOG = ABINIT.encode()
 INPUT = """\
 acell 3*10.2
 rprim 0 .5 .5 .5 0 .5 .5 .5 0

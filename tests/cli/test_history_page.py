@@ -9,7 +9,7 @@ from cli.test_export import refused, say
 from cli.test_keep_results import months
 
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.results.history import FigureHistory, LevelChange, Session
+from seatrial.model.results.history import Change, FigureHistory, Session
 from seatrial.report.histories import drawn_sessions, history_page
 
 
@@ -42,13 +42,13 @@ def test_a_report_has_histories_once_there_are_enough_sessions(tmp_path: Path) -
     assert "24 sessions" in (tmp_path / "twice.html").read_text()  # a folder that is named twice counts once
 
 
-def _long(figure: str, sessions: int, changes: tuple[LevelChange, ...] = ()) -> FigureHistory:
+def _long(figure: str, sessions: int, changes: tuple[Change, ...] = ()) -> FigureHistory:
     made = tuple(Session(1.7e9 + 3600.0 * n, 1e9 + n % 7, 3) for n in range(sessions))
     return FigureHistory("b", figure, {"size_B": 8}, "<b>n1</b>", "B/s", Better.HIGHER, made, changes)
 
 
 def test_of_many_sessions_those_at_changes_are_drawn_and_many_figures_are_folded() -> None:
-    change = LevelChange(801, 1.7e9 + 3600.0 * 800, 1.7e9 + 3600.0 * 801, 1e9, 0.9e9, 0.999, ())
+    change = Change(801, 1.7e9 + 3600.0 * 800, 1.7e9 + 3600.0 * 801, 1e9, 0.9e9, 0.999, ())
     long = _long("first", 1000, (change,))
     drawn = drawn_sessions(long)
     assert {0, 800, 801, 999} <= set(drawn) and len(drawn) <= 304

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 from applications.result_texts import (
+    ABINIT,
     MAPDL,
     PAM_CRASH,
     as_bytes,
@@ -80,6 +81,7 @@ _MADE_UP = {
     "hpl": (hpl(),),
     "fio-json": (as_bytes(fio()).decode(),),
     "google-benchmark-json": (as_bytes(google_benchmark()).decode(),),
+    "abinit": (ABINIT,),
     "mechanical": (MAPDL,),
     "pam-crash": (PAM_CRASH,),
     "star-ccm": (star_log(star_table()),),

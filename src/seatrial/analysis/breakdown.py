@@ -13,7 +13,7 @@ from seatrial.analysis.breakdown_rows import repeat_of
 from seatrial.analysis.match import SideExperiment
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import RepeatRecord
-from seatrial.model.study.comparison import COMPUTING, OTHER_CALLS, Breakdown, Moved, TimePart
+from seatrial.model.study.comparison import COMPUTING, OTHER_CALLS, Breakdown, Moved, Part
 from seatrial.stats.max_t import adjusted_p
 
 MOST_PARTS = 12
@@ -113,9 +113,7 @@ def _places(baseline: _Profiles, candidate: _Profiles) -> list[tuple[int, int]]:
     return [(of_baseline[block], place) for place, block in enumerate(candidate.blocks) if block in of_baseline]
 
 
-def _parts(
-    sides: Sequence[Sequence[_Repeat]], pairs: Sequence[tuple[_Repeat, _Repeat]]
-) -> tuple[TimePart, list[TimePart]]:
+def _parts(sides: Sequence[Sequence[_Repeat]], pairs: Sequence[tuple[_Repeat, _Repeat]]) -> tuple[Part, list[Part]]:
     """The whole, and its parts by the difference between the sides.
 
     All parts are tested together before the largest are chosen. What is combined was chosen by its size, so it is not
@@ -136,10 +134,10 @@ def _second(repeat: _Repeat, key: _Key) -> float:
     return repeat.get(key, (0.0, 0.0))[0]
 
 
-def _part(sides: Sequence[Sequence[_Repeat]], keys: Sequence[_Key], named: _Key) -> TimePart:
+def _part(sides: Sequence[Sequence[_Repeat]], keys: Sequence[_Key], named: _Key) -> Part:
     seconds = [fmean([sum(repeat.get(key, (0.0, 0.0))[0] for key in keys) for repeat in side]) for side in sides]
     counts = [fmean(sum(repeat.get(key, (0.0, 0.0))[1] for key in keys) for repeat in side) for side in sides]
-    return TimePart(named[0], named[1], seconds[0], seconds[1], counts[0], counts[1])
+    return Part(named[0], named[1], seconds[0], seconds[1], counts[0], counts[1])
 
 
 def _moved(baseline: SideExperiment, candidate: SideExperiment) -> list[Moved]:

@@ -17,7 +17,7 @@ from seatrial.analysis.fairness.side import SideFacts
 from seatrial.analysis.results import all_results
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.results.history import FigureHistory, LevelChange, Session
+from seatrial.model.results.history import Change, FigureHistory, Session
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import count
@@ -142,7 +142,7 @@ def _history(series: _Series) -> FigureHistory:
     for n, change in enumerate(found, start=1):
         before, after = sessions[edges[n - 1] : edges[n]], sessions[edges[n] : edges[n + 1]]
         changes.append(
-            LevelChange(
+            Change(
                 index=change.index,
                 last_before=sessions[change.index - 1].at,
                 first_after=sessions[change.index].at,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from seatrial.analysis.history import FALSE_ALARM_RATE
-from seatrial.model.results.history import FigureHistory, LevelChange
+from seatrial.model.results.history import Change, FigureHistory
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
 from seatrial.report.charts.distributions import padded_domain
 from seatrial.report.charts.repeats import spaced
@@ -29,7 +29,7 @@ def day(seconds: float) -> str:
         return "?"
 
 
-def change_words(change: LevelChange, one: FigureHistory) -> str:
+def change_words(change: Change, one: FigureHistory) -> str:
     """When a figure changed, by how much, and how sure that is."""
     return (
         f"between {day(change.last_before)} and {day(change.first_after)}: from {show(change.before, one.unit)} to "
@@ -195,7 +195,7 @@ def subject(one: FigureHistory) -> str:
     return " ".join(filter(None, (one.benchmark, one.figure, settings(one.parameters), f"on {one.host}")))
 
 
-def _change(change: LevelChange, number: int, one: FigureHistory) -> dict[str, Any]:
+def _change(change: Change, number: int, one: FigureHistory) -> dict[str, Any]:
     shown = change.differences[:_MOST_DIFFERENCES]
     rows = [(each.what, _side(each.baseline), _side(each.candidate)) for each in shown]
     left_out = len(change.differences) - len(shown)

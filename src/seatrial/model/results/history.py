@@ -29,7 +29,7 @@ class ChangedJson(TypedDict):
     what: str
 
 
-class LevelChange(Frozen):
+class Change(Frozen):
     """A change of level between two sessions.
 
     `differences` is what else was recorded to differ between the two sides.
@@ -60,7 +60,7 @@ class FigureHistory(Frozen):
     unit: Unit
     better: Better
     sessions: tuple[Session, ...]
-    changes: tuple[LevelChange, ...]
+    changes: tuple[Change, ...]
     why_not: Annotated[str, "why no change could be found; empty: one could"] = ""
 
 

@@ -236,7 +236,7 @@ COMPUTING = "computing"
 OTHER_CALLS = "other calls"
 
 
-class TimePart(Frozen):
+class Part(Frozen):
     """One contribution to the time: seconds and calls of one rank.
 
     `what` is COMPUTING, OTHER_CALLS, or an MPI function with message sizes from `size_B` bytes up.
@@ -365,8 +365,8 @@ class Breakdown(Frozen):
     parameters: JsonParams
     baseline: Annotated[str, Key("baseline_name")]
     candidate: Annotated[str, Key("candidate_name")]
-    whole: TimePart | None
-    parts: tuple[TimePart, ...]
+    whole: Part | None
+    parts: tuple[Part, ...]
     moved: Annotated[tuple[Moved, ...], Key("io")] = ()
     repeats: Annotated[tuple[Count, Count], Key("n_repeats")] = (0, 0)
     incomplete: Count = 0

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from seatrial.model.frozen import Frozen
 
 
-class Part(NamedTuple):
+class RankMessage(NamedTuple):
     """A message with another rank of the communicator."""
 
     peer: int
@@ -29,8 +29,8 @@ class Part(NamedTuple):
 class Round(Frozen):
     """The messages that a rank sends and receives at the same time."""
 
-    sends: tuple[Part, ...] = ()
-    receives: tuple[Part, ...] = ()
+    sends: tuple[RankMessage, ...] = ()
+    receives: tuple[RankMessage, ...] = ()
 
 
 class Shape(Frozen):
@@ -67,7 +67,10 @@ def _powers(size: int) -> list[int]:
 
 def _barrier(shape: Shape) -> list[Round]:
     return [
-        Round((Part((shape.rank + distance) % shape.size, 0),), (Part((shape.rank - distance) % shape.size, 0),))
+        Round(
+            (RankMessage((shape.rank + distance) % shape.size, 0),),
+            (RankMessage((shape.rank - distance) % shape.size, 0),),
+        )
         for distance in _powers(shape.size)
     ]
 
@@ -102,8 +105,8 @@ def _up(shape: Shape, has_own_blocks: bool) -> list[Round]:
     return [Round(step.receives, step.sends) for step in reversed(_down(shape, has_own_blocks))]
 
 
-def _blocks(shape: Shape, peer: int, ranks: int, has_own_blocks: bool) -> Part:
-    return Part(peer, shape.block_B * (ranks if has_own_blocks else 1))
+def _blocks(shape: Shape, peer: int, ranks: int, has_own_blocks: bool) -> RankMessage:
+    return RankMessage(peer, shape.block_B * (ranks if has_own_blocks else 1))
 
 
 def _allreduce(shape: Shape) -> list[Round]:
@@ -111,17 +114,17 @@ def _allreduce(shape: Shape) -> list[Round]:
     folded = shape.size - power
     part = shape.block_B
     if shape.rank < 2 * folded and shape.rank % 2 == 0:  # its odd neighbour takes part for it
-        return [Round(sends=(Part(shape.rank + 1, part),)), Round(receives=(Part(shape.rank + 1, part),))]
+        return [Round(sends=(RankMessage(shape.rank + 1, part),)), Round(receives=(RankMessage(shape.rank + 1, part),))]
     rounds = []
     among = shape.rank // 2 if shape.rank < 2 * folded else shape.rank - folded
     if shape.rank < 2 * folded:
-        rounds.append(Round(receives=(Part(shape.rank - 1, part),)))
+        rounds.append(Round(receives=(RankMessage(shape.rank - 1, part),)))
     for mask in _powers(power):
         other = among ^ mask
         peer = 2 * other + 1 if other < folded else other + folded
-        rounds.append(Round((Part(peer, part),), (Part(peer, part),)))
+        rounds.append(Round((RankMessage(peer, part),), (RankMessage(peer, part),)))
     if shape.rank < 2 * folded:
-        rounds.append(Round(sends=(Part(shape.rank - 1, part),)))
+        rounds.append(Round(sends=(RankMessage(shape.rank - 1, part),)))
     return rounds
 
 
@@ -131,8 +134,8 @@ def _ring(shape: Shape) -> list[Round]:
     after, before = (shape.rank + 1) % shape.size, (shape.rank - 1) % shape.size
     return [
         Round(
-            (Part(after, blocks[(shape.rank - step) % shape.size]),),
-            (Part(before, blocks[(shape.rank - step - 1) % shape.size]),),
+            (RankMessage(after, blocks[(shape.rank - step) % shape.size]),),
+            (RankMessage(before, blocks[(shape.rank - step - 1) % shape.size]),),
         )
         for step in range(shape.size - 1)
     ]
@@ -144,7 +147,7 @@ def _pairwise(shape: Shape) -> list[Round]:
     rounds = []
     for step in range(1, shape.size):
         ahead, behind = (shape.rank + step) % shape.size, (shape.rank - step) % shape.size
-        rounds.append(Round((Part(ahead, sent_B[ahead]),), (Part(behind, received_B[behind]),)))
+        rounds.append(Round((RankMessage(ahead, sent_B[ahead]),), (RankMessage(behind, received_B[behind]),)))
     return rounds
 
 
@@ -156,26 +159,26 @@ def _reduce_scatter(shape: Shape) -> list[Round]:
 
 def _gatherv(shape: Shape) -> list[Round]:
     if shape.rank != shape.root:
-        return [Round(sends=(Part(shape.root, shape.block_B),))]
+        return [Round(sends=(RankMessage(shape.root, shape.block_B),))]
     return [Round(receives=_others(shape, shape.received_B))]
 
 
 def _scatterv(shape: Shape) -> list[Round]:
     if shape.rank != shape.root:
-        return [Round(receives=(Part(shape.root, shape.block_B),))]
+        return [Round(receives=(RankMessage(shape.root, shape.block_B),))]
     return [Round(sends=_others(shape, shape.sent_B))]
 
 
-def _others(shape: Shape, sizes_B: Sequence[int]) -> tuple[Part, ...]:
-    return tuple(Part(peer, size_B) for peer, size_B in enumerate(sizes_B) if peer != shape.rank)
+def _others(shape: Shape, sizes_B: Sequence[int]) -> tuple[RankMessage, ...]:
+    return tuple(RankMessage(peer, size_B) for peer, size_B in enumerate(sizes_B) if peer != shape.rank)
 
 
 def _scan(shape: Shape) -> list[Round]:
     rounds = []
     for distance in _powers(shape.size):
         ahead, behind = shape.rank + distance, shape.rank - distance
-        sends = (Part(ahead, shape.block_B),) if ahead < shape.size else ()
-        receives = (Part(behind, shape.block_B),) if behind >= 0 else ()
+        sends = (RankMessage(ahead, shape.block_B),) if ahead < shape.size else ()
+        receives = (RankMessage(behind, shape.block_B),) if behind >= 0 else ()
         rounds.append(Round(sends, receives))
     return rounds
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from seatrial.diagnosis.cpu import NOT_KNOWN, RANKS_WAIT, others_words, ready_words, steal_words
 from seatrial.model.benchmark.program import RANKS
 from seatrial.model.spelling import count, label, show, show_percent
-from seatrial.model.study.comparison import Breakdown, Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal, TimePart
+from seatrial.model.study.comparison import Breakdown, Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal, Part
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import is_of_environment
 from seatrial.report.pages.view import Table, right
@@ -194,7 +194,7 @@ def breakdown_sentence(breakdown: Breakdown) -> str:
     return f"Of {show(abs(difference), 's')} {more} per rank, {' and '.join(shares)}"
 
 
-def part_words(part: TimePart) -> str:
+def part_words(part: Part) -> str:
     """A part in words: "MPI_Allreduce of 8 B", "computing"."""
     if part.size_B is None or not part.size_B:
         return part.what
@@ -209,7 +209,7 @@ def breakdown_table(breakdown: Breakdown) -> Table | None:
     return Table.if_any(breakdown_title(breakdown), ["Part", *numbers, ""], map(_row, whole))
 
 
-def _row(part: TimePart) -> list[str]:
+def _row(part: Part) -> list[str]:
     sides = ((part.baseline_s, part.baseline_count), (part.candidate_s, part.candidate_count))
     calls = per_call = ""
     if any(number > 0 for _, number in sides):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from seatrial.model.results.history import FigureHistory, LevelChange
+from seatrial.model.results.history import Change, FigureHistory
 from seatrial.model.spelling import arrow, count, settings, show
 from seatrial.model.study.screen import Screen
 from seatrial.report import histories
@@ -47,7 +47,7 @@ def _series(one: FigureHistory, style: Style, detail: Detail) -> Iterator[str]:
         yield style.table(rows, indent="    ")
 
 
-def _change(change: LevelChange, one: FigureHistory, style: Style, detail: Detail) -> Iterator[str]:
+def _change(change: Change, one: FigureHistory, style: Style, detail: Detail) -> Iterator[str]:
     yield f"  {histories.change_words(change, one)}"
     if not change.differences:
         yield f"    {histories.NOTHING_ELSE}"
