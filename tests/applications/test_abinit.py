@@ -11,6 +11,7 @@ from applications.result_texts import ABINIT
 from engine.harness import make_ready, run_one
 
 from seatrial.applications.abinit import BENCHMARK
+from seatrial.applications.readers import reader_of
 from seatrial.model.machine.machine import Machine
 from seatrial.store.folder import ResultsFolder
 
@@ -61,6 +62,34 @@ def test_the_elapsed_time_is_that_of_a_rank_not_the_sum() -> None:
 def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None:
     assert old in LOG
     refused("abinit", LOG.replace(old, new), why)
+
+
+def test_stdout_states_the_threads_too() -> None:
+    """Real, shortened: two datasets repeat what they state."""
+    stdout = b"""\
+.Version 9.6.2 of ABINIT
+     natom =       2  nloc_mem =       1    nspden =       1   nspinor =       1
+     natom =       2  nloc_mem =       1    nspden =       1   nspinor =       1
+-   mpi_nproc: 2, omp_nthreads: -1 (-1 if OMP is not activated)
+-   mpi_nproc: 2, omp_nthreads: -1 (-1 if OMP is not activated)
+ Proc.   0 individual time (sec): cpu=          0.6  wall=          1.4
+--- !FinalSummary
+overall_cpu_time:           1.0
+overall_wall_time:           2.6
+mpi_procs: 2
+omp_threads: 1
+...
+"""
+    (experiment,) = reader_of("abinit").read(stdout).experiments
+    assert [sample.elapsed_s for sample in experiment.samples] == [1.4]
+    assert experiment.parameters == {"ranks": 2, "threads": 1, "atoms": 2} and experiment.remarks == ()
+    refused("abinit", stdout.replace(b"mpi_procs: 2", b"mpi_procs: 3"), "another number of ranks")
+
+
+def test_a_run_that_did_not_converge_is_remarked() -> None:
+    text = b" scprqt:  WARNING -\n  nstep=    2 was not enough SCF cycles to converge;\n"
+    (experiment,) = reader_of("abinit").read(LOG.replace(b"-\n", text, 1)).experiments
+    assert "not enough SCF cycles" in experiment.remarks[0] and "same steps" in experiment.remarks[0]
 
 
 def test_two_runs_in_one_file_are_refused() -> None:

@@ -1,10 +1,10 @@
-"""ABINIT: its logs, and runs on an input of the user's.
+"""ABINIT: its logs (stdout, or the file that ends in .abo), and runs on an input of the user's.
 
-`Overall time` is the sum of all ranks, not the time that the run took: with two ranks it is twice as much. The elapsed
-time is that of rank 0 (`Proc. 0 individual time`). Since all ranks begin and end together, the sum is checked against
-it.
+The overall time is the sum of all ranks, not the time that the run took: with two ranks it is twice as much. The
+elapsed time is that of rank 0 (`Proc. 0 individual time`). Since all ranks begin and end together, the sum is checked
+against it. Only stdout states the number of threads.
 
-Run with ABINIT 9.6.2 on two atoms of silicon, with one and two ranks.
+Run with ABINIT 9.6.2 on two atoms of silicon, with one and two ranks, and with two datasets.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import application
 from seatrial.model.benchmark.given_input import INPUT
 
-_OWN = Pattern(r"- Proc\. +0 individual time \(sec\): cpu= +\S{1,20} +wall= +(\S{1,20})")
-_RANKS = r"- +mpi_nproc: ([0-9]{1,9}), omp_nthreads: .{0,60}"
+_OWN = Pattern(r"(?:- )?Proc\. +0 individual time \(sec\): cpu= +\S{1,20} +wall= +(\S{1,20})")
+_RANKS = r"(?:- +mpi_nproc|mpi_procs): +([0-9]{1,9})(?:, omp_nthreads: .{0,60})?"
 _APART_S, _APART = 2.0, 0.1
 """Ranks start one after the other."""
 
@@ -31,7 +31,9 @@ IMPORTED = figures.imported(
 
 def _measured(log: Log, begin: Found, end: Found) -> Measured:
     wall, total = log.only(_OWN, "line `Proc. 0 individual time`").printed(1, "the time"), end.printed(1, "the total")
-    ranks = log.only(Pattern(_RANKS), "line `mpi_nproc`").whole(1, "the number of ranks")
+    ranks = log.stated({"ranks": Pattern(_RANKS)}).get("ranks", 0)
+    if not ranks:
+        raise end.error("no number of ranks (`mpi_nproc` or `mpi_procs`)")
     if abs(total.value / ranks - wall.value) > _APART_S + _APART * wall.value + total.error + wall.error:
         raise end.error(f"{total.value:g} s are not the sum of {ranks} ranks of about {wall.value:g} s each")
     return Measured([wall.sample("wall")])
@@ -41,14 +43,21 @@ READER = log_reader(
     IMPORTED,
     "ABINIT",
     _measured,
-    begin=(r"\.Version +([0-9]\S{0,20}) of ABINIT", ".Version 9.6.2 of ABINIT"),
+    begin=(r"\.Version +([0-9]\S{0,20}) +of ABINIT", ".Version 9.6.2 of ABINIT"),
     refused=((r"--- !(?:ERROR|BUG)", "ABINIT stopped here: the run has no figure"),),
     end=(
-        r"\+Overall time at end \(sec\) : cpu= +\S{1,20} +wall= +(\S{1,20})",
-        "there is no `+Overall time at end`",
+        r"(?:\+Overall time at end \(sec\) : cpu= +\S{1,20} +wall=|overall_wall_time:) +(\S{1,20})",
+        "there is no `overall_wall_time` or `+Overall time at end`",
     ),
-    states={"ranks": _RANKS, "atoms": r"natom = +([0-9]{1,12}) .{0,80}"},
-    remarked=(r"(?:scprqt|scfcv): +WARNING -?.{0,120}", "{text}"),
+    states={
+        "ranks": _RANKS,
+        "threads": r"omp_threads: +([0-9]{1,9})",
+        "atoms": r"natom = +([0-9]{1,12}) .{0,80}",
+    },
+    remarked=(
+        r"nstep *[= ] *[0-9]{1,9} was not enough SCF cycles to converge.{0,20}",
+        "`{text}`: compare only runs that took the same steps",
+    ),
 )
 
 BENCHMARK = application(
@@ -58,5 +67,4 @@ BENCHMARK = application(
     programs=("abinit",),
     install="install ABINIT (Debian: package abinit; Spack: spack install abinit)",
     arguments=lambda params: [str(params[INPUT])],
-    output="*.abo",
 )

@@ -176,9 +176,9 @@ def zone_reclaim(case: Case) -> Iterator[Finding]:
     yield warning(
         "zone-reclaim-on",
         devices=nodes,
-        observation=f"A full NUMA node frees memory before another one is used, with {len(nodes)} NUMA nodes.",
-        diagnosis="Cached files are dropped, and programs wait for it, though other nodes have free memory (kernel "
-        "documentation, sysctl/vm). It helps only programs that fit into a node and read no file twice.",
+        observation=f"A NUMA node that is full frees its own memory before another of the {len(nodes)} nodes is used.",
+        diagnosis="Programs may wait while cached files are dropped, though other nodes have free memory. Intended for "
+        "programs whose parts each fit into a node (kernel documentation, sysctl/vm).",
         remedy="Unless this is intended: `sudo sysctl vm.zone_reclaim_mode=0`",
         evidence=cite_best(facts, "zone_reclaim_mode"),
         aims=(Aim("zone_reclaim_mode", 0),),

@@ -67,8 +67,8 @@ def _benchmark(operation: str, question: str, work: str) -> Benchmark:
         ranks=pair("ranks: one origin and one target"),
         parameters=_PARAMETERS,
         words=(
-            ("--operation", operation),  # without the empty one
-            lambda params: ["--sizes", ",".join(str(size) for size in sizes_of(params) if size)],
+            ("--operation", operation),
+            lambda params: ["--sizes", ",".join(str(size) for size in sizes_of(params) if size)],  # not the empty one
         ),
         slice_s=0.3,
         figures=(
