@@ -337,6 +337,7 @@ def test_a_run_that_did_not_end_has_no_figure(
         ({"case": "h2o-64"}, "set inputs to the folder with H2O-64.inp (from https://github.com/cp2k/cp2k"),
         ({"case": "own", "inputs": "GIVEN"}, "set input to its name"),
         ({"case": "h2o-64", "inputs": "GIVEN"}, "has no H2O-64.inp, which h2o-64 needs"),
+        ({"case": "own", "inputs": "GIVEN", "input": "nix.inp"}, "has no nix.inp"),
         ({"case": "own", "inputs": "GIVEN/none", "input": "a"}, "is not a folder"),
         ({"case": "own", "inputs": "GIVEN/empty", "input": "a"}, "is empty"),
     ],

@@ -21,7 +21,7 @@ from seatrial.environments.installed import Installed
 from seatrial.environments.loaded_libraries import files_among
 from seatrial.errors import BuildError, ParseError, ProtocolError
 from seatrial.model.benchmark.benchmark import External
-from seatrial.model.benchmark.given_input import CASE, CLOCKED_S, FOLDER, NONE, GivenInput
+from seatrial.model.benchmark.given_input import CASE, CLOCKED_S, FOLDER, INPUT, NONE, GivenInput
 from seatrial.model.benchmark.parameter import Params
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.results.sample import Sample
@@ -133,6 +133,10 @@ def _contents(given: GivenInput, params: Params) -> Mapping[str, str]:
     needed = () if case is None else (*case.files, *((case.start,) if case.start else ()))
     if missing := [name for name in needed if name not in paths and name not in contents]:
         raise InputMissingError(f"{folder} has no {', '.join(missing)}, which {params[CASE]} needs", source)
+    start = str(params.get(INPUT, ""))  # some programs add the ending; without this parameter, none is named
+    names = (*paths, *contents)
+    if start and not (folder / start).exists() and not any(f"{name}.".startswith(f"{start}.") for name in names):
+        raise InputMissingError(f"{folder} has no {start}", f"set {INPUT} to the file that the program is started with")
     known = {} if case is None else case.sha256
     for name, path in paths.items():
         found = files_among([str(path)]).get(str(path), "")
