@@ -60,6 +60,24 @@ int main() {
 }
 """
 
+INTERRUPTED = r"""
+#include <cstdio>
+#include "clock_step.hpp"
+
+// Repeated work of 1 ns; the system interrupts the first trial that is long enough, for 5 ms.
+int main() {
+  bool interrupted = false;
+  const auto run = [&](std::uint64_t n) {
+    const double took_s = 1e-9 * static_cast<double>(n);
+    if (interrupted || n < 640)
+      return took_s;
+    interrupted = true;
+    return took_s + 5e-3;
+  };
+  std::printf("%llu\n", static_cast<unsigned long long>(seatrial::repetitions_lasting(1e-3, 1e-9, 10, run)));
+}
+"""
+
 
 def compiled(source: Path, text: str, *flags: str) -> Path:
     source.write_text(text)
@@ -104,6 +122,11 @@ def test_the_step_of_this_machines_clock(step_program: Path) -> None:
     shown = subprocess.run([str(step_program)], capture_output=True, check=True, timeout=60)
     step_s, took_s = map(float, shown.stdout.split())
     assert 1e-9 <= step_s <= 1e-5 and took_s >= 0.3e-3
+
+
+def test_an_interruption_of_a_trial_does_not_shorten_the_work(tmp_path: Path) -> None:
+    program = compiled(tmp_path / "interrupted.cpp", INTERRUPTED)
+    assert int(subprocess.check_output([str(program)], timeout=60)) == pytest.approx(1_000_000, rel=0.01)
 
 
 def test_a_program_on_a_coarse_clock_takes_longer_samples(

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ from seatrial.model.json_object import plain, record_of
 STATE = "state.json"
 """What is known of what runs: a JSON file, written when it has come up."""
 _VERSION = 1
+_STILL_LOCKED_S = 2.0
+"""A program that a killed process was just starting holds the lock until it has replaced that process's image."""
+_LOOK_S = 0.01
 T = TypeVar("T", bound=Frozen)
 
 
@@ -88,14 +92,20 @@ class OwnedFolder(Frozen):
     @contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        until = time.monotonic() + _STILL_LOCKED_S
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BusyError(
-                    f"another seatrial process is bringing the {self.what} in {path} up or down",
-                    f"wait for it, or end it and run seatrial {self.command} down",
-                ) from None
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() < until:
+                        time.sleep(_LOOK_S)
+                        continue
+                    raise BusyError(
+                        f"another seatrial process is bringing the {self.what} in {path} up or down",
+                        f"wait for it, or end it and run seatrial {self.command} down",
+                    ) from None
             yield
         finally:
             os.close(descriptor)
