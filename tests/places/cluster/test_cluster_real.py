@@ -519,6 +519,10 @@ def test_a_screen_names_the_node_with_less_memory_and_a_quota(cluster: Up, tmp_p
     assert cluster.at_once(*change, "state=drain", "reason=test", node="n1").returncode == 0
     done = cluster.on(*command, "--results", str(results), "-o", str(page), "--format", "json")
     assert cluster.at_once(*change, "state=resume", node="n1").returncode == 0
+    until = time.monotonic() + 30  # later tests use the node
+    while cluster.at_once("sinfo", "-h", "-n", "n4", "-o", "%T", node="n1").stdout.strip() != "idle":
+        assert time.monotonic() < until
+        time.sleep(0.1)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     check(found, "screen-1")
