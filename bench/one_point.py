@@ -3,6 +3,7 @@ themselves."""
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import tempfile
 import time
@@ -13,14 +14,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
+from seatrial.engine.kinds.native import NativeProgram
 from seatrial.engine.prepare import prepare
-from seatrial.engine.ready import Ready, Refused, Silent
+from seatrial.engine.ready import Ready, Refused, Runnable, Silent
 from seatrial.engine.repeat import make_repeat
 from seatrial.engine.trial import environments_of, keep_facts
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark
+from seatrial.model.benchmark.parameter import Params
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
@@ -69,7 +72,7 @@ def measure_point(
         writer = RecordWriter(kept, host)
         try:
             claimed = claim_next(kept, host, key, lambda: watch.numbers(key, known), {"order": 0, "t0": time.time()})
-            asked = ready if sample_s is None else replace(ready, program=ready.program.sampling_for(sample_s))
+            asked = ready if sample_s is None else replace(ready, program=_sampling_for(ready.program, sample_s))
             return make_repeat(asked, machine, claimed, writer, keep=False)
         finally:
             writer.close()
@@ -78,6 +81,22 @@ def measure_point(
 def keep_point(ready: Ready, machine: Machine, folder: ResultsFolder) -> None:
     """Store the machine, environment and experiment that the records refer to. Raises StoreError."""
     keep_facts(folder, machine, ready.experiment.machine, environments_of([ready]), [ready])
+
+
+def _sampling_for(program: Runnable, seconds: float) -> Runnable:
+    """The same program with this sampling time, if it has `--slice` among its arguments, or is for devices; it takes a
+    few samples in any case."""
+    if not isinstance(program, NativeProgram):
+        return program
+    own, is_for_devices = program.declared.arguments, program.declared.library == "gpu"
+
+    def arguments(params: Params) -> list[str]:
+        words = list(own(params))
+        if "--slice" in words:
+            words[words.index("--slice") + 1] = str(seconds)
+        return [*words, "--slice", str(seconds)] if is_for_devices and "--slice" not in words else words
+
+    return dataclasses.replace(program, declared=replace(program.declared, arguments=arguments))
 
 
 @contextmanager

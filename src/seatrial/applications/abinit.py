@@ -49,11 +49,7 @@ READER = log_reader(
         r"(?:\+Overall time at end \(sec\) : cpu= +\S{1,20} +wall=|overall_wall_time:) +(\S{1,20})",
         "there is no `overall_wall_time` or `+Overall time at end`",
     ),
-    states={
-        "ranks": _RANKS,
-        "threads": r"omp_threads: +([0-9]{1,9})",
-        "atoms": r"natom = +([0-9]{1,12}) .{0,80}",
-    },
+    states={"ranks": _RANKS, "threads": r"omp_threads: +([0-9]{1,9})", "atoms": r"natom = +([0-9]{1,12}) .{0,80}"},
     remarked=(
         r"nstep *[= ] *[0-9]{1,9} was not enough SCF cycles to converge.{0,20}",
         "`{text}`: compare only runs that took the same steps",

@@ -71,10 +71,6 @@ class Runnable(ABC):
         NotPreparedError, OSError."""
         return nullcontext()
 
-    def sampling_for(self, seconds: float) -> Runnable:
-        """The same program with this sampling time, if it supports that; it takes a few samples in any case."""
-        return self
-
     @abstractmethod
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """Its command line arguments."""

@@ -12,7 +12,6 @@ namespace, id and start.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import hashlib
 import json
 import os
@@ -38,6 +37,7 @@ from seatrial.environments.cache import (
 )
 from seatrial.errors import BuildError
 from seatrial.model.frozen import Frozen
+from seatrial.processes.file_lock import lock
 from seatrial.store.claim import kernel_and_namespace, process_start
 
 _OWNER = re.compile(r".*-([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}")
@@ -290,23 +290,15 @@ def building_folder(home: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Hold a lock that is released when its holder ends (flock(2)); wait at most as long as a compiler may take. On
-    file systems without locks, two processes build the same, and one build is kept."""
-    with lock.open("w") as file:
-        until = time.monotonic() + _COMPILE_LIMIT_S
-        while time.monotonic() < until:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(_LOOK_AGAIN_S)
-            except OSError:
-                break
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock; wait at most as long as a compiler may take. On file systems without locks, two processes build the
+    same, and one build is kept."""
+    with path.open("w") as file:
+        lock(file, wait_s=_COMPILE_LIMIT_S)
         try:
             yield
         finally:
-            lock.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
 
 def _put_in_place(private: Path, home: Path, stem: str) -> None:

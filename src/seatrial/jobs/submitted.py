@@ -6,7 +6,7 @@ there, takes what they measured, and submits only what is missing.
 
 from __future__ import annotations
 
-import fcntl
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,6 +66,7 @@ from seatrial.model.units import duration
 from seatrial.plan.planned import PlannedJob
 from seatrial.plan.points import Point, refuse_unfit
 from seatrial.plan.site_in_force import at_site
+from seatrial.processes.file_lock import lock
 from seatrial.store.files import make_folder
 from seatrial.store.folder import JOBS, ResultsFolder
 
@@ -411,12 +412,9 @@ def _submitting(folder: ResultsFolder, tell: Callable[[str], None]) -> Iterator[
     except OSError as error:
         raise StoreError(f"{folder.path / JOBS} cannot be written: {error.strerror}") from error
     try:
-        with suppress(OSError):
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                tell(f"another process submits jobs into {folder.path}; waiting until it has")
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if not lock(descriptor):
+            tell(f"another process submits jobs into {folder.path}; waiting until it has")
+            lock(descriptor, wait_s=math.inf)
         yield
     finally:
         os.close(descriptor)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import stat
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +14,13 @@ from typing import TypeVar
 from seatrial.errors import BusyError, StoreError, UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import plain, record_of
+from seatrial.processes.file_lock import lock
 
 STATE = "state.json"
 """What is known of what runs: a JSON file, written when it has come up."""
 _VERSION = 1
 _STILL_LOCKED_S = 2.0
 """A program that a killed process was just starting holds the lock until it has replaced that process's image."""
-_LOOK_S = 0.01
 T = TypeVar("T", bound=Frozen)
 
 
@@ -92,20 +90,12 @@ class OwnedFolder(Frozen):
     @contextmanager
     def _locked(self, path: Path) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        until = time.monotonic() + _STILL_LOCKED_S
         try:
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() < until:
-                        time.sleep(_LOOK_S)
-                        continue
-                    raise BusyError(
-                        f"another seatrial process is bringing the {self.what} in {path} up or down",
-                        f"wait for it, or end it and run seatrial {self.command} down",
-                    ) from None
+            if not lock(descriptor, wait_s=_STILL_LOCKED_S):
+                raise BusyError(
+                    f"another seatrial process is bringing the {self.what} in {path} up or down",
+                    f"wait for it, or end it and run seatrial {self.command} down",
+                )
             yield
         finally:
             os.close(descriptor)

@@ -72,10 +72,6 @@ def _path(spot: Spot, value: str) -> str:
         raise spot.refuse("no home directory for ~", "give the full path") from None
 
 
-def _program(spot: Spot, value: str) -> str:
-    return (None if "/" in value else shutil.which(value)) or _path(spot, value)
-
-
 def _built(spot: Spot, name: str) -> str:
     """A benchmark with a program of seatrial."""
     benchmark = registry().get(name)
@@ -195,7 +191,7 @@ class ImageModel(Model):
         "a list of statically linked programs, which go into /usr/bin",
         listed(
             text()
-            .then(_program)
+            .then(lambda spot, value: (None if "/" in value else shutil.which(value)) or _path(spot, value))
             .accepting("a command on PATH, or a path: absolute, from ~/, or in the folder of this file"),
             most=_MOST,
             unique=True,

@@ -235,7 +235,7 @@ def simultaneous(tests: Sequence[BlockTest], alpha: float, family: int) -> list[
         return [_range(tests, share)] * len(tests)
     whole = _range(tests, share / 2.0)
     own = [test.ratio(alpha / 2.0 / family).ends for test in tests]
-    return [_intersection(one, whole) for one in own]
+    return [one if one is None or whole is None else (max(one[0], whole[0]), min(one[1], whole[1])) for one in own]
 
 
 def _range(tests: Sequence[BlockTest], alpha: float) -> tuple[float, float] | None:
@@ -245,11 +245,6 @@ def _range(tests: Sequence[BlockTest], alpha: float) -> tuple[float, float] | No
     intervals = [test.ratio(alpha).ends for test in tests]
     known = [ends for ends in intervals if ends is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(tests) else None
-
-
-def _intersection(own: tuple[float, float] | None, whole: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The part that both intervals share: the range contains at least a narrower interval of the same point."""
-    return own if own is None or whole is None else (max(own[0], whole[0]), min(own[1], whole[1]))
 
 
 _LIKELY = NormalDist().inv_cdf(0.75)

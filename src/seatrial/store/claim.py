@@ -8,7 +8,6 @@ process of its host takes them over: if the program finished, the repeat is reco
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -25,6 +24,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
+from seatrial.processes.file_lock import lock
 from seatrial.store.files import opened_file, write_once
 from seatrial.store.folder import IN_JOB, ResultsFolder, is_dead_in_job
 
@@ -154,12 +154,8 @@ def _take_over(path: Path, host: str, experiment: str) -> Claim | None:
     except OSError:
         return None
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return None  # another process is taking it
-        except OSError:
-            pass  # no locks on this file system: two at the very same moment could both take it
+        if not lock(descriptor):  # without locks on the file system, two at the very same moment could both take it
+            return None
         owner, _ = _read_owner(path)
         ours, theirs = os.fstat(descriptor), (path / _CLAIM_FILE).lstat()
         if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) or not _is_dead(owner, host, results):

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from seatrial.errors import ProtocolError, StoreError, UsageError
 from seatrial.model.results.record import RepeatRecord, decode, encode
+from seatrial.processes.file_lock import lock
 from seatrial.store.files import is_local, is_remote, open_new, opened_file, opened_folder
 from seatrial.store.folder import ResultsFolder
 
@@ -36,7 +37,7 @@ class AddsRecords:
         self._file = _opened(folder)
         until = time.monotonic() + _LONGEST_WAIT_S
         try:
-            while self._file >= 0 and not _lock(self._file, fcntl.LOCK_SH):
+            while self._file >= 0 and not lock(self._file, fcntl.LOCK_SH):
                 if time.monotonic() > until:
                     raise UsageError(
                         f"another process merges into {folder}, or drops or restores experiments in it",
@@ -66,7 +67,7 @@ def alone(folder: Path) -> Iterator[bool]:
     """
     file = _opened(folder)
     try:
-        if file >= 0 and not _lock(file, fcntl.LOCK_EX):
+        if file >= 0 and not lock(file):
             raise UsageError(
                 f"a run is active in {folder}, or another process changes it", "wait until it ends, and try again"
             )
@@ -89,17 +90,6 @@ def _opened(folder: Path) -> int:
             return file
         os.close(file)
     return -1
-
-
-def _lock(file: int, kind: int) -> bool:
-    """False if another process has the lock; True as well if the file system has no locks."""
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _has_locks(file: int) -> bool:

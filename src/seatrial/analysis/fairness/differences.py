@@ -244,16 +244,12 @@ def _with_axis(benchmark: Benchmark, machine: Machine, params: Params, axis: str
     """The parameters with the axis set to `value`; those that the benchmark derives itself are derived again. Raises
     Skip if the benchmark cannot run with them on this machine."""
     free = {
-        name: benchmark.parameter(name).default
+        name: default
         for name in derived_parameters(benchmark.name) - {axis}
-        if _resolved(benchmark, machine, params, name) == params.get(name)
+        for default in (benchmark.parameter(name).default,)
+        if benchmark.prepare(machine, {**params, name: default}).get(name) == params.get(name)
     }
     return benchmark.prepare(machine, {**params, **free, axis: value})
-
-
-def _resolved(benchmark: Benchmark, machine: Machine, params: Params, name: str) -> Value | None:
-    """The value to which the benchmark resolves the default of one parameter, given the others; None if it drops it."""
-    return benchmark.prepare(machine, {**params, name: benchmark.parameter(name).default}).get(name)
 
 
 def _follows_from_axis(benchmark: Benchmark, name: str | None, group: SideGroup, axis: str) -> bool:

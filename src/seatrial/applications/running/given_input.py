@@ -17,7 +17,7 @@ from seatrial.applications.running.copies import with_copies
 from seatrial.benchmarks.figures import between, exactly
 from seatrial.benchmarks.placement import LAYOUT, RANKS, openmp_variables, placement, resolved, spread, thread_count
 from seatrial.errors import UsageError
-from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Skip
 from seatrial.model.benchmark.given_input import AUTO, CASE, CLOCKED_S, FOLDER, INPUT, NONE, OWN, GivenInput, InputCase
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import ProgramRecord
@@ -234,7 +234,7 @@ def application(
         question=question,
         program=program,
         parameters=(*_case_parameters(cases, has_start=has_start), *more, *own, EXPECTED_S),
-        figures=_first_counts(of.figures),
+        figures=(of.figures[0], *(replace(figure, is_secondary=True) for figure in of.figures[1:])),
         checks=(
             *_stated_checks(program, tool, stated, bounds),
             *(_needed(name, tool) for name in needed),
@@ -249,8 +249,3 @@ def application(
         evidence=evidence,
     )
     return with_copies(alone)
-
-
-def _first_counts(figures: Sequence[Figure]) -> tuple[Figure, ...]:
-    """Figures of a reader: the log has the first one, and the others in some versions only."""
-    return (figures[0], *(replace(figure, is_secondary=True) for figure in figures[1:]))

@@ -27,11 +27,6 @@ _START_S = 1.0
 """The longest usual start of one container: podman's on a small machine."""
 
 
-def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """A container may use all CPUs."""
-    return spread(machine, len(machine.allowed_cpus), node_of_cpus(params))
-
-
 def _image_in_memory(machine: Machine, params: Params, samples: Sequence[Sample]) -> float | None:
     """The largest share before any start; None for warm starts, where any is right."""
     if params["cache"] != "cold":
@@ -77,6 +72,6 @@ BENCHMARK = Benchmark(
             _image_in_memory,
         ),
     ),
-    placement=_placement,
+    placement=lambda machine, params: spread(machine, len(machine.allowed_cpus), node_of_cpus(params)),
     estimate_s=lambda params: _START_S * (1 + whole(params["at_once"])),
 )

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from seatrial.benchmarks.gpu import device
-from seatrial.model.benchmark.parameter import Params
 
 _SIZES = {"1": 1_000, "2": 10_000, "3": 100_000, "4": 1_000_000, "large": 16_000_000}
 """Vertices: SHOC's classes, and one whose graph (192 MB, and as much to work with) is beyond the caches of today."""
-
-
-def _estimate_s(params: Params) -> float:
-    """The host makes the graph and searches it once."""
-    return 2.0 + device.chosen_size(_SIZES, params) * 1e-6
 
 
 _EDGES = "edges visited, each from both ends, over the time of whole searches, in which the host checks every 6 levels"
@@ -32,6 +26,6 @@ BENCHMARK = device.benchmark(
         *device.rates("bandwidth", "B/s", _BYTES, series="search"),
     ),
     error="vertices whose level differs from a search on the host",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 2.0 + device.chosen_size(_SIZES, params) * 1e-6,  # the host searches once
 )
 """No limit: accesses of 4 B at random move whole sectors of memory, how many depends on the graph."""

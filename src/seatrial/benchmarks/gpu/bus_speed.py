@@ -10,18 +10,10 @@ from __future__ import annotations
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.model.benchmark.benchmark import Direction, HostCopies
-from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.benchmark.parameter import Parameter, Params
 
-_KiB = 1 << 10
-_MiB = 1 << 20
-_AUTO_B = 64 * _MiB
-"""Where the program decides; on a processor it takes less."""
 _ONE_LINK = ("size_B", "largest_B", "host", "optimised")
 """A link stays the same, whatever goes over it."""
-
-
-def _estimate_s(params: Params) -> float:
-    return 3.0 + ((0 if params["largest_B"] == "auto" else whole(params["largest_B"])) or _AUTO_B) * 2e-8
 
 
 def _is_of_several(params: Params) -> bool:
@@ -34,13 +26,9 @@ BENCHMARK = device.benchmark(
     question="How fast are copies between host and device memory?",
     parameters=(
         device.mode_among("S", "EP"),
-        Parameter.size(
-            "largest_B",
-            "auto",
+        device.largest_size(
             "largest size, after the powers of 4 from 1 KiB; auto: 64 MiB, or 16 MiB if the device is a CPU",
-            minimum=_KiB,
-            option="--largest",
-            spelled={"auto": "0"},
+            minimum=1 << 10,
         ),
         Parameter.choice(
             "host",
@@ -69,5 +57,5 @@ BENCHMARK = device.benchmark(
         )
     ],
     error="bytes that came back wrong",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 3.0 + device.largest_B(params, 64 << 20) * 2e-8,
 )

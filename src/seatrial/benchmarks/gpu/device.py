@@ -60,6 +60,16 @@ def size_of(name: str, large: int, small: int, meaning: str, minimum: int) -> Pa
     return Parameter.integer(name, AUTO, description, minimum=minimum, option=f"--{name}", spelled={AUTO: str(large)})
 
 
+def largest_size(meaning: str, minimum: int) -> Parameter:
+    """The largest size of a sweep, for programs that choose it themselves where it is `auto`."""
+    return Parameter.size("largest_B", AUTO, meaning, minimum=minimum, option="--largest", spelled={AUTO: "0"})
+
+
+def largest_B(params: Params, auto_B: int) -> int:
+    """That size; `auto_B` is what programs choose on a GPU."""
+    return auto_B if params["largest_B"] == AUTO else whole(params["largest_B"])
+
+
 def for_devices(sizes: Mapping[str, tuple[Value, Value]]) -> Callable[[Params, bool], Params]:
     """Resolves `auto` of each parameter: a size that fills a GPU, and one that a CPU finishes in time."""
 
@@ -138,8 +148,7 @@ def benchmark(
     )
 
 
-_MiB = 1 << 20
-ARRAY_B = {"1": _MiB, "2": 8 * _MiB, "3": 32 * _MiB, "4": 64 * _MiB, "large": 1 << 30}
+ARRAY_B = {"1": 1 << 20, "2": 8 << 20, "3": 32 << 20, "4": 64 << 20, "large": 1 << 30}
 """SHOC's classes of arrays in memory, in bytes, and one beyond the caches of today."""
 
 

@@ -9,8 +9,7 @@ from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import memory_limit
 from seatrial.model.benchmark.parameter import Params
 
-_MiB = 1 << 20
-_SIZES = {"1": _MiB, "2": 8 * _MiB, "3": 96 * _MiB, "4": 256 * _MiB, "large": 1 << 30}
+_SIZES = {"1": 1 << 20, "2": 8 << 20, "3": 96 << 20, "4": 256 << 20, "large": 1 << 30}
 _POINTS = 512
 _TOLERANCE = {"fp32": 2e-6, "fp64": 4e-15}
 """Of a result, relative to the norm of the transform's input: rounding grows with the logarithm of the number of points

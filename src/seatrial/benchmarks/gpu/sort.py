@@ -23,11 +23,6 @@ def _count(params: Params) -> list[str]:
     return ["--count", str(device.array_bytes(params) // key_B)]
 
 
-def _estimate_s(params: Params) -> float:
-    """The host's own sort takes most of it."""
-    return 2.0 + device.array_bytes(params) * 3e-8
-
-
 BENCHMARK = device.benchmark(
     __file__,
     name="gpu.sort",
@@ -44,7 +39,7 @@ BENCHMARK = device.benchmark(
         *device.rates("bandwidth", "B/s", "sorted data counts once: 8 B per pair, 4 B per key alone", series="sort"),
     ),
     error="keys and values whose place differs from a stable sort on the host",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 2.0 + device.array_bytes(params) * 3e-8,  # mostly the host's own sort
 )
 """No limit: how often keys pass through memory is the algorithm's affair. For each pair LSD makes 8 passes of 20 B
 (keys are read twice), Onesweep 4 of 16 B after one look at the keys."""

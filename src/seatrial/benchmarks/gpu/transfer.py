@@ -25,10 +25,6 @@ from seatrial.model.benchmark.benchmark import Direction, Figure, HostCopies, Sk
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.machine.machine import Machine
 
-_KiB = 1 << 10
-_GiB = 1 << 30
-_AUTO_B = 64 << 20
-"""Where the program decides; on a processor it takes less."""
 _WORD_B = 8
 _ONE_LINK = ("size_B", "largest_B", "host", "numa_node", "optimised")
 _WAYS = {
@@ -44,7 +40,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
     if params["largest_B"] == "auto":
         return params
     largest = math.ceil(whole(params["largest_B"]) / _WORD_B) * _WORD_B
-    if largest > _GiB:
+    if largest > 1 << 30:
         raise Skip(f"largest_B={largest} is above 1 GiB")
     return {**params, "largest_B": largest}
 
@@ -56,8 +52,7 @@ def _placement(machine: Machine, params: Params) -> tuple[int, ...]:
 
 def _estimate_s(params: Params) -> float:
     count = 1 if params["devices"] == "auto" else whole(params["devices"])
-    largest = _AUTO_B if params["largest_B"] == "auto" else whole(params["largest_B"])
-    return 3.0 + (count + 1) * (1.0 + largest * 2e-8)
+    return 3.0 + (count + 1) * (1.0 + device.largest_B(params, 64 << 20) * 2e-8)
 
 
 def _figures(way: Direction, work: str) -> tuple[Figure, ...]:
@@ -96,14 +91,10 @@ BENCHMARK = device.benchmark(
             ("pinned", "pageable", "mapped"),
             option="--host",
         ),
-        Parameter.size(
-            "largest_B",
-            "auto",
+        device.largest_size(
             "largest size, after the powers of 4 from 1 KiB, at most 1 GiB; auto: 64 MiB, or 16 MiB if the device is "
             "a CPU",
-            minimum=_KiB,
-            option="--largest",
-            spelled={"auto": "0"},
+            minimum=1 << 10,
         ),
         Parameter.integer(
             "numa_node",

@@ -9,22 +9,13 @@ from __future__ import annotations
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
 from seatrial.model.benchmark.benchmark import Attainable, Role
-from seatrial.model.benchmark.parameter import Parameter, Params, whole
 
-_KiB = 1 << 10
-_MiB = 1 << 20
-_AUTO_B = 16 * _MiB
-"""Where the program decides; on a processor it takes less."""
 _ONE_LINK = ("block_B", "largest_B", "optimised")
 _DOWN, _UP, _FLOPS = 2, 1, 2
 """Elements that travel down and up for each element of a, and operations."""
 _IN_TURN = Attainable(
     PACKETS.share * _DOWN / (_DOWN + _UP), f"copies to and from the device may take turns, and {PACKETS.why}"
 )
-
-
-def _estimate_s(params: Params) -> float:
-    return 3.0 + ((0 if params["largest_B"] == "auto" else whole(params["largest_B"])) or _AUTO_B) * 1e-7
 
 
 BENCHMARK = device.benchmark(
@@ -34,13 +25,9 @@ BENCHMARK = device.benchmark(
     parameters=(
         device.mode_among("S", "EP"),
         device.PRECISION,
-        Parameter.size(
-            "largest_B",
-            "auto",
+        device.largest_size(
             "largest block of an array, after 64 KiB, 256 KiB, ...; auto: 16 MiB, or 4 MiB if the device is a CPU",
-            minimum=64 * _KiB,
-            option="--largest",
-            spelled={"auto": "0"},
+            minimum=64 << 10,
         ),
     ),
     figures=(
@@ -70,5 +57,5 @@ BENCHMARK = device.benchmark(
         ),
     ),
     error="elements of a that differ from b + s c, compared exactly",
-    estimate_s=_estimate_s,
+    estimate_s=lambda params: 3.0 + device.largest_B(params, 16 << 20) * 1e-7,
 )

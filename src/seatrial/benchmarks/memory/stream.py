@@ -27,7 +27,6 @@ from seatrial.model.spelling import show_percent
 _BYTES_PER_ELEMENT = {"copy": 16, "scale": 16, "add": 24, "triad": 24}
 _WRITE_ALLOCATE_BYTES = 8
 _ARRAY_WITHOUT_CACHES = 1 << 30
-_MiB = 1 << 20
 _LINE = 64
 _SLICE_S = 0.25
 
@@ -37,7 +36,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
     threads = placement.thread_count(machine, params["threads"], placement.node_of_cpus(params))
     array = params["array_B"]
     if array == "auto":
-        size, unit = _cache_bound(machine, placement.spread(machine, threads, placement.node_of_cpus(params))), _MiB
+        size, unit = _cache_bound(machine, placement.spread(machine, threads, placement.node_of_cpus(params))), 1 << 20
     else:
         size, unit = whole(array), _LINE
     return {**params, "threads": threads, "array_B": math.ceil(size / unit) * unit}

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -188,15 +189,12 @@ def known_table() -> Table:
     except (OSError, ValueError, KeyError, TypeError):
         pass  # made below
     from seatrial.cli.completion.table import made_table
+    from seatrial.store.files import write_once
 
     table = made_table()
-    private = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with suppress(OSError):  # without a cache it takes longer
         path.parent.mkdir(parents=True, exist_ok=True)
-        private.write_text(json.dumps({"key": key, "table": table}), encoding="utf-8")
-        private.replace(path)
-    except OSError:
-        pass  # without a cache it takes longer
+        write_once(path.parent, path.name, data=json.dumps({"key": key, "table": table}).encode())
     return table
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 import platform
@@ -28,7 +27,7 @@ from seatrial.environments.loaded_libraries import LoadedLibrary, Once, files_am
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import Native
-from seatrial.model.benchmark.parameter import Params, Value, whole
+from seatrial.model.benchmark.parameter import Value, whole
 from seatrial.model.benchmark.program import RANKS, Hello, ProgramRecord, parse_record
 from seatrial.model.environment.container import INSIDE
 from seatrial.model.machine.guest import VM
@@ -78,18 +77,6 @@ class NativeProgram(Runnable):
         if self.starts_containers:
             write_started(directory)
         yield
-
-    def sampling_for(self, seconds: float) -> NativeProgram:
-        """Set by `--slice`, for programs that have it among their arguments and for all device programs."""
-        own, is_for_devices = self.declared.arguments, self.declared.library == "gpu"
-
-        def arguments(params: Params) -> list[str]:
-            words = list(own(params))
-            if "--slice" in words:
-                words[words.index("--slice") + 1] = str(seconds)
-            return [*words, "--slice", str(seconds)] if is_for_devices and "--slice" not in words else words
-
-        return dataclasses.replace(self, declared=replace(self.declared, arguments=arguments))
 
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """The record's folder, the placement, and the arguments from its parameters."""

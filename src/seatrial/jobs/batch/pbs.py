@@ -112,7 +112,8 @@ def _status(job: str, its: Mapping[str, str]) -> JobStatus:
         job,
         state,
         reason,
-        _as_shell(status) if state.is_over else None,
+        # PBS adds 256 to the number of a signal, where a shell adds 128.
+        (status - 128 if status is not None and status > 256 else status) if state.is_over else None,
         _time(its.get("qtime") or its.get("ctime")),
         _time(its.get("stime") or its.get("start_time")),
         _time(its.get("obittime") or its.get("comp_time")) if state.is_over else None,
@@ -140,11 +141,6 @@ def _end(status: int | None, its: Mapping[str, str]) -> JobState:
     if status == 0:
         return JobState.ENDED
     return JobState.CANCELLED if status == _DELETED and "delete" in its.get("comment", "").lower() else JobState.FAILED
-
-
-def _as_shell(status: int | None) -> int | None:
-    """PBS adds 256 to the number of a signal, where a shell adds 128."""
-    return status - 128 if status is not None and status > 256 else status
 
 
 def _time(text: str | None) -> float | None:

@@ -138,7 +138,7 @@ class Parameter(Frozen):
             and not self.minimum <= value <= LARGEST_COUNT
         ):
             todo = suggestion or self._nearest(given) or f"it takes {self.accepts()}"
-            raise UsageError(f"{self.name} cannot be {_spelled(given)}", todo)
+            raise UsageError(f"{self.name} cannot be {given!r}", todo)
         return value
 
     def _nearest(self, given: object) -> str:
@@ -201,10 +201,6 @@ def _words(given: object) -> tuple[str, ...] | None:
     if not all(isinstance(word, str) and "\0" not in word and len(word) <= _LONGEST_WORD for word in given):
         return None
     return tuple(given) if given[0] else None
-
-
-def _spelled(given: object) -> str:
-    return repr(given) if isinstance(given, str) else str(given)
 
 
 CACHES_TIMES = 4

@@ -8,7 +8,6 @@ which ports are free.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 import select
@@ -24,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from seatrial.errors import BusyError
 from seatrial.places.guest.qemu import GuestError
+from seatrial.processes.file_lock import lock
 
 LONGEST_PAYLOAD_B = 16384
 _END = 0xA5
@@ -131,16 +131,13 @@ def free_port(folder: Path) -> Iterator[Path]:
     """Hold a port that no other command uses. Raises BusyError."""
     for number in range(PORTS):
         path = port_path(folder, number)
-        lock = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            yield path
-            return
+            if lock(descriptor):
+                yield path
+                return
         finally:
-            os.close(lock)
+            os.close(descriptor)
     raise BusyError(f"{PORTS} commands run in the guest, and it takes no more", "wait until one of them has ended")
 
 

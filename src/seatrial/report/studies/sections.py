@@ -27,15 +27,7 @@ from seatrial.report.charts.distributions import Recorded, distributions, drawn_
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
 from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.view import (
-    Cell,
-    Cells,
-    Table,
-    headings,
-    median_cells,
-    nearest,
-    right,
-)
+from seatrial.report.pages.view import Cell, Cells, Table, headings, median_cells, nearest, right
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.article import Section, chart_section, tables_section
