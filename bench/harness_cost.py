@@ -17,8 +17,8 @@ from common import live_machine, provenance, ready, write
 from one_point import keep_point
 
 from seatrial.engine.engine import StudyWork, run_work
+from seatrial.engine.listener import Listener
 from seatrial.engine.policy import Alone
-from seatrial.engine.ready import Silent
 from seatrial.stats.interval import StoppingRule
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -37,7 +37,7 @@ def main() -> None:
         keep_point(item, machine, folder)
         start = time.perf_counter()
         rule = StoppingRule(precision=0.0, budget_s=30.0)
-        run_work([StudyWork(((item,),), Alone(rule))], machine, folder, Silent())
+        run_work([StudyWork(((item,),), Alone(rule))], machine, folder, Listener())
         elapsed_s = time.perf_counter() - start
         records = read_contents(folder).records[item.experiment.id]
     program_s = sum(record.seen["program_s"] for record in records)

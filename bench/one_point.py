@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.kinds.native import NativeProgram
+from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import prepare
-from seatrial.engine.ready import Ready, Refused, Runnable, Silent
+from seatrial.engine.ready import Ready, Refused, Runnable
 from seatrial.engine.repeat import make_repeat
 from seatrial.engine.trial import environments_of, keep_facts
 from seatrial.environments.build import Environment
@@ -53,7 +54,7 @@ def prepare_point(
         )
     point = replace(points[0], benchmark=declared)
     environments = Environments(machine) if environment is None else Environments.always(environment)
-    (item,) = prepare([point], environments, machine_identity(machine)[:16], Silent())
+    (item,) = prepare([point], environments, machine_identity(machine)[:16], Listener())
     return item
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from common import live_machine, output_of, provenance, ready, today, write
 
 import seatrial
-from seatrial.engine.ready import Progress
+from seatrial.engine.listener import Progress
 from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import Point
 from seatrial.store.contents import read_contents

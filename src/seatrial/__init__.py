@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # importing typing takes longer than importing everything
 if TYPE_CHECKING:
     from seatrial.analysis.compare_along import Comparisons as Comparisons
     from seatrial.analysis.results import RunResult as RunResult
-    from seatrial.engine.ready import Listener as Listener
+    from seatrial.engine.listener import Listener as Listener
     from seatrial.errors import SeatrialError as SeatrialError
     from seatrial.errors import UsageError as UsageError
     from seatrial.interface.machines import discover as discover
@@ -42,7 +42,7 @@ else:
     _HOMES = {
         "analysis.compare_along": ("Comparisons",),
         "analysis.results": ("RunResult",),
-        "engine.ready": ("Listener",),
+        "engine.listener": ("Listener",),
         "errors": ("SeatrialError", "UsageError"),
         "interface.machines": ("discover", "discover_fabric"),
         "interface.profile": ("ProfileResult", "profile"),

@@ -14,7 +14,7 @@ from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine
 
 from seatrial.benchmarks.command.command import BENCHMARK as COMMAND
-from seatrial.engine.ready import Silent
+from seatrial.engine.listener import Listener
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Native
 from seatrial.model.benchmark.parameter import Params
@@ -153,7 +153,7 @@ def test_only_the_output_of_the_last_run_is_kept_and_each_reads_its_input(
     folder = ResultsFolder.create(tmp_path / "results")
     settings = {"argv": ("cat",), "input": str(tmp_path / "input"), "most_runs": "3"}
     ready = make_ready(COMMAND, live_machine, folder, **settings)
-    run_experiments([ready], live_machine, folder, StoppingRule(maximum=1, minimum=1), Silent(), keep=True)
+    run_experiments([ready], live_machine, folder, StoppingRule(maximum=1, minimum=1), Listener(), keep=True)
     (record,) = read_contents(folder).records[ready.experiment.id]
     assert [sample.i for sample in record.samples if sample.series == "wall"] == [0, 1, 2]
     (output,) = folder.path.glob("artefacts/*/*/stdout")

@@ -14,8 +14,9 @@ from one_point import prepare_point
 
 from seatrial.benchmarks.cpu.gemm import BENCHMARK, KERNEL_VARIABLES
 from seatrial.engine.kinds import native
+from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import lacking, prepare
-from seatrial.engine.ready import Ready, Refused, Silent
+from seatrial.engine.ready import Ready, Refused
 from seatrial.environments import blas as finder
 from seatrial.environments import loaded_libraries as blas_libraries
 from seatrial.environments.blas import Blas
@@ -321,5 +322,5 @@ def test_auto_and_what_it_stands_for_are_one_experiment(own: Blas, live_machine:
     (first, *_) = finder.find_blas()
     points = plan_points(["cpu.gemm"], {"blas": ["auto", first.name], "n": ["256"], "threads": ["1"]}, live_machine)
     assert len(points) == 2
-    (item,) = prepare(points, Environments.always(native_environment(live_machine)), "machine", Silent())
+    (item,) = prepare(points, Environments.always(native_environment(live_machine)), "machine", Listener())
     assert item.experiment.parameters["blas"] == first.name

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from seatrial.cli.progress import TerminalProgress
-from seatrial.engine.ready import Progress
+from seatrial.engine.listener import Progress
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import Point, plan_points

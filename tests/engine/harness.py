@@ -11,8 +11,9 @@ import pytest
 from one_point import keep_point, measure_point, prepare_point
 
 from seatrial.engine.engine import StudyWork, run_work
+from seatrial.engine.listener import Listener
 from seatrial.engine.policy import Alone
-from seatrial.engine.ready import Listener, Ready, Silent
+from seatrial.engine.ready import Ready
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment
 from seatrial.errors import BuildError
@@ -104,5 +105,5 @@ def run_one(ready: Ready, machine: Machine, folder: ResultsFolder, *, has_few_sa
 
 def run_once(ready: Ready, machine: Machine, folder: ResultsFolder) -> RepeatRecord:
     """The last record after a run with the least number of repeats."""
-    run_experiments([ready], machine, folder, StoppingRule(budget_s=0.0), Silent())
+    run_experiments([ready], machine, folder, StoppingRule(budget_s=0.0), Listener())
     return read_contents(folder).records[ready.experiment.id][-1]

@@ -21,8 +21,9 @@ from seatrial.benchmarks import declare, registry
 from seatrial.benchmarks.nodes import NODES
 from seatrial.benchmarks.placement import RANKS, THREADS_OF_RANK, placement, resolved
 from seatrial.engine.judge import impossible_figure
+from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import Preparation
-from seatrial.engine.ready import Refused, Silent
+from seatrial.engine.ready import Refused
 from seatrial.engine.starting import completed_together, outcome_together, overlap
 from seatrial.environments.chosen import Environments
 from seatrial.errors import NoCompilerError
@@ -216,7 +217,7 @@ def test_what_cannot_be_done_with_copies_is_unsupported(changes: dict[str, Any],
     machine = made_up_machine(cores=2)
     planned = replace(point("apps.lammps", machine, copies="2"), **changes)
     environments = Environments.always(NoCompilerError("none"))
-    refused = Preparation(environments, "", Silent(), builds=False).of(planned)
+    refused = Preparation(environments, "", Listener(), builds=False).of(planned)
     assert isinstance(refused, Refused)
     assert (refused.outcome.state, refused.outcome.reason) == (State.UNSUPPORTED, reason)
 

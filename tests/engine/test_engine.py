@@ -14,7 +14,8 @@ import pytest
 from engine.harness import make_ready, run_experiments, run_once, tampered
 
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
-from seatrial.engine.ready import Progress, Ready, Silent
+from seatrial.engine.listener import Listener, Progress
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
 from seatrial.environments.cached_files import origins
 from seatrial.model.machine.machine import Machine
@@ -45,7 +46,7 @@ def records(folder: ResultsFolder, ready: Ready) -> tuple[RepeatRecord, ...]:
 
 
 @dataclass
-class Watching(Silent):
+class Watching(Listener):
     order: list[str] = field(default_factory=list)
     stop_at: int = 10**9
 
@@ -61,7 +62,7 @@ class Watching(Silent):
 def test_a_small_budget_still_gets_the_minimum_number_of_repeats(
     live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
-    made = run_experiments([ready], live_machine, folder, LEAST, Silent())
+    made = run_experiments([ready], live_machine, folder, LEAST, Listener())
     assert made == {ready.experiment.id}
     found = records(folder, ready)
     assert len(found) == MINIMUM_REPEATS
@@ -75,21 +76,21 @@ def test_a_small_budget_still_gets_the_minimum_number_of_repeats(
 def test_a_finished_experiment_is_skipped_and_again_adds_repeats(
     live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
-    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == frozenset()
-    assert run_experiments([ready], live_machine, folder, LEAST, Silent(), again=True) == {ready.experiment.id}
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
+    assert run_experiments([ready], live_machine, folder, LEAST, Listener()) == frozenset()
+    assert run_experiments([ready], live_machine, folder, LEAST, Listener(), again=True) == {ready.experiment.id}
     assert [record.repeat for record in records(folder, ready)] == list(range(2 * MINIMUM_REPEATS))
 
 
 def test_another_budget_neither_reopens_nor_finishes_an_experiment(
     live_machine: Machine, folder: ResultsFolder, ready: Ready
 ) -> None:
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
     more = StoppingRule(precision=0.0, budget_s=4.0)
-    assert run_experiments([ready], live_machine, folder, more, Silent()) == frozenset()
+    assert run_experiments([ready], live_machine, folder, more, Listener()) == frozenset()
     with pytest.raises(KeyboardInterrupt):
         run_experiments([ready], live_machine, folder, more, Watching(stop_at=2), again=True)
-    assert run_experiments([ready], live_machine, folder, more, Silent()) == {ready.experiment.id}
+    assert run_experiments([ready], live_machine, folder, more, Listener()) == {ready.experiment.id}
 
 
 def test_a_failure_after_good_repeats_is_tried_again(
@@ -97,14 +98,14 @@ def test_a_failure_after_good_repeats_is_tried_again(
 ) -> None:
     import seatrial.engine.repeat as repeat
 
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
     with monkeypatch.context() as patch:
         patch.setattr(repeat, "command_of", lambda item, directory: ["/nowhere/program"])
-        run_experiments([ready], live_machine, folder, LEAST, Silent(), again=True)
+        run_experiments([ready], live_machine, folder, LEAST, Listener(), again=True)
     assert [record.outcome.is_ok for record in records(folder, ready)] == [True] * MINIMUM_REPEATS + [False]
-    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == {ready.experiment.id}
+    assert run_experiments([ready], live_machine, folder, LEAST, Listener()) == {ready.experiment.id}
     assert records(folder, ready)[-1].outcome.is_ok
-    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == frozenset()
+    assert run_experiments([ready], live_machine, folder, LEAST, Listener()) == frozenset()
 
 
 def test_a_clock_that_is_set_back_does_not_hide_the_newest_repeats(
@@ -116,12 +117,12 @@ def test_a_clock_that_is_set_back_does_not_hide_the_newest_repeats(
     with monkeypatch.context() as patch:
         patch.setattr(time, "time", lambda: now + 86_400)  # and set right after this failure
         patch.setattr(repeat, "command_of", lambda item, directory: ["/nowhere/program"])
-        run_experiments([ready], live_machine, folder, LEAST, Silent())
-    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == {ready.experiment.id}
+        run_experiments([ready], live_machine, folder, LEAST, Listener())
+    assert run_experiments([ready], live_machine, folder, LEAST, Listener()) == {ready.experiment.id}
     made = records(folder, ready)
     assert not made[0].outcome.is_ok and made[0].t0 > made[-1].t0 and made[-1].outcome.is_ok
-    assert run_experiments([ready], live_machine, folder, LEAST, Silent()) == frozenset()
-    run_experiments([ready], live_machine, folder, LEAST, Silent(), again=True)
+    assert run_experiments([ready], live_machine, folder, LEAST, Listener()) == frozenset()
+    run_experiments([ready], live_machine, folder, LEAST, Listener(), again=True)
     assert len(records(folder, ready)) == 1 + 2 * MINIMUM_REPEATS
 
 
@@ -144,7 +145,7 @@ def test_an_interrupted_run_keeps_finished_repeats_and_resumes(
         run_experiments([ready], live_machine, folder, LEAST, Watching(stop_at=2))
     assert len(records(folder, ready)) == 2
     assert not list(folder.path.glob("artefacts/*/[0-9]*"))
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
     assert len(records(folder, ready)) == MINIMUM_REPEATS
 
 
@@ -158,7 +159,7 @@ def test_a_failure_ends_the_experiment_keeps_its_output_and_is_tried_again_when_
         record = run_once(ready, live_machine, folder)
     assert not record.outcome.is_ok and record.outcome.evidence == "it broke"
     assert (folder.artefacts(ready.experiment.id, 0) / "stderr").read_text() == "it broke\n"
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
     assert [r.repeat for r in records(folder, ready)] == [0, 1]
 
 
@@ -183,7 +184,7 @@ def test_a_repeat_of_a_killed_run_is_recovered_if_its_program_had_ended(
     written = claimed / "rank-000000.jsonl"
     if not program_ended:
         written.write_bytes(written.read_bytes().rpartition(b'{"ev":"end"}')[0])
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
     found = records(folder, ready)
     assert len(found) == MINIMUM_REPEATS and all(record.outcome.is_ok for record in found)
     assert [record.t0 == 1234.5 for record in found].count(True) == int(program_ended)
@@ -194,15 +195,15 @@ def test_a_repeat_of_a_killed_run_is_recovered_if_its_program_had_ended(
 def test_a_kill_between_record_and_release_of_the_claim_repeats_nothing(
     live_machine: Machine, folder: ResultsFolder, ready: Ready, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
     subprocess.run([sys.executable, "-c", _CLAIMS_AND_DIES, str(folder.path), ready.experiment.id], check=True)
-    run_experiments([ready], live_machine, folder, LEAST, Silent())
+    run_experiments([ready], live_machine, folder, LEAST, Listener())
     assert [record.repeat for record in records(folder, ready)] == list(range(MINIMUM_REPEATS))
     assert not list(folder.path.glob("artefacts/*/[0-9]*"))
 
 
 def test_keep_keeps_the_output_of_every_repeat(live_machine: Machine, folder: ResultsFolder, ready: Ready) -> None:
-    run_experiments([ready], live_machine, folder, LEAST, Silent(), keep=True)
+    run_experiments([ready], live_machine, folder, LEAST, Listener(), keep=True)
     kept = sorted(int(path.name) for path in (folder.path / "artefacts" / ready.experiment.id).iterdir())
     assert kept == list(range(MINIMUM_REPEATS))
     lines = (folder.artefacts(ready.experiment.id, 0) / "rank-000000.jsonl").read_text().splitlines()
@@ -225,6 +226,6 @@ def test_the_point_of_a_refused_experiment_is_not_run(live_machine: Machine) -> 
     from seatrial.plan.points import plan_points
 
     (point,) = plan_points(["memory.stream"], {"threads": ["100000"]}, live_machine)
-    (item,) = prepare([point], Environments.always(native_environment(live_machine)), "machine", Silent())
+    (item,) = prepare([point], Environments.always(native_environment(live_machine)), "machine", Listener())
     assert isinstance(item, Refused)
     assert "100000 threads" in item.outcome.reason

@@ -10,7 +10,7 @@ from made_up import made_up_machine
 
 from seatrial.cli.progress import fit_lines
 from seatrial.engine.durations import Build, Costs
-from seatrial.engine.ready import BudgetFit
+from seatrial.engine.listener import BudgetFit
 from seatrial.engine.study_work import WantedWork, fit_of, wanted_of_study
 from seatrial.plan.planned import by_importance
 from seatrial.plan.points import Point, plan_points, study_points

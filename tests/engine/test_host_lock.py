@@ -14,8 +14,8 @@ import pytest
 
 from seatrial.engine import lock_file
 from seatrial.engine.host_lock import ClaimWait, HostLock, users_named
+from seatrial.engine.listener import Listener
 from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, Told, holders, lock_places
-from seatrial.engine.ready import Silent
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.results.record import decode
 
@@ -312,7 +312,7 @@ def test_without_any_folder_it_measures_and_warns(
 def test_the_wait_for_repeats_of_other_hosts_has_the_same_limit_and_names_them_once_a_minute() -> None:
     told: list[object] = []
 
-    class Watching(Silent):
+    class Watching(Listener):
         def waits_for_claims(self, hosts: Sequence[str]) -> None:
             told.append(hosts)
 

@@ -15,7 +15,8 @@ from seatrial.benchmarks import registry
 from seatrial.engine import prepare as preparing
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.kinds.kind import ProgramKind
-from seatrial.engine.ready import Ready, Runnable, Silent
+from seatrial.engine.listener import Listener
+from seatrial.engine.ready import Ready, Runnable
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, NoCompilerError
@@ -73,7 +74,7 @@ def benchmark(text: str) -> Benchmark:
 
 def prepared(text: str) -> Ready:
     point = Point(benchmark(text), {}, (0,), named=True)
-    (item,) = preparing.prepare([point], Environments.always(NO_COMPILER), "machine", Silent())
+    (item,) = preparing.prepare([point], Environments.always(NO_COMPILER), "machine", Listener())
     assert isinstance(item, Ready)
     return item
 

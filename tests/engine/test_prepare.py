@@ -9,8 +9,9 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.engine.kinds import external
+from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import prepare, prepared_points
-from seatrial.engine.ready import Ready, Refused, Silent
+from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.chosen import Environments
 from seatrial.environments.installed import Installed
 from seatrial.errors import NoCompilerError
@@ -39,7 +40,7 @@ def lammps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installed:
 def _prepared(ranks: str) -> Ready | Refused:
     machine = made_up_machine(cores=2)
     points = plan_points(["apps.lammps"], {"ranks": [ranks], "threads": ["1"]}, machine)
-    (one,) = prepare(points, Environments(machine), "machine", Silent())
+    (one,) = prepare(points, Environments(machine), "machine", Listener())
     return one
 
 
@@ -77,10 +78,10 @@ def test_ranks_of_a_script_are_started_by_the_mpi_that_the_user_names(
     settings = {"ranks": ["2"], "threads": ["1"], "environment.mpi": ["mpich"]}
     points = plan_points(["apps.lammps"], settings, machine)
     lammps.path.write_bytes(b"\x7fELF")
-    (binary,) = prepare(points, Environments(machine), "machine", Silent())
+    (binary,) = prepare(points, Environments(machine), "machine", Listener())
     assert isinstance(binary, Refused) and "not linked" in binary.outcome.reason
     lammps.path.write_text("#!/bin/sh\nexec lmp_of_the_site\n")
-    (script,) = prepare(points, Environments(machine), "machine", Silent())
+    (script,) = prepare(points, Environments(machine), "machine", Listener())
     assert isinstance(script, Ready) and script.mpi == mpi
     refused = _prepared("2")
     assert isinstance(refused, Refused) and "set environment.mpi" in refused.outcome.reason
@@ -97,7 +98,7 @@ def test_an_mpi_that_a_program_is_not_linked_with_is_another_experiment(
     machine = made_up_machine(cores=2)
     settings = {"ranks": ["2"], "threads": ["1"], "environment.mpi": ["openmpi", "mpich", "mvapich", "openmpi-4"]}
     points = plan_points(["apps.lammps"], settings, machine)
-    ours, other, third, alias = prepared_points(points, Environments(machine), "machine", Silent())
+    ours, other, third, alias = prepared_points(points, Environments(machine), "machine", Listener())
     assert isinstance(ours, Ready) and isinstance(alias, Ready) and ours.experiment.id == alias.experiment.id
     assert isinstance(other, Refused) and isinstance(third, Refused)
     assert len({item.experiment.id for item in (ours, other, third)}) == 3, "a refusal is not recorded with a result"

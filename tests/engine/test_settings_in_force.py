@@ -12,7 +12,8 @@ from made_up import made_up_machine
 
 from seatrial.engine.judge import is_same, setting_not_in_force
 from seatrial.engine.kinds.native import NativeProgram
-from seatrial.engine.ready import Ready, Silent
+from seatrial.engine.listener import Listener
+from seatrial.engine.ready import Ready
 from seatrial.engine.trial import TrialToRun
 from seatrial.environments.build import Built
 from seatrial.environments.mpi import find_mpis
@@ -115,7 +116,7 @@ def measured(
         changed = tampered(point.benchmark, folder, edits, monkeypatch)
         point = replace(point, benchmark=changed)
     results = ResultsFolder.create(folder / "results")
-    (prepared,) = TrialToRun(machine, lambda: results, Silent()).run_points([point], budget_s=0.0).experiments
+    (prepared,) = TrialToRun(machine, lambda: results, Listener()).run_points([point], budget_s=0.0).experiments
     return read_contents(results).records[prepared.experiment.id][-1]
 
 

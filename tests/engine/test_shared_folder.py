@@ -28,7 +28,7 @@ import os, platform, signal, sys, time
 from pathlib import Path
 from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.policy import Alone
-from seatrial.engine.ready import Silent
+from seatrial.engine.listener import Listener
 from one_point import keep_point, prepare_point
 from seatrial.machine.live import discover_live
 from seatrial.stats.interval import StoppingRule
@@ -46,7 +46,7 @@ for k in range({PROCESSES}):
         if has_names:
             platform.node = lambda: f"node{{k}}"
         work = StudyWork(tuple((item,) for item in ready), Alone(rule))
-        run_work([work], machine, folder, Silent())
+        run_work([work], machine, folder, Listener())
         os._exit(0)
     pids.append(pid)
 for pid in pids[:killed]:

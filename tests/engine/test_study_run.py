@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.analysis.study_results import study_results
-from seatrial.engine.ready import Ready, Silent
+from seatrial.engine.listener import Listener
+from seatrial.engine.ready import Ready
 from seatrial.engine.trial import TrialRun, TrialToRun
 from seatrial.model.machine.machine import Machine
 from seatrial.model.study.study import Axis, Compare, RepeatPolicy, Study, StudyBenchmark
@@ -30,7 +31,7 @@ ITSELF = Study(
 
 
 def run(study: Study, machine: Machine, folder: Path, **options: bool) -> tuple[TrialRun, Contents]:
-    trial = TrialToRun(machine, lambda: ResultsFolder.create(folder), Silent(), **options)
+    trial = TrialToRun(machine, lambda: ResultsFolder.create(folder), Listener(), **options)
     return trial.run_study(study, study_points(study, machine)), read_contents(ResultsFolder.existing(folder))
 
 

@@ -21,8 +21,9 @@ from seatrial.benchmarks.mpi.latency import BENCHMARK as LATENCY
 from seatrial.engine import repeat
 from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.group import Member, can_take_turns
+from seatrial.engine.listener import Listener
 from seatrial.engine.policy import ComparedBlocks, Pool
-from seatrial.engine.ready import Ready, Silent
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import command_of
 from seatrial.engine.trial import TrialToRun
 from seatrial.environments.mpi import find_mpis
@@ -79,7 +80,7 @@ def test_a_study_of_a_program_against_itself_takes_turns(
         compare=Compare("label", "a"),
         repeat=RepeatPolicy(budget_s=3.0),
     )
-    trial = TrialToRun(live_machine, lambda: ResultsFolder.create(tmp_path / "r"), Silent())
+    trial = TrialToRun(live_machine, lambda: ResultsFolder.create(tmp_path / "r"), Listener())
     trial.run_study(study, study_points(study, live_machine))
     contents = read_contents(ResultsFolder.existing(tmp_path / "r"))
     blocks = blocks_of(contents)
@@ -105,7 +106,7 @@ def test_one_that_fails_beside_its_partner_is_made_apart(
     fault = {"turns.hpp": ("if (!is_leading_)", "if (is_leading_) std::raise(SIGABRT); else")}
     broken = tampered(PEAK, tmp_path, fault, monkeypatch)
     sides = [make_ready(broken, live_machine, folder, cores="one", precision=p) for p in ("fp64", "fp32")]
-    run_work(compared(sides, 3), live_machine, folder, Silent())
+    run_work(compared(sides, 3), live_machine, folder, Listener())
     blocks = blocks_of(read_contents(folder))
     assert len(blocks) == 3 and all(len(block) == 2 for block in blocks.values())
     for record in (record for block in blocks.values() for record in block):
@@ -136,13 +137,13 @@ def test_an_interrupt_ends_both_and_leaves_no_claim(
         try:
             waiting.start()
             with pytest.raises(KeyboardInterrupt):
-                run_work(compared(sides, 2), live_machine, folder, Silent())
+                run_work(compared(sides, 2), live_machine, folder, Listener())
             waiting.join()
         finally:
             signal.signal(signal.SIGINT, before_it)
     assert not programs() and len(children(os.getpid()) - before) <= 1
     assert not list(folder.path.glob("artefacts/*/*")) and not read_contents(folder).records
-    run_work(compared(sides, 2), live_machine, folder, Silent())
+    run_work(compared(sides, 2), live_machine, folder, Listener())
     assert sorted(map(len, read_contents(folder).records.values())) == [2, 2]
 
 
@@ -164,7 +165,7 @@ def test_what_ended_before_the_lab_was_killed_is_taken_over_with_its_share_of_th
     key, t0 = sides[0].experiment.id, time.time() - 100.0
     subprocess.run([sys.executable, "-c", _CLAIMS_AND_DIES, str(folder.path), key, str(t0)], check=True)
     subprocess.run(command_of(sides[0], folder.artefacts(key, 0)), check=True)
-    run_work(compared(sides, 2), live_machine, folder, Silent())
+    run_work(compared(sides, 2), live_machine, folder, Listener())
     contents = read_contents(folder)
     recovered = [record for record in contents.records[key] if record.seen.get("recovered")]
     assert [record.seen["together"] for record in recovered] == [2]
@@ -195,7 +196,7 @@ def test_ranks_of_both_sides_live_and_one_side_computes(
         pytest.skip(f"{mpi} is not installed")
     sides = [make_ready(LATENCY, live_machine, folder, mpi=mpi, size_B=size_B) for size_B in (8, 16)]
     assert can_take_turns([Member(side, live_machine) for side in sides])
-    run_work(compared(sides, 2), live_machine, folder, Silent())
+    run_work(compared(sides, 2), live_machine, folder, Listener())
     blocks = blocks_of(read_contents(folder))
     assert len(blocks) == 2
     for block in blocks.values():
@@ -212,7 +213,7 @@ def test_ranks_survive_a_partner_that_dies_in_its_turn(
     broken = tampered(LATENCY, tmp_path, fault, monkeypatch)
     sides = [make_ready(broken, live_machine, folder, size_B=size_B) for size_B in (8, 16)]
     start = time.monotonic()
-    run_work(compared(sides, 2), live_machine, folder, Silent())
+    run_work(compared(sides, 2), live_machine, folder, Listener())
     blocks = blocks_of(read_contents(folder))
     assert len(blocks) == 2 and time.monotonic() - start < 30, "nobody waits for the dead"
     for record in (record for block in blocks.values() for record in block):

@@ -16,8 +16,9 @@ from places.host_root import add_compiler, make_host_root, without_mpi
 
 from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
+from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import build_helpers, build_points, prepared_points
-from seatrial.engine.ready import Ready, Silent
+from seatrial.engine.ready import Ready
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.chosen import Environments
 from seatrial.environments.mpi import find_mpis
@@ -178,7 +179,7 @@ def test_what_was_built_ahead_in_an_image_needs_no_compiler(
 
     monkeypatch.setattr("seatrial.environments.build.make_file", compiles)
     for ready, built in zip(
-        prepared_points(points, Environments(live_machine), "machine", Silent()),
+        prepared_points(points, Environments(live_machine), "machine", Listener()),
         (inside.result, outside.result),
         strict=True,
     ):

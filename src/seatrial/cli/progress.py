@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seatrial.cli.output import message
+from seatrial.engine.listener import BudgetFit, Listener, PreparedItem, Progress
 from seatrial.engine.lock_file import Holder, holders_text
-from seatrial.engine.ready import BudgetFit, Listener, PreparedItem, Progress
 from seatrial.model.results.sample import Outcome, State
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import count, settings

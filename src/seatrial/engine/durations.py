@@ -16,8 +16,9 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
+from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Refused, Silent
+from seatrial.engine.ready import Refused
 from seatrial.environments.build import Environment, is_built
 from seatrial.environments.cache import cache_folder, make_folder, own_cache
 from seatrial.environments.chosen import Environments
@@ -200,7 +201,7 @@ class Costs:
         """By the `id()` of its point; only of points that nothing must be built for to know it."""
         self._refused: set[int] = set()
         known = [point for point in points if not self.builds(point)]
-        prepared = prepared_points(known, environments, durations.machine_key, Silent(), builds=False)
+        prepared = prepared_points(known, environments, durations.machine_key, Listener(), builds=False)
         for point, item in zip(known, prepared, strict=True):
             self.experiments[id(point)] = item.experiment
             if isinstance(item, Refused):

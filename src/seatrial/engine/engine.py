@@ -20,10 +20,11 @@ from typing import Any
 from seatrial.engine.durations import Durations, learn
 from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
+from seatrial.engine.listener import Listener
 from seatrial.engine.lock_file import Holder, Told
 from seatrial.engine.policy import ComparedBlocks, Policy, RunningGroup, progress_of
 from seatrial.engine.pool import Clock
-from seatrial.engine.ready import Listener, Ready
+from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
 from seatrial.environments.compiler import variables_with
 from seatrial.model.frozen import Frozen

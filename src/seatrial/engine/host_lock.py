@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from seatrial.engine.listener import Listener
 from seatrial.engine.lock_file import FOLDER, Holder, OwnFiles, Told, holders, holders_text, lock_places
-from seatrial.engine.ready import Listener
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.frozen import Frozen
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.engine.durations import Durations, MissingBuilds
 from seatrial.engine.kinds import KINDS
+from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Refused, Silent
+from seatrial.engine.ready import Refused
 from seatrial.engine.trial import BUDGET_EACH_S
 from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.environments.compiler import variables_with
@@ -28,7 +29,7 @@ from seatrial.stats.interval import StoppingRule
 
 def linked_programs(points: Sequence[Point], machine: Machine) -> tuple[LinkedProgram, ...]:
     """Each program once; those that are linked with no MPI library are left out."""
-    kinds = {declared: kind(Environments(machine), "", Silent(), False) for declared, kind in KINDS.items()}
+    kinds = {declared: kind(Environments(machine), "", Listener(), False) for declared, kind in KINDS.items()}
     found: dict[LinkedProgram, None] = {}
     asked: set[tuple[str, str, EnvironmentChoice]] = set()
     for point in points:
@@ -72,7 +73,7 @@ def planned_experiments(
     experiment's identity, and only the program can report it.
     """
     key = machine_identity(machine)[:16]
-    prepared = prepared_points(points, Environments(machine), key, Silent(), builds=False)
+    prepared = prepared_points(points, Environments(machine), key, Listener(), builds=False)
     return tuple(
         (point, item.experiment, item.outcome if isinstance(item, Refused) else None)
         for point, item in zip(points, prepared, strict=True)

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.engine.group import FigureKey, Group, Member, Recorded, blocks_of, paired, paired_steps
+from seatrial.engine.listener import Progress
 from seatrial.engine.pool import Pool
-from seatrial.engine.ready import Progress
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.stats.interval import MINIMUM_REPEATS, StoppingRule
 from seatrial.stats.sequential import LOOKS, Pairs, Steps, are_decided_now

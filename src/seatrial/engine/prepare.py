@@ -11,7 +11,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.engine.kinds import KINDS
-from seatrial.engine.ready import Listener, Ready, Refused
+from seatrial.engine.listener import Listener
+from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.starting import why_no_copies
 from seatrial.environments.build import Built, Environment, build
 from seatrial.environments.chosen import Environments, absent_environment

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from seatrial.engine.durations import Build, Costs, Durations
 from seatrial.engine.engine import StudyWork
+from seatrial.engine.listener import BudgetFit, PreparedItem
 from seatrial.engine.policy import ComparedBlocks, Pooled
 from seatrial.engine.pool import Clock, Pool
 from seatrial.engine.prepare import Preparation
-from seatrial.engine.ready import BudgetFit, PreparedItem, Ready, Refused
+from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.chosen import Environments
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import Experiment

@@ -15,10 +15,11 @@ from seatrial.engine.durations import Costs, learn
 from seatrial.engine.engine import StudyWork, run_work
 from seatrial.engine.group import Recorded
 from seatrial.engine.host_lock import HostLock
+from seatrial.engine.listener import Listener
 from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Clock, Pool
 from seatrial.engine.prepare import Preparation, prepared_points, refuse_secret_differences
-from seatrial.engine.ready import Listener, Ready, Refused
+from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import (
     Budget,
     WantedWork,

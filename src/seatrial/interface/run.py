@@ -17,8 +17,9 @@ from seatrial.analysis.results import Asked, RunResult, results_of, trial_of
 from seatrial.analysis.study_results import study_result
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.host_lock import HostLock, users_named
+from seatrial.engine.listener import Listener
 from seatrial.engine.pool import Clock
-from seatrial.engine.ready import Listener, Refused, Silent
+from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, TrialToRun
 from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError
@@ -85,7 +86,7 @@ def run(
     if repeats is not None and repeats < 1:
         raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
     clock = Clock()
-    listener, lock = progress or Silent(), HostLock(wait_s, users_named(ignore_lock_of))
+    listener, lock = progress or Listener(), HostLock(wait_s, users_named(ignore_lock_of))
     with at_site(site, system), _folder(results) as path, ExitStack() as held:
         names: list[str] = []
         if len(targets) == 1 and isinstance(targets[0], Study):

@@ -33,7 +33,8 @@ from typing import Any
 from msgspec import convert, to_builtins
 
 from seatrial.analysis.results import RunResult
-from seatrial.engine.ready import Listener, Ready, Refused
+from seatrial.engine.listener import Listener
+from seatrial.engine.ready import Ready, Refused
 from seatrial.errors import StoreError, UsageError
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.frozen import Frozen

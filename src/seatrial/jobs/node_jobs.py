@@ -19,10 +19,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.engine.engine import StudyWork
+from seatrial.engine.listener import Listener
 from seatrial.engine.policy import Alone, Policy, Shared
 from seatrial.engine.pool import Pool
 from seatrial.engine.prepare import prepared_points
-from seatrial.engine.ready import Ready, Refused, Silent
+from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.study_work import study_work
 from seatrial.engine.trial import BUDGET_EACH_S, keep_trial
 from seatrial.environments.chosen import Environments
@@ -175,7 +176,7 @@ def _prepared(points: Sequence[Point], machine: Machine) -> list[Ready | Refused
         for point in points
     ]
     key = machine_identity(machine)[:16]
-    return [_startable(item) for item in prepared_points(able, Environments(machine), key, Silent())]
+    return [_startable(item) for item in prepared_points(able, Environments(machine), key, Listener())]
 
 
 def _startable(item: Ready | Refused) -> Ready | Refused:

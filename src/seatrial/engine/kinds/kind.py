@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from seatrial.engine.ready import Listener, Ready, Refused
+from seatrial.engine.listener import Listener
+from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError
