@@ -108,6 +108,7 @@ def test_a_control_has_no_cause(undisturbed):
 
 def test_a_quota():
     assert causes(repeat(cpu_s=0.3, delay_s=0.7, quota=quota(0.3, 0.7))) == [("cpu-quota", 0.7)]
+    assert causes(repeat(cpu_s=0.0, delay_s=0.8, quota=quota(0.3, 0.8))) == [("cpu-quota", 0.8)]
     threads = repeat(cpu_s=1.0, delay_s=0.5, quota=quota(1.0, 1.0), busy_s={"0": 0.5, "1": 0.5})
     assert causes(threads) == [("cpu-quota", 0.5)]
 

@@ -13,6 +13,10 @@ from cli.test_contract import answer
 from conftest import SHARED_DATA
 from fabric.made_up_fabrics import FatTree
 
+from seatrial.fabric.dumps import read_fabric
+from seatrial.fabric.parts import FabricText
+from seatrial.report.text.fabric import fabric_text
+
 SAMPLES = SHARED_DATA / "fabrics"
 SMALL = FatTree(leaves=2, nodes=2, spines=1)
 
@@ -143,3 +147,11 @@ def test_a_recorded_fabric_in_two_parts(tmp_path: Path) -> None:
 def test_recorded_dumps(kind: str, name: str, switches: int, nodes: int, links: int, tmp_path: Path) -> None:
     found = document(tmp_path, f"{kind}={sample(name)[0]}")
     assert (len(found["switches"]), len(found["nodes"]), len(found["links"])) == (switches, nodes, links)
+
+
+def test_switches_whose_level_is_not_known_have_a_row_of_their_own() -> None:
+    fabric = read_fabric("ibnetdiscover", [FabricText("net", SMALL.ibnetdiscover().encode(), None)])
+    first, *others = fabric.switches
+    shown = fabric_text(replace(fabric, switches=(replace(first, level=None), *others)))
+    (row,) = (line for line in shown.splitlines() if line.startswith("  no level  1 switch"))
+    assert row.endswith(f" {first.name}")

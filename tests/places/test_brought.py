@@ -33,6 +33,7 @@ def test_variables_of_a_program() -> None:
     whole = replace(MADE, loader=Path("/c/1/ld.so"))
     assert whole.before == ("/c/1/ld.so", "--inhibit-cache", "--library-path", "/c/1/usr/lib:/c/1/opt")
     assert "LD_LIBRARY_PATH" not in whole.set_for({})  # children use the image's C library
+    assert set(MADE.document()) == {"libraries", "key"}
     assert MADE.document() != replace(MADE, libraries={"libmpi.so.40": "b"}).document()
 
 

@@ -15,8 +15,8 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread, size_bin
 
 import seatrial
 from seatrial.errors import ParseError
-from seatrial.profiler.tables.header import HEADER, VERSION, Family, ProcessState, bin_ceiling, bin_floor
-from seatrial.profiler.tables.process_table import PLACE, SLOTS_AT, Module, parse_table, read_table
+from seatrial.profiler.tables.header import HEADER, SLOTS, VERSION, Family, ProcessState, bin_ceiling, bin_floor
+from seatrial.profiler.tables.process_table import PEER_B, PLACE, SLOT_B, SLOTS_AT, Module, parse_table, read_table
 
 FORMAT = Path(seatrial.__file__).parent / "profiler" / "native" / "table_file.h"
 WHOLE = Table(
@@ -100,6 +100,10 @@ def test_a_live_table_is_read_as_it_is() -> None:
         (with_field("size", 1 << 30), "rank 1 of 1073741824"),
         (with_field("threads", 3), "3 threads"),
         (with_field("area", 100), "has 100 bytes"),
+        (
+            with_field("area", SLOTS_AT + SLOT_B * SLOTS + PEER_B * 3),
+            "are required",
+        ),  # a row for each of 3 ranks, and one
         (with_field("at", 4096), "inside the module map"),
         (WHOLE.data()[:-1], "truncated"),
         (WHOLE.data()[:5000], "truncated"),

@@ -100,6 +100,9 @@ def test_unintended_differences_come_first_in_document_and_text():
     text = compare_text([made])
     order = ["2 unintended differences", "fact governor", "intended:", "parameter nontemporal", "faster copy"]
     assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
+    assert "more (--format json lists all)" not in text
+    twenty = tuple(Difference(f"parameter {k}", "1", "2", True) for k in range(20))
+    assert "and 8 more (--format json lists all)" in compare_text([dataclasses.replace(made, differences=twenty)])
     several = compare_document(several_candidates().compared)["differences"]
     assert several[0]["what"] == "fact load" and several[0]["candidate_name"] == "record 64 KiB"
 

@@ -197,6 +197,11 @@ def test_right_is_better_in_each_chart_of_the_forest_and_its_numbers_are_those_o
     mark = re.search(r'role-mark layer_4_marks"><path transform="translate\(([\d.]+)', lower.svg.text)
     equal = re.search('translate\\(([\\d.]+),[\\d.]+\\)"[^>]*>1\N{MULTIPLICATION SIGN}<', lower.svg.text)
     assert mark and equal and float(mark[1]) > float(equal[1])  # 0.86 is to the right of 1
+    places = re.findall(r'_marks"><path transform="translate\(([\d.]+),([\d.]+)\)', higher.svg.text)
+    assert sorted(float(y) for _, y in places) == [12, 36, 60, 84]  # a row for each
+    by_row = [float(x) for x, y in sorted(places, key=lambda place: float(place[1]))]
+    ratios = [made.ratio for made in fair().comparisons if made.better is Better.HIGHER]
+    assert [sorted(by_row).index(x) for x in by_row] == [sorted(ratios).index(ratio) for ratio in ratios]
 
 
 def test_the_page_says_what_undecided_comparisons_need():
