@@ -19,7 +19,7 @@ from hypothesis import given
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.fairness.differences import SideFacts, differences, side_facts
-from seatrial.analysis.fairness.side import share_below
+from seatrial.analysis.fairness.side import Topic, share_below
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.document import machine_document
@@ -485,8 +485,8 @@ def run(folder: Path, *arguments: str, before: Sequence[str] = (), **variables: 
 @pytest.mark.lab
 def test_real_runs_differ_in_time_alone_or_not_at_all(tmp_path: Path) -> None:
     first, second = (run(tmp_path / name, "command", "--budget", "1s") for name in "ab")
-    changing = {"time of measurement", "load", "steal", "CPU time of other processes"}
-    assert {difference.what for difference in differences(first, second, None)} <= changing
+    changing = {Topic.TIME, Topic.LOAD, Topic.STEAL, Topic.OTHERS, Topic.DELAY, Topic.BLOCKED}
+    assert {difference.what for difference in differences(first, second, None)} <= {topic.value for topic in changing}
 
 
 @pytest.mark.real
