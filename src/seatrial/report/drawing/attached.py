@@ -212,8 +212,8 @@ class PciForest:
         ends = merge_functions(item for item in below if isinstance(item, Endpoint))
         items: list[_Item] = [*ends, *branches]
         # The PCI side of NVSwitches that are drawn as a bank.
-        aside = [item for item in items if all(leaf.kind is DeviceKind.SWITCH for leaf in _leaves(item))]
-        aside = aside if self._has_bank else []
+        is_of_bank = [self._has_bank and all(leaf.kind is DeviceKind.SWITCH for leaf in _leaves(one)) for one in items]
+        aside = [item for item, is_aside in zip(items, is_of_bank, strict=True) if is_aside]
         if 0 < len(aside) < len(items):
             noted = sum(len(_leaves(item)) for item in aside)
             items = [item for item in items if item not in aside]
