@@ -100,10 +100,8 @@ def test_a_live_table_is_read_as_it_is() -> None:
         (with_field("size", 1 << 30), "rank 1 of 1073741824"),
         (with_field("threads", 3), "3 threads"),
         (with_field("area", 100), "has 100 bytes"),
-        (
-            with_field("area", SLOTS_AT + SLOT_B * SLOTS + PEER_B * 3),
-            "are required",
-        ),  # a row for each of 3 ranks, and one
+        # A row of peers is missing: of each of 3 ranks, and one.
+        (with_field("area", SLOTS_AT + SLOT_B * SLOTS + PEER_B * 3), "are required"),
         (with_field("at", 4096), "inside the module map"),
         (WHOLE.data()[:-1], "truncated"),
         (WHOLE.data()[:5000], "truncated"),

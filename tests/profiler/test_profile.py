@@ -9,7 +9,7 @@ from profiler.made_up_tables import NAMES, Call, Table, Thread
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
 from seatrial.profiler.cause import Frame
-from seatrial.profiler.profile import Bound, Pair, RankState, empty_profile
+from seatrial.profiler.profile import Bound, Pair, RankState
 from seatrial.profiler.tables.process_table import parse_table
 
 
@@ -32,11 +32,6 @@ def ring(size: int, rank: int, count: int = 5, each: int = 1000) -> Thread:
 
 def rank(number: int, size: int = 4, **changes) -> Table:
     return Table(rank=number, size=size, threads=(ring(size, number),), pid=100 + number).but(**changes)
-
-
-def test_a_command_without_mpi_has_no_ranks() -> None:
-    found = empty_profile("a", damaged=2)
-    assert (found.ranks, found.wall_s, found.trust.damaged) == (0, 0.0, 2)
 
 
 def test_sums_go_over_ranks() -> None:

@@ -185,7 +185,6 @@ def _remove() -> None:
 BUILD_FILE = "build.json"
 """Beside each file: how it was made, and its hash."""
 _COMPILE_LIMIT_S = 600.0
-_LOOK_AGAIN_S = 0.05
 
 
 Start = Callable[[Sequence[str], Sequence[Path]], tuple[Sequence[str], Mapping[str, str] | None]]

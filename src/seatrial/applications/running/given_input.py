@@ -234,7 +234,7 @@ def application(
         question=question,
         program=program,
         parameters=(*_case_parameters(cases, has_start=has_start), *more, *own, EXPECTED_S),
-        figures=(of.figures[0], *(replace(figure, is_secondary=True) for figure in of.figures[1:])),
+        figures=(of.figures[0], *(replace(figure, is_secondary=True) for figure in of.figures[1:])),  # not in all logs
         checks=(
             *_stated_checks(program, tool, stated, bounds),
             *(_needed(name, tool) for name in needed),

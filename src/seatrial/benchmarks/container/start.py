@@ -72,6 +72,6 @@ BENCHMARK = Benchmark(
             _image_in_memory,
         ),
     ),
-    placement=lambda machine, params: spread(machine, len(machine.allowed_cpus), node_of_cpus(params)),
+    placement=lambda machine, params: spread(machine, len(machine.allowed_cpus), node_of_cpus(params)),  # may use all
     estimate_s=lambda params: _START_S * (1 + whole(params["at_once"])),
 )
