@@ -31,7 +31,7 @@ def test_the_users_site_file_comes_first_and_its_errors_are_bad_input(tmp_path: 
     (tmp_path / "seatrial").mkdir()
     site = tmp_path / "seatrial/site.yaml"
     site.write_text(f"environments:\n  prod: {{mpi: {prefix}, flags: -O2}}\n  gone: {{mpi: /no/such}}\n")
-    text = seatrial_here("list", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path)).stdout
+    text = seatrial_here("list", "-v", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path)).stdout
     libraries = text[text.index("MPI libraries (environment.mpi; the first is the default):") :].splitlines()
     assert libraries[1].split()[:4] == ["prod", "Open", "MPI", "4.1.6"]
     assert "needs /no/such has no compiler wrapper" in text
@@ -39,3 +39,13 @@ def test_the_users_site_file_comes_first_and_its_errors_are_bad_input(tmp_path: 
     refused = seatrial_here("list", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path))
     assert refused.returncode == 2 and f"{site}: line 2: environments.prod.mpj" in refused.stderr
     assert "did you mean mpi?" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_the_list_of_an_area_has_its_questions_and_that_of_a_name_everything(tmp_path: Path) -> None:
+    area, name, full = (
+        seatrial_here("list", *words, cwd=tmp_path, COLUMNS="80").stdout
+        for words in (["cpu"], ["cpu.peak"], ["cpu", "-v"])
+    )
+    assert "cpu.peak" in area and "parameters" not in area and max(map(len, area.splitlines())) <= 80
+    assert "parameters (" in name and "cpu.linebounce" not in name
+    assert full.count("parameters (") == area.count("\ncpu.") + 1

@@ -13,7 +13,8 @@ from seatrial.model.benchmark.benchmark import area_of
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.environment.site import SiteEnvironment
 from seatrial.report.documents.list import BuildTools, list_document
-from seatrial.report.text.list import details_text, list_text
+from seatrial.report.text.list import area_text, details_text, list_text, tools_text
+from seatrial.report.text.terminal import Style
 
 GCC = BuildTools(compilers=["gcc 12.2.0"])
 
@@ -35,14 +36,15 @@ def test_what_an_adapter_was_checked_with_is_shown_whether_its_program_is_there_
         assert document["benchmarks"][0]["evidence"] == "format seen, run unverified"
         assert "format seen, run unverified" in details_text(document)
         label = "apps.namd (format seen, run unverified)" if missing else "apps.namd  [unverified]"
-        assert label in list_text(document)
+        assert label in area_text(document) and "apps.namd" in list_text(document)
 
 
 def test_without_a_compiler_nothing_can_be_measured():
     missing = dict.fromkeys(registry(), "compiler: install g++")
     document = list_document(registry().values(), GCC, missing)
     assert {entry["need"] for entry in document["benchmarks"]} == {"compiler: install g++"}
-    assert "needs compiler: install g++" in list_text(document)
+    assert "needs compiler: install g++" in area_text(document)
+    assert "\n  needs compiler: " in list_text(document)
 
 
 def test_a_missing_program_affects_only_its_benchmark():
@@ -95,7 +97,7 @@ def test_libraries_and_environments_are_in_order_of_preference():
         ("gone", "gcc 12.2.0", None, "it is not there"),
         ("openmpi-4.1", "gcc 12.2.0", "openmpi-4.1", None),
     ]
-    text = list_text(document)
+    text = tools_text(document)
     assert "Cray MPICH 4.1" in text and "without a launcher" in text
     assert "Open MPI 4.1 (generic)" in text and "MPICH 4.1 (runtime only)" in text
     assert "needs mpi.h: apt install it" in text and "needs it is not there" in text
@@ -105,7 +107,7 @@ def test_libraries_and_environments_are_in_order_of_preference():
 def test_without_mpi_there_is_one_environment_and_the_text_states_it():
     document = list_document([], GCC, {})
     assert [(e["name"], e["mpi"]) for e in document["environments"]] == [("gcc 12.2.0", None)]
-    assert "MPI libraries: none" in list_text(document) and "site file" not in list_text(document)
+    assert "(environment.mpi): none" in list_text(document) and "site file" not in list_text(document)
     assert list_document([], BuildTools(), {})["environments"] == []
 
 
@@ -115,14 +117,32 @@ def test_the_list_is_a_line_for_each_benchmark_and_one_for_each_cause() -> None:
     document = list_document(benchmarks, GCC, missing)
     text = list_text(document)
     lines = text.splitlines()
-    assert text.count("mpi: install one") == 1 and lines.index("not available here") > lines.index("memory")
-    assert len([line for line in lines if line.startswith("  memory.stream ")]) == 1
+    assert area_text(document).count("mpi: install one") == 1 and text.count("needs mpi:") == 1
+    assert len([line for line in lines if line.startswith("memory.stream ")]) == 1
     assert "threads=" not in text and "mpi.allreduce" in text
     for benchmark in document["benchmarks"]:
         details = details_text({**document, "benchmarks": [benchmark]})
         for part in (*benchmark["parameters"], *benchmark["figures"], *benchmark["checks"]):
             assert part["name"] in details
         assert benchmark["question"].split()[0] in details
+
+
+def test_the_list_fits_a_screen_and_no_question_is_cut() -> None:
+    """Whatever is installed: everything, nothing, or all but the applications, each for its own cause."""
+    benchmarks = [benchmark for benchmark in registry().values() if benchmark.program.can_run]
+    apps = {one.name: f"{one.name}: {one.name} is not on PATH; buy it" for one in benchmarks if "apps." in one.name}
+    for missing in ({}, apps, dict.fromkeys(registry(), "a C++20 compiler: none found; install one")):
+        document = list_document(benchmarks, GCC, missing)
+        text = list_text(document, Style.of_width(100))
+        assert len(text.splitlines()) <= 52 and max(map(len, text.splitlines())) <= 100  # tools take up to 8 more
+        assert all(one.name in text for one in benchmarks)
+        narrow = " ".join(list_text(document, Style.of_width(80)).split())
+        wide = " ".join(area_text(document, Style.of_width(80)).split())
+        for one in document["benchmarks"]:
+            if one["state"] != "unsupported":
+                assert " ".join(one["question"].split()) in wide
+        assert missing or "how much of it is all-to-all?" in wide
+        assert missing is not apps or "program is not on PATH: apps.abaqus" in narrow
 
 
 def test_one_benchmark_or_one_area() -> None:

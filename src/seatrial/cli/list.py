@@ -31,14 +31,15 @@ from seatrial.plan.site_in_force import at_site, site_environments, site_in_forc
 from seatrial.plan.targets import with_declared
 from seatrial.references.loader import all_references, own_file
 from seatrial.report.documents.list import BuildTools, list_document, references_document
-from seatrial.report.text.list import details_text, list_text, names_text, references_text, tools_text
+from seatrial.report.text.list import area_text, details_text, list_text, names_text, references_text, tools_text
 from seatrial.report.text.terminal import Detail
 
 
 @command("list")
 def _list(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME|AREA", help="show this benchmark, or those of an area, in full")
+        str | None,
+        typer.Argument(metavar="NAME|AREA", help="show this benchmark in full, or the questions of an area"),
     ] = None,
     references: Annotated[
         bool, typer.Option("--references", help="list published values of other machines, with their sources")
@@ -66,8 +67,10 @@ def _list(
     style = style_of(sys.stdout)
     if out.detail is Detail.BRIEF:
         text = names_text(document)
-    elif name is not None:
+    elif name is not None and (out.detail is Detail.FULL or len(document["benchmarks"]) == 1):
         text = details_text(document, style)
+    elif name is not None:
+        text = area_text(document, style)
     elif out.detail is Detail.FULL:
         text = f"{details_text(document, style)}\n\n{tools_text(document, style)}"
     else:

@@ -48,8 +48,6 @@ from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.points import Point
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.run import ProbeSettings, node_folder, on_node, profiled_variables, profiler
-from seatrial.profiler.merge.recorded import mpi_summary
-from seatrial.profiler.tables.process_table import ProcessTable, read_table
 
 _TABLES = "mpi"
 _NOTHING = ProbeSettings()
@@ -72,6 +70,9 @@ def mpi_folder(directory: Path) -> AbstractContextManager[object]:
 
 def mpi_report(directory: Path) -> dict[str, Any] | None:
     """The sums over the ranks; None if there is none, or one cannot be read."""
+    from seatrial.profiler.merge.recorded import mpi_summary  # both load numpy
+    from seatrial.profiler.tables.process_table import ProcessTable, read_table
+
     tables: list[ProcessTable] = []
     names = function_names()
     for path in sorted((directory / _TABLES).glob("*.mpi")):

@@ -3,6 +3,7 @@ references: a block for each source, a line for each value, its remarks below.""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,25 +21,32 @@ from seatrial.references.words import (
 from seatrial.report.text.terminal import PLAIN, Style, Tone
 
 _TONES: dict[str, Tone] = {"ready": "direct", "unverified": "near"}
+_STATES = {"absent": "not installed"}
+_MOST_QUESTIONS = 12
+"""An area with more benchmarks is listed by their names, so that a listing fits a screen."""
+_MORE = "`seatrial list NAME` shows parameters, figures and checks of a benchmark, `seatrial list AREA` what is missing"
 _LIMITS = {"physical": "physical limit", "measured": "measured ceiling", None: "no limit"}
 
 
 def list_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
-    """A line for each benchmark, by area, those that can run first; what cannot run, by its cause. Then compilers, MPI
-    libraries and environments, the default of each first."""
-    benchmarks = document["benchmarks"]
+    """What fits a screen: the benchmarks that can run, by area, those of a large area by their names alone; what cannot
+    run, by its cause; the tools by their names."""
+    areas = _by_area(document["benchmarks"])
+    short = [one for own in areas.values() if len(own) <= _MOST_QUESTIONS for one in own]
+    width = max((len(benchmark["name"]) for benchmark in short), default=0)
     lines: list[str] = []
-    for area in sorted({b["area"] for b in benchmarks}, key=lambda area: _place_of(area, benchmarks)):
-        own = sorted(
-            (b for b in benchmarks if b["area"] == area and b["state"] != "unsupported"),
-            key=lambda benchmark: benchmark["state"] != "ready",
-        )
-        lines += [style.paint(area, "heading")] if own else []
-        width = max((len(benchmark["name"]) for benchmark in own), default=0)
-        lines += [_line(benchmark, width, style) for benchmark in own]
-    lines += _unsupported(benchmarks, style)
-    lines += style.wrapped("`seatrial list NAME` or `seatrial list AREA` shows parameters, figures and checks")
-    return "\n".join([*lines, "", tools_text(document, style)])
+    for area, own in areas.items():
+        lines += _names(area, own, style) if len(own) > _MOST_QUESTIONS else _questions(own, width, style)
+    lines += _unsupported(document["benchmarks"], style)
+    return "\n".join([*lines, "", *_tools(document, style), *style.wrapped(_MORE)])
+
+
+def area_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
+    """The question of each benchmark of an area that can run; what each of the others needs."""
+    benchmarks = document["benchmarks"]
+    able = [one for own in _by_area(benchmarks).values() for one in own]
+    width = max((len(benchmark["name"]) for benchmark in able), default=0)
+    return "\n".join([*_questions(able, width, style), *_needs(benchmarks, style)])
 
 
 def tools_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
@@ -68,25 +76,50 @@ def details_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     return "\n\n".join("\n".join(_details(benchmark, style)) for benchmark in document["benchmarks"])
 
 
-def _place_of(area: str, benchmarks: Sequence[Mapping[str, Any]]) -> tuple[bool, bool, str]:
-    """Areas with something that is ready come first."""
-    states = {benchmark["state"] for benchmark in benchmarks if benchmark["area"] == area}
-    return "ready" not in states, "unverified" not in states, area
+def _by_area(benchmarks: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Those that can run, the ready ones first."""
+    able = [one for one in benchmarks if one["state"] != "unsupported"]
+    found = grouped((one["area"], one) for one in sorted(able, key=lambda one: one["state"] != "ready"))
+    return dict(sorted(found.items(), key=lambda item: (item[1][0]["state"] != "ready", item[0])))
 
 
-def _line(benchmark: Mapping[str, Any], width: int, style: Style) -> str:
-    question, mark = benchmark["question"], ""
-    room = style.width - width - len("    ")
-    if benchmark["state"] != "ready":
-        mark = f"{style.paint('[unverified]', _TONES['unverified'])} "
-        room -= len("[unverified] ")
-    if style.cuts_lines and len(question) > room:
-        question = question[: max(0, room - 3)].rstrip() + "..."
-    return f"  {benchmark['name']:{width}}  {mark}{question}"
+def _questions(benchmarks: Iterable[Mapping[str, Any]], width: int, style: Style) -> Iterator[str]:
+    for benchmark in benchmarks:
+        mark = "" if benchmark["state"] == "ready" else f"[{benchmark['state']}] "
+        lead = f"{benchmark['name']:{width}}  "
+        first, *others = style.wrapped(mark + benchmark["question"], lead, " " * len(lead))
+        tone = _TONES.get(benchmark["state"])
+        yield first.replace(mark, f"{style.paint(mark.rstrip(), tone)} ", 1) if mark and tone else first
+        yield from others
+
+
+def _names(area: str, benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
+    states = {one["state"] for one in benchmarks}
+    state = f", {states.pop()}" if len(states) == 1 and "ready" not in states else ""
+    yield style.paint(f"{area} ({len(benchmarks)} benchmarks{state}; their questions: seatrial list {area})", "heading")
+    yield from style.wrapped(" ".join(one["name"] for one in benchmarks), "  ")
 
 
 def _unsupported(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
-    """A line for each cause, with the benchmarks that it concerns."""
+    """The benchmarks of each cause. What to do about it is in `area_text`."""
+    causes = grouped((_cause(one["need"]), one["name"]) for one in benchmarks if one["state"] == "unsupported")
+    if causes:
+        yield style.paint("not available here (what to do: seatrial list NAME)", "heading")
+    for cause, names in causes.items():
+        yield from style.wrapped(f"{cause}: {' '.join(names)}", "  ", "    ")
+
+
+def _cause(need: str) -> str:
+    """What many of them have in common: `program is not on PATH` of `hpcg: xhpcg is not on PATH; build it`."""
+    what, _, rest = need.partition(": ")
+    why = rest.partition("; ")[0]
+    if what.casefold() not in why.casefold():
+        return f"needs {what}" if rest else f"needs {need}"
+    return re.sub(re.escape(what), "program" if why.startswith(what) else "it", why, flags=re.IGNORECASE)
+
+
+def _needs(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]:
+    """What each cause needs in full, with the benchmarks that it concerns."""
     causes: dict[str, list[str]] = {}
     for benchmark in benchmarks:
         if benchmark["state"] == "unsupported":
@@ -97,6 +130,31 @@ def _unsupported(benchmarks: Sequence[Mapping[str, Any]], style: Style) -> Itera
     for need, names in causes.items():
         yield from style.wrapped(", ".join(names), "  ", "  ")
         yield from style.wrapped(f"needs {need}", "    ")
+
+
+def _tools(document: Mapping[str, Any], style: Style) -> Iterator[str]:
+    """A line for each kind of tool."""
+    yield style.paint("tools (the first is the default; their paths: seatrial list -v)", "heading")
+    runtimes = grouped((one["state"], one["name"]) for one in document.get("containers", ()))
+    kinds: dict[str, Sequence[str]] = {
+        "compilers (environment.compiler)": [text.partition(" (")[0] for text in document["compilers"]],
+        "MPI libraries (environment.mpi)": [
+            f"{one['name']} ({one['title']})" if one["state"] == "ready" else f"{one['title']}: needs {one['need']}"
+            for one in document["mpis"]
+        ],
+        "BLAS libraries (blas)": list(dict.fromkeys(one["name"] for one in document["blas"])),
+    }
+    if own := [one for one in document["environments"] if one["site"]]:
+        kinds["site file"] = [one["name"] + (f": needs {one['need']}" if one["need"] else "") for one in own]
+    for kind, names in kinds.items():
+        yield from style.wrapped(f"{kind}: {', '.join(names) or 'none'}", "  ", "    ")
+    if runtimes:
+        states = (f"{', '.join(names)} {_STATES.get(state, state)}" for state, names in runtimes.items())
+        yield from style.wrapped(f"containers (environment.container_runtime): {'; '.join(states)}", "  ", "    ")
+    for guest in document.get("guests", ()):
+        why = f": {guest['need'].partition(';')[0]}" if guest["need"] else ""
+        text = f"virtual machine (environment.vm): {guest['name']} {guest['state']}{why}"
+        yield from style.wrapped(text, "  ", "    ")
 
 
 def _details(benchmark: Mapping[str, Any], style: Style) -> Iterator[str]:
@@ -177,7 +235,7 @@ def _blas(libraries: Sequence[Mapping[str, Any]], style: Style) -> Iterator[str]
         )
         for library in libraries
     ]
-    if style.cuts_lines and style.width < Style.width:  # the paths do not fit into columns
+    if style.width < Style.width:  # the paths do not fit into columns
         for row in rows:
             yield from style.wrapped(", ".join(row), "  ", "    ")
     else:

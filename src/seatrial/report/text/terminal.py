@@ -19,6 +19,7 @@ Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
 
 
 _LONGEST_SIDE = 60
+_LEAST_WIDTH = 40
 
 
 class Style:
@@ -27,8 +28,12 @@ class Style:
     width = 118
     """Of a line of prose. A table, a name or a command may be wider."""
 
-    cuts_lines = False
-    """Whether a line of a listing is cut at `width`, so that each entry is one line."""
+    @classmethod
+    def of_width(cls, width: int) -> Style:
+        """The same in this width, but no narrower than prose can be read and no wider than usual."""
+        style = cls()
+        style.width = min(cls.width, max(_LEAST_WIDTH, width))
+        return style
 
     def paint(self, text: str, tone: Tone) -> str:
         """The text in the colour of its tone."""

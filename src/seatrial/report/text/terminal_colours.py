@@ -36,8 +36,6 @@ _LONGEST_WORD = 24
 class TerminalStyle(Style):
     """For the terminal of a console."""
 
-    cuts_lines = True
-
     def __init__(self, console: Console) -> None:
         self._console = console
         self._terminal_width = max(_LEAST_WIDTH, console.width)
