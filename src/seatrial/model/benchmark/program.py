@@ -8,15 +8,15 @@ docs/methodology.md describes every event.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
+
 from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.parameter import Params, Value, whole
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_check import no_constant
 from seatrial.model.results.sample import Outcome, Sample
 
 
@@ -125,10 +125,11 @@ def parse_record(data: bytes) -> ProgramRecord:
     skip: str | None = None
     need: str | None = None
     ended = False
+    decode = _DECODER.decode
     lines = data.split(b"\n")[:-1]
     for number, line in enumerate(lines, start=1):
         try:
-            event = json.loads(line, parse_constant=no_constant)
+            event = decode(line)
             kind = event["ev"]
             if ended:
                 raise ValueError("an event after the end")
@@ -183,6 +184,7 @@ def _step(value: Any) -> float:
 
 
 _SAMPLE_KEYS = frozenset({"ev", "series", "rank", "i", "elapsed_s", "work", "point"})
+_DECODER = msgspec.json.Decoder()  # a program may write thousands of lines in a repeat
 
 
 def _sample(event: Mapping[str, Any]) -> Sample:
