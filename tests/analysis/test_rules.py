@@ -537,6 +537,12 @@ def test_a_low_figure_of_plain_stores_is_judged_by_its_attainable_share():
     assert finding.loss == pytest.approx(1 - 0.6)
 
 
+def test_a_low_figure_that_is_unsteady_says_so():
+    low = replace(made(0.2e9, limit(1e9)), ci95=(0.1e9, 0.9e9))
+    finding = next(f for f in findings(Machine("m"), [result(low)]) if f.rule == "below-physical-limit")
+    assert finding.observation.endswith("; it is unsteady: its interval is as wide as 400 % of its median.")
+
+
 def test_a_remedy_makes_the_same_experiment_again():
     two_cores = made_up_machine(cores=2, channels=2)
     point = {"threads": 1, "nontemporal": True, "huge_pages": True, "array_B": 128 << 20}

@@ -9,6 +9,7 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
+import msgspec
 import pytest
 from report.page_samples import (
     GB,
@@ -24,6 +25,7 @@ from report.page_samples import (
 from report.page_samples_node import gpu_trial
 
 import seatrial.report
+from seatrial.analysis.results import not_measured
 from seatrial.analysis.rules import findings
 from seatrial.model.benchmark.benchmark import Attainable, Better
 from seatrial.model.machine.fact import Severity
@@ -262,6 +264,29 @@ def test_below_six_repeats_there_is_no_interval():
     assert "needs 6 repeats" in words and "none" in words
 
 
+def test_a_remark_of_most_figures_is_said_once():
+    """Each row said in red that it was rounded by the timer, and why it had no interval."""
+    rounded = [msgspec.structs.replace(figure(f"rate{k}", GB, None), resolution=0.01 * k) for k in (1, 2, 3)]
+    few = [figure(f"few{k}", GB, None, n=5) for k in range(4)]
+    result = experiment("made.up", "?", {}, [*rounded, *few])
+    html = page([empty_trial(results=(result,))])
+    words = Outline(html).words
+    assert words.count("rounded to") == 1 and "† 4 of 7 figures: no interval, needs 6 repeats." in words
+    assert "* 3 of 7 figures: rounded to 1 to 3 % by the timer or the printed digits." in words
+    assert words.count("needs 6 repeats") == 1 and "remark" not in html.partition("</style>")[2]
+    text = results_text([result])
+    assert text.count("rounded to") == 1 and text.count("needs 6 repeats") == 1
+
+
+def test_what_was_not_measured_for_one_reason_is_one_row():
+    """A trial listed 100 benchmarks that were not requested, on three sheets of paper."""
+    missing = (NotMeasured("gpu.fft", "How fast is it?", "no GPU was found"),)
+    trial = empty_trial(not_measured=(*not_measured(()), *missing))
+    section = page([trial]).partition('id="m1-unmeasured"')[2].partition("</section>")[0]
+    words = Outline(section).words
+    assert section.count("<tr") == 3 and "seatrial run NAME" in words and "gpu.fft: How fast is it?" in words
+
+
 def test_outcomes_replace_numbers_in_the_table():
     words = Outline(page([all_outcomes_trial()])).words
     for text in (
@@ -283,8 +308,9 @@ def test_outcomes_replace_numbers_in_the_table():
         (one_experiment_trial(), "1 of 1 experiment as expected"),
         (all_outcomes_trial(), "1 of 4 experiments as expected, 3 defects"),
         (vm_trial(), "5 of 8 experiments as expected, 3 not judged"),
+        (vm_trial(steady=False), "2 of 8 experiments too unsteady to judge, 5 as expected, 1 not judged"),
     ],
-    ids=["nothing", "nothing but reasons", "one", "all outcomes", "virtual machine"],
+    ids=["nothing", "nothing but reasons", "one", "all outcomes", "virtual machine", "unsteady"],
 )
 def test_the_verdict_counts_the_records(trial, line):
     assert verdict(trial).line == line

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from report.headless_browser import run
 from report.study_samples import COMPARED, STUDIES
-from report.test_page_browser import HARNESS, PAPER, SCHEMES
+from report.test_page_browser import HARNESS, OVERPRINTED, PAPER, SCHEMES
 from usual import usually
 
 from seatrial.report.pages.page import compare_page, page
@@ -39,21 +39,21 @@ def page_named(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
     usually(
-        ((name, *look) for look in ((1280, "light"), (520, "dark")) for name in PAGES),
-        lambda case: case[1] == (1280 if case[0] in ("unfair", "hostile") else 520),
+        ((name, *look) for look in ((1280, "light"), (800, "light"), (520, "dark")) for name in PAGES),
+        lambda case: case[1] == (800 if case[0] in ("unfair", "hostile") else 520),
     ),
 )
 def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, name, width, scheme):
     file = tmp_path / "page.html"
-    html = page_named(name).replace("</body>", HARNESS).replace("</body>", CUT)
+    html = page_named(name).replace("</body>", HARNESS).replace("</body>", CUT).replace("</body>", OVERPRINTED)
     file.write_text(html, encoding="utf-8")
     done = run(browser, tmp_path, *SCHEMES[scheme], f"--window-size={width},900", "--dump-dom", file.as_uri())
-    said = r"<title>scroll=(\d+) inner=(\d+) dark=\w+ paper=(.*?) wide=(.*?) cut=(.*?)</title>"
+    said = r"<title>scroll=(\d+) inner=(\d+) dark=\w+ paper=(.*?) wide=(.*?) cut=(.*?) overprinted=(.*?)</title>"
     title = re.search(said, done.stdout, re.DOTALL)
     assert title, done.stdout[:300] + done.stderr[-2000:]
     assert int(title[1]) <= int(title[2]), title[0]
     assert title[3] == PAPER[scheme] and title[4].strip() == "", title[0]
-    assert title[5].strip() == "", title[0]
+    assert title[5].strip() == "" and title[6].strip() == "", title[0]
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line and "chrome://" not in line] == []
 
 

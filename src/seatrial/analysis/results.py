@@ -27,7 +27,7 @@ from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome
 from seatrial.model.secrets import is_masked
 from seatrial.model.spelling import count
-from seatrial.model.study.result import NotMeasured, PerRepeat, RecordPlace, StudyResult, Trial
+from seatrial.model.study.result import NOT_REQUESTED, NotMeasured, PerRepeat, RecordPlace, StudyResult, Trial
 from seatrial.store.contents import Contents
 from seatrial.version import __version__
 
@@ -277,7 +277,7 @@ def not_measured(results: Sequence[ExperimentResult]) -> tuple[NotMeasured, ...]
     """The benchmarks that were not run."""
     measured = {result.experiment.benchmark for result in results}
     return tuple(
-        NotMeasured(name, benchmark.question, f"not requested: seatrial run {name}")
+        NotMeasured(name, benchmark.question, f"{NOT_REQUESTED}: seatrial run {name}")
         for name, benchmark in registry().items()
         if name not in measured and benchmark.program.can_run
     )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Sequence
+from enum import Enum
 
+from seatrial.analysis.grouped import grouped
+from seatrial.analysis.rules.expectation import UNSTEADY_WIDTH
 from seatrial.model.benchmark.benchmark import Attainable
+from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Path
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.spelling import show_percent
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 
@@ -20,17 +25,70 @@ def no_interval_words(n_repeats: int) -> str:
 
 _VISIBLE = 1e-3
 """The resolution from which it is mentioned."""
+_FEWEST_TO_SHARE = 3
+"""Fewer figures keep their remarks beside them."""
 
 
-def widening_words(figure: FigureResult) -> str:
-    """What widened the interval: correlated repeats, and a coarse timer or few printed digits; "" if nothing did."""
-    words = []
+class RemarkKind(Enum):
+    """What may qualify a figure."""
+
+    UNSTEADY = "unsteady"
+    FEW = "few"
+    CORRELATED = "correlated"
+    ROUNDED = "rounded"
+
+
+class Remark(Frozen):
+    """What qualifies a figure, with the number behind it (the correlation, the resolution in percent)."""
+
+    kind: RemarkKind
+    amount: float = 0.0
+
+
+def remarks(figure: FigureResult) -> list[Remark]:
+    """Why a figure has no interval or a wide one: few or correlated repeats, a coarse timer or few printed digits."""
+    found = []
     if figure.dependence:
-        then = "no interval" if figure.ci95 is None else "wider interval"
-        words.append(f"successive repeats are correlated (r = {figure.dependence:.2f}): {then}")
+        found.append(Remark(RemarkKind.CORRELATED, figure.dependence))
+    elif figure.ci95 is None and figure.n_repeats < MINIMUM_REPEATS:
+        found.append(Remark(RemarkKind.FEW, figure.n_repeats))
     if figure.resolution >= _VISIBLE:
-        words.append(f"rounded to {100.0 * figure.resolution:.2g} % by the timer or the printed digits")
-    return "; ".join(words)
+        found.append(Remark(RemarkKind.ROUNDED, 100.0 * figure.resolution))
+    return found
+
+
+def remark_words(kind: RemarkKind, amounts: Sequence[float]) -> str:
+    """A remark on one figure, or on several."""
+    if kind is RemarkKind.UNSTEADY:
+        return (
+            f"unsteady: an interval wider than {show_percent(UNSTEADY_WIDTH)} of the median, or repeats on two levels"
+        )
+    if kind is RemarkKind.FEW:
+        return f"no interval, {no_interval_words(int(min(amounts)))}"
+    form = "{:.2g}" if kind is RemarkKind.ROUNDED else "{:.2f}"
+    ends = list(dict.fromkeys(form.format(end) for end in (min(amounts), max(amounts))))
+    if kind is RemarkKind.ROUNDED:
+        return f"rounded to {' to '.join(ends)} % by the timer or the printed digits"
+    return f"successive repeats are correlated (r = {' to '.join(ends)}): wider interval or none"
+
+
+def widening_words(figure: FigureResult, said: Container[RemarkKind] = ()) -> str:
+    """What widened the interval, except what was already `said` of several figures; "" if nothing did."""
+    found = (one for one in remarks(figure) if one.kind is not RemarkKind.FEW and one.kind not in said)
+    return "; ".join(remark_words(one.kind, [one.amount]) for one in found)
+
+
+def shared_remarks(of: Sequence[Sequence[Remark]]) -> dict[RemarkKind, str]:
+    """The remarks that several figures share, each as one sentence without a full stop, so that it is said once: "All
+    12 figures: rounded to 1 % by the timer or the printed digits"; `of` are the remarks of each figure."""
+    found = grouped((one.kind, one.amount) for figure in of for one in figure)
+    total = len(of)
+    return {
+        kind: f"{'All' if len(amounts) == total else f'{len(amounts)} of'} {total} figures: "
+        f"{remark_words(kind, amounts)}"
+        for kind, amounts in found.items()
+        if len(amounts) >= _FEWEST_TO_SHARE
+    }
 
 
 def derivation(limit: Limit, attainable: Attainable) -> str:

@@ -7,7 +7,7 @@ JSON. It counts what was asked for: what a machine cannot have, or was not reque
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
 from seatrial.model.frozen import Frozen
@@ -46,15 +46,7 @@ def verdict(trial: Trial, judge: Judge | None = None) -> TrialVerdict:
     not_measured = counts.pop(Judgement.NOT_MEASURED, 0) + len(trial.not_measured)
     no_time = sum(result.outcome.reason.startswith(NO_TIME) for result in trial.results)
     tried = counts.total()
-    clauses = []
-    if tried:
-        clauses.append(f"{counts[Judgement.EXPECTED]} of {count(tried, 'experiment')} as expected")
-    if counts[Judgement.UNJUDGED]:
-        clauses.append(f"{counts[Judgement.UNJUDGED]} not judged")
-    if counts[Judgement.UNSTEADY]:
-        clauses.append(f"{counts[Judgement.UNSTEADY]} too unsteady to judge")
-    if counts[Judgement.DEFECT]:
-        clauses.append(count(counts[Judgement.DEFECT], "defect"))
+    clauses = _counted(counts)
     if no_time:
         clauses.append(f"{no_time} not measured for lack of time")
     wrong, todo = _worst(trial.findings)
@@ -69,6 +61,22 @@ def verdict(trial: Trial, judge: Judge | None = None) -> TrialVerdict:
         expected=counts[Judgement.EXPECTED],
         defects=counts[Judgement.DEFECT],
     )
+
+
+def _counted(counts: Mapping[Judgement, int]) -> list[str]:
+    """A clause for each judgement. What is too unsteady to judge comes first: it limits all that follows."""
+    tried = sum(counts.values())
+    if not tried:
+        return []
+    words = {
+        Judgement.UNSTEADY: "too unsteady to judge",
+        Judgement.EXPECTED: "as expected",
+        Judgement.UNJUDGED: "not judged",
+    }
+    found = [(counts[one], said) for one, said in words.items() if counts[one] or one is Judgement.EXPECTED]
+    (number, said), *others = found
+    clauses = [f"{number} of {count(tried, 'experiment')} {said}", *(f"{number} {said}" for number, said in others)]
+    return clauses + ([count(counts[Judgement.DEFECT], "defect")] if counts[Judgement.DEFECT] else [])
 
 
 def _worst(findings: Sequence[Finding]) -> tuple[str, str]:

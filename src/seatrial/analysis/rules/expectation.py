@@ -24,6 +24,7 @@ from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import State
+from seatrial.model.spelling import show_percent
 
 LOW_SHARE = 0.75
 FAR_BELOW = 0.2
@@ -132,6 +133,15 @@ def is_wide(figure: FigureResult) -> bool:
 def is_unsteady(figure: FigureResult) -> bool:
     """Whether the repeats spread too widely or fall into two levels."""
     return is_wide(figure) or levels(figure.values) is not None
+
+
+def unsteady_words(figure: FigureResult) -> str:
+    """What qualifies an unsteady figure, to follow a statement about it: "; it is unsteady: ..."; else ""."""
+    if levels(figure.values) is not None:
+        return "; it is unsteady: its repeats fall into two levels"
+    if is_wide(figure):
+        return f"; it is unsteady: its interval is as wide as {show_percent(relative_width(figure))} of its median"
+    return ""
 
 
 def levels(values: Sequence[float]) -> tuple[list[float], list[float]] | None:

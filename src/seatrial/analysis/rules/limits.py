@@ -8,7 +8,15 @@ from typing import Any
 
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.roles import Source, figures_with, is_of_devices
-from seatrial.analysis.rules.expectation import ABOVE_CEILING, FAR_BELOW, LOW_SHARE, Judge, settings_of_limit, under
+from seatrial.analysis.rules.expectation import (
+    ABOVE_CEILING,
+    FAR_BELOW,
+    LOW_SHARE,
+    Judge,
+    settings_of_limit,
+    under,
+    unsteady_words,
+)
 from seatrial.analysis.rules.finding import Case, Names, Subject, again, error, listed, note, rule, warning
 from seatrial.environments.blas import HOW_TO_GET_ONE, Vectors, vectors_of_cpu, vectors_of_kernels
 from seatrial.model.benchmark.benchmark import Better, Role
@@ -183,7 +191,7 @@ def far_below_limit(case: Case) -> Iterator[Finding]:
             "far-below-limit",
             observation=f"{names.figure(reach.result, reach.figure)} reaches "
             f"{show(reach.figure.median, reach.figure.unit)}, {show_percent(reach.share)} of its unconfirmed limit of "
-            f"{show(reach.ceiling, reach.figure.unit)}.",
+            f"{show(reach.ceiling, reach.figure.unit)}{unsteady_words(reach.figure)}.",
             diagnosis="The limit rests on a value that was not confirmed for this machine, but it would have to be "
             f"wrong by more than a factor of {1 / FAR_BELOW:.0f}"
             f"{_possible_causes(reach.result, reach.figure.unit).replace(', protocol and refresh included', '')}.",
@@ -203,8 +211,8 @@ def _below(machine: Machine, reaches: Sequence[LimitReach], names: Names) -> Fin
     return warning(
         "below-physical-limit",
         observation=f"{names.figure(worst.result, figure)} reaches {show(figure.median, figure.unit)}, "
-        f"{show_percent(worst.share)} of its physical limit of {show(worst.ceiling, figure.unit)}{why}."
-        + (f" Also far below this limit: {also}." if others else ""),
+        f"{show_percent(worst.share)} of its physical limit of {show(worst.ceiling, figure.unit)}{why}"
+        f"{unsteady_words(figure)}." + (f" Also far below this limit: {also}." if others else ""),
         diagnosis=f"Expected: {show(expected, figure.unit)} or better. A healthy machine reaches {healthy}"
         f"{_possible_causes(worst.result, figure.unit)}, or the limit does not apply to this machine.",
         remedy=f"Fix the other findings, then measure again: `{again(machine, worst.result)}`",

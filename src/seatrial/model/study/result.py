@@ -213,6 +213,10 @@ class StudyResult(Frozen):
     needed: NeededBudget | None = None
 
 
+NOT_REQUESTED = "not requested"
+"""How the need of a benchmark begins that was left out only because nobody asked for it."""
+
+
 class NotMeasured(Frozen):
     """A benchmark that cannot run on this machine or in this environment, and what it needs."""
 

@@ -27,6 +27,7 @@ SIDES = ("baseline", "candidate")
 COLOURS = ("var(--series-2)", "var(--series-1)")
 SHAPES = ("circle", "diamond")
 _TITLE_CHARACTERS = 58
+_LARGE = 1e6
 
 
 class Drawn(Frozen):
@@ -107,6 +108,11 @@ def by_side() -> dict[str, Any]:
     }
 
 
+def number_format(domain: Sequence[float]) -> str:
+    """The format of an axis: plain digits, or powers of ten if they would not fit between two ticks."""
+    return "~f" if max(map(abs, domain)) < _LARGE else "~g"
+
+
 def padded_domain(low: float, high: float, least: float) -> list[float]:
     """A domain around `low` to `high` whose width is at least the fraction `least` of their size."""
     span = max(high - low, abs(high) * least, abs(low) * least) or 1.0
@@ -161,7 +167,7 @@ def _panel(one: Drawn) -> tuple[dict[str, Any], int]:
         {"side": word, "x": side.median / one.scale, "low": _height(word, -0.5), "high": _height(word, _TALLEST)}
         for word, side in one.sides
     ]
-    axis = {"tickCount": 5, "format": "~f", "grid": False}
+    axis = {"tickCount": 5, "format": number_format(domain), "grid": False}
     x = quantity("x", one.axis_title, axis=axis, scale={"domain": domain, "nice": False, "zero": False})
     y = {"type": "quantitative", "axis": None, "scale": {"domain": [-_TALLEST - 0.5, _TALLEST + 0.5], "nice": False}}
     sides = by_side()
@@ -302,9 +308,9 @@ def _panel_over_time(one: Drawn) -> dict[str, Any]:
         joined.append({"x": at[0], "x2": at[1], "y": a.value / one.scale, "y2": b.value / one.scale})
     values = [value / one.scale for value in one.values()]
     across = {"tickMinStep": 1, "tickCount": 6, "grid": False}
-    upwards = {"tickCount": 4, "format": "~f", "minExtent": 40}
-    x = quantity("x", None, axis=across, scale={"domain": [0, len(places) + 1], "nice": False})
     domain = padded_domain(min(values), max(values), _LEAST_HEIGHT)
+    upwards = {"tickCount": 4, "format": number_format(domain), "minExtent": 40}
+    x = quantity("x", None, axis=across, scale={"domain": [0, len(places) + 1], "nice": False})
     y = quantity("y", one.axis_title, axis=upwards, scale={"domain": domain, "nice": False, "zero": False})
     lines = [
         layer("rule", {"y": y}, [{"y": side.median / one.scale}], color=colour, strokeWidth=1, opacity=0.6)

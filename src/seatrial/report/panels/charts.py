@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import State
+from seatrial.model.study.result import NOT_REQUESTED
 from seatrial.report.charts.core_to_core import core_to_core
 from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.io_surface import io_surfaces
@@ -123,15 +125,27 @@ FINDINGS_PANEL = Panel("findings", "Findings, largest loss first", _context)
 
 
 def _unmeasured(view: TrialView) -> Context | None:
-    rows: list[Cells] = [(one.benchmark, one.question, "unsupported", one.need) for one in view.trial.not_measured]
+    """A row for each reason, with all that was left out for it; the question only of one that is alone."""
+    left_out = [(one.benchmark, one.question, "unsupported", one.need) for one in view.trial.not_measured]
     for benchmark in view.benchmarks:
         for row in benchmark.rows:
-            state = row.result.outcome.state
-            if state in (State.SKIPPED, State.UNSUPPORTED):
+            outcome = row.result.outcome
+            if outcome.state in (State.SKIPPED, State.UNSUPPORTED):
                 name = f"{benchmark.name} ({row.settings})" if row.settings else benchmark.name
-                reason = row.result.outcome.reason or "no reason recorded"
-                rows.append((name, benchmark.question, state.value, reason))
-    return {"table": Table.of("Not measured", ["Benchmark", "Question", "State", "Reason"], rows)} if rows else None
+                reason = outcome.reason or "no reason recorded"
+                left_out.append((name, benchmark.question, outcome.state.value, reason))
+    alike = grouped(
+        ((state, reason.replace(name, "NAME")), (name, question, reason)) for name, question, state, reason in left_out
+    )
+    rows: list[Cells] = []
+    for (state, reason), found in alike.items():
+        name, question, own = found[0]
+        several = len(found) > 1
+        state = "not requested" if reason.startswith(NOT_REQUESTED) else state
+        reason = (reason if several else own).removeprefix(f"{NOT_REQUESTED}: ")
+        named = ", ".join(name for name, _, _ in found) if several else f"{name}: {question}"
+        rows.append((named, state, reason))
+    return {"table": Table.of("Not measured", ["Benchmark", "State", "Reason"], rows)} if rows else None
 
 
 UNMEASURED_PANEL = Panel("unmeasured", "Not measured, and why", _unmeasured)

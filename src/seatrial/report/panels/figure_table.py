@@ -11,7 +11,15 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
-from seatrial.report.intervals import derivation, no_interval_words, widening_words
+from seatrial.report.intervals import (
+    Remark,
+    RemarkKind,
+    derivation,
+    no_interval_words,
+    remarks,
+    shared_remarks,
+    widening_words,
+)
 from seatrial.report.pages.bars import ReferenceLine, ReferenceMarks, bar
 from seatrial.report.pages.view import BenchmarkView, Row, Svg
 from seatrial.report.panels.charts import Panel
@@ -21,11 +29,13 @@ _IN_SIGHT = 12
 _LEAST_OF_A_SWEEP = 3
 _NOT_WORTH_FOLDING = 20
 """Up to this many rows, all are visible: hiding a few rows gains nothing."""
+_MARKS = ("*", "†", "‡")
 _WORDS = {Judgement.DEFECT: "low", Judgement.UNSTEADY: "unsteady"}
 
 
 class FigureLine(Frozen):
-    """One row of the table, formatted. `limit_mark` refers to the derivation below the benchmark."""
+    """One row of the table, formatted. `limit_mark` refers to the derivation below the benchmark, `marks` to its notes
+    on several figures; `judgement` is "low" or "unsteady", `remark` qualifies this figure alone."""
 
     row: Row
     figure: FigureResult | None
@@ -39,7 +49,9 @@ class FigureLine(Frozen):
     basis: str = ""
     limit_mark: str = ""
     derivation: str = ""
+    judgement: str = ""
     remark: str = ""
+    marks: str = ""
 
 
 Block = Sequence[FigureLine]
@@ -48,7 +60,8 @@ Block = Sequence[FigureLine]
 
 class FigureGroup(Frozen):
     """The rows of one benchmark. `derivations` are the distinct limits with the letters that rows refer to,
-    `references` the published values with their numbers below the bars."""
+    `references` the published values with their numbers below the bars, `notes` the remarks that most rows share, with
+    their marks ("": on all of them)."""
 
     benchmark: BenchmarkView
     shown: Sequence[Block]
@@ -57,6 +70,7 @@ class FigureGroup(Frozen):
     derivations: Sequence[tuple[str, str, str]]
     works: Sequence[str]
     references: Sequence[ReferenceLine] = ()
+    notes: Sequence[tuple[str, str]] = ()
 
 
 def _group(benchmark: BenchmarkView) -> FigureGroup:
@@ -72,7 +86,12 @@ def _group(benchmark: BenchmarkView) -> FigureGroup:
             key = (figure.limit.basis.value, derivation(figure.limit, figure.attainable))
             marks.setdefault(key, _letter(len(marks)))
     references = ReferenceMarks()
-    lines = [_line(row, largest, digits, marks, references) for row in benchmark.rows]
+    shared = shared_remarks([_remarks(row, figure) for row, figure in benchmark.measured])
+    notes = {
+        kind: ("" if text.startswith("All") else mark, text)
+        for (kind, text), mark in zip(shared.items(), _MARKS, strict=False)
+    }
+    lines = [_line(row, largest, digits, marks, references, notes) for row in benchmark.rows]
     chosen = _in_sight(lines)
     blocks: dict[bool, dict[str, list[FigureLine]]] = {True: {}, False: {}}
     for number, line in enumerate(lines):
@@ -86,7 +105,14 @@ def _group(benchmark: BenchmarkView) -> FigureGroup:
         [(mark, basis, text) for (basis, text), mark in marks.items()],
         list(works),
         references.lines,
+        list(notes.values()),
     )
+
+
+def _remarks(row: Row, figure: FigureResult) -> list[Remark]:
+    """All that qualifies a figure, its judgement first."""
+    unsteady = [Remark(RemarkKind.UNSTEADY)] if row.judgement is Judgement.UNSTEADY else []
+    return [*unsteady, *remarks(figure)]
 
 
 def _line(
@@ -95,6 +121,7 @@ def _line(
     digits: Mapping[str, int],
     marks: Mapping[tuple[str, str], str],
     references: ReferenceMarks,
+    notes: Mapping[RemarkKind, tuple[str, str]],
 ) -> FigureLine:
     figure = row.figure
     if figure is None:
@@ -103,14 +130,15 @@ def _line(
     limit = figure.limit
     known = limit is not None and limit.value is not None
     why = "" if limit is None else derivation(limit, figure.attainable)
+    noted = [one.kind for one in _remarks(row, figure) if one.kind in notes]
+    is_why_noted = RemarkKind.FEW in noted or RemarkKind.CORRELATED in noted
+    why_none = NO_VALUE if is_why_noted else no_interval_words(figure.n_repeats)
     return FigureLine(
         row=row,
         figure=figure,
         bar=bar(figure, largest[figure.unit], references.ticks(row, figure)),
         median=show(figure.median, figure.unit, enough) + (f" ({figure.customary})" if figure.customary else ""),
-        interval=show_ends(*figure.ci95, figure.median, figure.unit, enough)
-        if figure.ci95 is not None
-        else no_interval_words(figure.n_repeats),
+        interval=show_ends(*figure.ci95, figure.median, figure.unit, enough) if figure.ci95 is not None else why_none,
         arrow=arrow(figure.better),
         arrow_meaning=arrow_meaning(figure.better),
         share=show_percent(figure.fraction_of_limit) if figure.fraction_of_limit is not None else NO_VALUE,
@@ -118,7 +146,9 @@ def _line(
         basis=limit.basis.value if limit is not None and limit.basis is not Basis.UNKNOWN else "",
         limit_mark=marks[limit.basis.value, why] if limit is not None else "",
         derivation=why,
-        remark="; ".join(filter(None, (_WORDS.get(row.judgement, ""), widening_words(figure)))),
+        judgement="" if RemarkKind.UNSTEADY in noted else _WORDS.get(row.judgement, ""),
+        remark=widening_words(figure, noted),
+        marks="".join(notes[kind][0] for kind in noted),
     )
 
 

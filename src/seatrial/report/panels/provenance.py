@@ -12,33 +12,32 @@ from seatrial.report.pages.view import Cell, Cells, Table, TrialView, headings, 
 from seatrial.report.panels.charts import Panel
 
 _MOST_VALUES = 3
-_LONG_COMMAND = 1500
-"""Commands beyond this many characters are listed separately and not printed: one of fio may take pages."""
+_LONG_VALUE = 300
+"""Values beyond this many characters are folded, and cut on paper: flags for each feature of a processor."""
 _MOST_FACTS = 400
 """The page lists this many facts; `seatrial discover --format json` prints all of them."""
 
 
 def _context(view: TrialView) -> Mapping[str, Any]:
     trial = view.trial
-    commands = _commands(view)
     return {
         "trial": trial,
         "machine": trial.machine,
         "environments": [_environment(key, facts) for key, facts in trial.environments.items()],
         "conditions": _conditions(view),
-        "commands": [entry for entry in commands if len(entry[1]) <= _LONG_COMMAND],
-        "long_commands": [entry for entry in commands if len(entry[1]) > _LONG_COMMAND],
+        "commands": _commands(view),
         "disagreements": _disagreements(trial.machine),
         "facts": _facts(trial.machine),
     }
 
 
-def _environment(key: str, facts: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
-    """(name, lines) of one environment: all its facts, the known ones first."""
+def _environment(key: str, facts: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str, bool]]]:
+    """(name, lines) of one environment: all its facts, the known ones first. A line is (label, value, whether it is
+    long)."""
     known = ("compiler", "flags", "target", "libc")
     names = [name for name in known if name in facts] + [name for name in facts if name not in (*known, "name")]
     lines = [("key", key), *((name.replace("_", " "), plain(facts[name])) for name in names)]
-    return str(facts.get("name", key)), lines
+    return str(facts.get("name", key)), [(*line, len(line[1]) > _LONG_VALUE) for line in lines]
 
 
 def _conditions(view: TrialView) -> Table | None:

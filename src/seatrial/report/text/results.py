@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from statistics import median
 
 from seatrial.analysis.grouped import grouped
@@ -13,7 +13,7 @@ from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import State
 from seatrial.model.spelling import arrow, settings, show, show_percent, show_range
-from seatrial.report.intervals import derivation, widening_words
+from seatrial.report.intervals import RemarkKind, derivation, remarks, shared_remarks, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone
 
@@ -68,7 +68,9 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, is_f
         lines.append(f"  {state}: {result.outcome.reason}")
         lines += [f"    | {line}" for line in result.outcome.evidence.splitlines()[-5:]]
     elif result.shown:
-        lines.append(style.table(row for rows in _rows(result, is_full=is_full) for row in rows))
+        shared = shared_remarks([remarks(figure) for figure in result.shown])
+        lines.append(style.table(row for rows in _rows(result, shared, is_full=is_full) for row in rows))
+        lines += [f"  {text}" for text in shared.values()]
         lines += [f"  {line}" for line in screening_lines(result.screening)]
         if is_full:
             lines += [f"  limit of {names}: {text}" for text, names in _derivations(result.shown).items()]
@@ -78,15 +80,15 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, is_f
     return "\n".join(lines)
 
 
-def _rows(result: ExperimentResult, *, is_full: bool) -> Iterable[list[tuple[str, ...]]]:
+def _rows(result: ExperimentResult, shared: Container[RemarkKind], *, is_full: bool) -> Iterable[list[tuple[str, ...]]]:
     """A line for each figure; in full, for each point of a sweep, else one for its ends. Of many pairs of ranks, one
-    line for all and one for each slow pair."""
+    line for all and one for each slow pair. `shared` remarks are left out."""
     by_name = grouped((figure.name, figure) for figure in result.shown)
     for name, figures in by_name.items():
         are_pairs = all(pair_of(figure.point) for figure in figures)
         if not are_pairs or len(figures) <= _MOST_PAIRS:
             is_listed = are_pairs or is_full or len(figures) <= _MOST_POINTS
-            yield [_row(figure) for figure in figures] if is_listed else [_ends(figures)]
+            yield [_row(figure, shared) for figure in figures] if is_listed else [_ends(figures)]
             continue
         medians = [figure.median for figure in figures]
         first = figures[0]
@@ -98,7 +100,7 @@ def _rows(result: ExperimentResult, *, is_full: bool) -> Iterable[list[tuple[str
                 f"pairs from {show_range(min(medians), max(medians), first.unit)}",
                 f"n={first.n_repeats}",
             ),
-            *(_row(figure) for figure in figures if pair_of(figure.point) in slow),
+            *(_row(figure, shared) for figure in figures if pair_of(figure.point) in slow),
         ]
 
 
@@ -114,7 +116,7 @@ def _ends(figures: Sequence[FigureResult]) -> tuple[str, ...]:
     return (f"{first.name} {arrow(first.better)}", *ends, bars)
 
 
-def _row(figure: FigureResult) -> tuple[str, ...]:
+def _row(figure: FigureResult, shared: Container[RemarkKind]) -> tuple[str, ...]:
     interval = (
         "no interval"
         if figure.ci95 is None
@@ -136,7 +138,7 @@ def _row(figure: FigureResult) -> tuple[str, ...]:
         + (f" ({figure.customary})" if figure.customary else ""),
         interval,
         f"n={figure.n_repeats}",
-        "; ".join(filter(None, (against, widening_words(figure)))),
+        "; ".join(filter(None, (against, widening_words(figure, shared)))),
     )
 
 
