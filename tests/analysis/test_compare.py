@@ -76,6 +76,16 @@ def test_six_alternating_sessions_give_a_verdict_and_one_of_each_never_does(tmp_
     assert (one.verdict, one.design.sessions) == (Verdict.AMBIGUOUS, 5)
 
 
+def test_sessions_that_do_not_alternate_are_counted_as_they_were_made(tmp_path: Path) -> None:
+    made = [_alternating(tmp_path / name, n, 1.0, start) for name, n, start in (("a", 10, 0.0), ("b", 4, 20000.0))]
+    (one,) = compare_folders(*made).comparisons
+    assert (one.design.sessions, one.design.made_in) == (1, (10, 4))
+    assert "measured apart, in 10 and 4 sessions without alternation" in one.note
+    found = compare_folders(*made)
+    assert "these 10 and 4 sessions without alternation differ by" in compare_text([found])
+    assert compare_document([found])["comparisons"][0]["design"]["made_in"] == [10, 4]
+
+
 def test_a_family_of_comparisons_widens_the_interval_that_gives_the_verdict(tmp_path: Path) -> None:
     made = MadeUpFolder(tmp_path / "r")
     for n in range(4):

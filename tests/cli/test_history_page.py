@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
+from analysis.made_up_folders import MadeUpFolder, noisy
+from cli.in_process import seatrial_here
 from cli.test_export import refused, say
 from cli.test_keep_results import months
 
+from seatrial.interface.results import results_of_folders
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.history import Change, FigureHistory, Session
 from seatrial.report.histories import drawn_sessions, history_page
+from seatrial.report.pages.page import machines_words
 
 
 def test_the_page_of_a_history_shows_its_change_and_what_else_changed(tmp_path: Path) -> None:
@@ -40,6 +45,23 @@ def test_a_report_has_histories_once_there_are_enough_sessions(tmp_path: Path) -
     assert "Figures over time" in page and "4 of 4 figures changed" in page and names == {"triad"}
     say(tmp_path, "report", "b", "b", "-o", "twice.html")
     assert "24 sessions" in (tmp_path / "twice.html").read_text()  # a folder that is named twice counts once
+
+
+def test_several_folders_of_one_machine_are_one_machine(tmp_path: Path) -> None:
+    for name, level in (("h", 5e10), ("nov", 5.1e10)):
+        MadeUpFolder(tmp_path / name).add(noisy(level, 7, seed=len(name)))
+    found = results_of_folders([tmp_path / "h", tmp_path / "nov"])
+    (trial,) = found.trials
+    (figure,) = trial.results[0].figures
+    assert figure.n_repeats == 14 and len(trial.results) == 1
+    assert {place.path.split("/")[-3] for place in trial.places.values()} == {"h", "nov"}
+    done = seatrial_here("report", "h", "nov", "-v", cwd=tmp_path)
+    assert "1 machine," in done.stderr and "2 machines" not in (tmp_path / "h" / "report.html").read_text()
+    shutil.copytree(tmp_path / "h", tmp_path / "copy")
+    assert results_of_folders([tmp_path / "h", tmp_path / "copy"]).experiments[0].figures[0].n_repeats == 7
+    MadeUpFolder(tmp_path / "other").add(noisy(5e10, 7), host="n2")
+    two = results_of_folders([tmp_path / "h", tmp_path / "other"]).trials
+    assert machines_words(two) == "1 machine (2 configurations)"  # both are named "test"
 
 
 def _long(figure: str, sessions: int, changes: tuple[Change, ...] = ()) -> FigureHistory:

@@ -18,7 +18,7 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.figure_result import RepeatValue, numbers
 from seatrial.model.study.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.stats.block_test import BlockTest
-from seatrial.stats.interval import LEAST_SESSIONS, MINIMUM_REPEATS, Timed, alternating_sessions
+from seatrial.stats.interval import LEAST_SESSIONS, MINIMUM_REPEATS, Timed, alternating_sessions, runs
 from seatrial.stats.max_t import adjusted_p, holm
 from seatrial.stats.ratio import (
     ROUNDING,
@@ -242,15 +242,18 @@ def _decided(comparison: Comparison, p: float | None) -> Comparison:
 def compare_apart(match: Match, baseline: MeasuredSide, candidate: MeasuredSide, terms: Terms) -> Comparison:
     """The ratio with the interval of these sessions; a verdict only from enough alternating sessions."""
     sides = (side_of(baseline, baseline.figure.repeats), side_of(candidate, candidate.figure.repeats))
+    timed = (_timed(baseline.figure.repeats), _timed(candidate.figure.repeats))
     sessions = alternating_sessions(
-        _timed(baseline.figure.repeats),
-        _timed(candidate.figure.repeats),
+        *timed,
         is_one_machine=bool(baseline.hosts) and len({*baseline.hosts, *candidate.hosts}) == 1,
     )
+    files = (baseline.sessions, candidate.sessions)
+    first_in, second_in = (max(n, len(runs(own)), len(sessions)) for n, own in zip(files, timed, strict=True))
+    made_in = (first_in, second_in)
     steps = half_steps(baseline.figure.resolution, candidate.figure.resolution)
     if len(sessions) >= LEAST_SESSIONS:
         test = BlockTest(sessions, steps)
-        design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, test.statistic, sessions=len(sessions))
+        design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, test.statistic, sessions=len(sessions), made_in=made_in)
         intervals, p = (test.ratio(ALPHA), test.ratio(ALPHA / terms.family)), test.p_outside(terms.margin)
         narrow = None
         if terms.equivalence:
@@ -261,7 +264,7 @@ def compare_apart(match: Match, baseline: MeasuredSide, candidate: MeasuredSide,
     plain = widened(independent_ratio(first, second, ALPHA), steps)
     if min(len(first), len(second)) < MINIMUM_REPEATS:
         plain = RatioInterval(plain.ratio, None, None)
-    design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, sessions=max(1, len(sessions)))
+    design = Design(0, (), Stopped.NOT_PLANNED, ALPHA, sessions=max(1, len(sessions)), made_in=made_in)
     none = RatioInterval(plain.ratio, None, None)
     narrow = (none, none) if terms.equivalence else None
     return comparison_of(match, sides, (plain, none), terms, design, half_steps=steps, narrow=narrow)

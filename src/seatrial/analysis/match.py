@@ -25,7 +25,8 @@ from seatrial.store.contents import Contents
 
 
 class MeasuredSide(Frozen):
-    """One figure of one experiment, as a side of a comparison. `blocks` maps a repeat to its block."""
+    """One figure of one experiment, as a side of a comparison. `blocks` maps a repeat to its block; `sessions`
+    counts the files with its records: a session is what one process recorded."""
 
     name: str
     experiment: str
@@ -33,6 +34,7 @@ class MeasuredSide(Frozen):
     hosts: tuple[str, ...] = ()
     machine: str = ""
     blocks: Mapping[int, str] = {}
+    sessions: int = 1
 
 
 class Sequential(Frozen):
@@ -134,8 +136,8 @@ def _note(found: Comparison) -> str:
         notes.append(f"only {count(fewest, 'repeat')} on a side: an interval needs {MINIMUM_REPEATS}")
     elif design.sessions is not None and design.sessions < LEAST_SESSIONS:
         notes.append(
-            f"measured apart, in {count(design.sessions, 'session')} per side: the machine may have changed in "
-            "between, and the repeats of a session cannot show it"
+            f"measured apart, in {sessions_words(design)}: the machine may have changed in between, and the repeats of "
+            "a session cannot show it"
         )
     elif design.stopped is Stopped.UNFINISHED:
         notes.append("unfinished: a verdict is read at the planned looks and at the end only")
@@ -147,6 +149,17 @@ def _note(found: Comparison) -> str:
             f"{100.0 * found.resolution:.2g} %"
         )
     return "; ".join(notes)
+
+
+def sessions_words(design: Design) -> str:
+    """The sessions of sides that were measured apart: "3 sessions per side", or "10 and 4 sessions, of which 2 of each
+    side alternate"."""
+    alternating = design.sessions or 1
+    made = design.made_in or (alternating, alternating)
+    if made == (alternating, alternating):
+        return f"{count(alternating, 'session')} per side"
+    words = f"{made[0]} and {made[1]} sessions"
+    return f"{words} without alternation" if alternating == 1 else f"{words}, of which {alternating} per side alternate"
 
 
 class SideExperiment(Frozen):
@@ -225,6 +238,7 @@ def measured(side: SideExperiment, figure: FigureResult) -> MeasuredSide:
         hosts_of(contents, result.id),
         result.experiment.machine,
         blocks_of(contents, result.id),
+        max(1, len({where.path for n in figure.repeats if (where := contents.places.get((result.id, n.repeat)))})),
     )
 
 

@@ -13,7 +13,7 @@ from seatrial.cli.command import command
 from seatrial.cli.output import RESULTS, Amount, message, write_file
 from seatrial.interface.results import Results, results_of_folders
 from seatrial.model.spelling import count
-from seatrial.report.pages.page import page
+from seatrial.report.pages.page import machines_words, page
 
 
 @command("report")
@@ -50,7 +50,7 @@ def _report(
 def _contents(found: Results) -> str:
     return ", ".join(
         (
-            count(len(found.trials), "machine"),
+            machines_words(found.trials),
             count(len(found.experiments), "experiment"),
             count(len(found.studies), "study", "studies"),
             count(len(found.profiles), "profile"),

@@ -10,7 +10,7 @@ from seatrial.analysis.compare_folders import PREFIX, NamedFolder, compare_folde
 from seatrial.analysis.folder import contents_in, profiles_in
 from seatrial.analysis.history import long_histories
 from seatrial.analysis.outliers import SCREENS, node_outliers, second_stage
-from seatrial.analysis.results import trials_of
+from seatrial.analysis.results import all_results, trials_of
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError, nearest_names
 from seatrial.model.frozen import Frozen
@@ -19,7 +19,7 @@ from seatrial.model.results.history import FigureHistory
 from seatrial.model.study.result import Compared, StudyResult, Trial
 from seatrial.model.study.study import DEFAULT_MARGIN, refuse_margin
 from seatrial.profiler.profile import Profile
-from seatrial.store.contents import Contents
+from seatrial.store.contents import Contents, joined
 
 
 class Results(Frozen):
@@ -40,30 +40,33 @@ class Results(Frozen):
 
 def results(folder: str | Path = "seatrial-results") -> Results:
     """Read a results folder. Raises UsageError if it does not exist or is empty."""
-    return _read(Path(folder))[1]
-
-
-def _read(path: Path) -> tuple[Contents, Results]:
-    profiles = profiles_in(path)
-    contents = contents_in(path, may_be_empty=bool(profiles))
+    contents, profiles = _read(Path(folder))
     trials = trials_of(contents)
     studies = study_results(contents, [result for trial in trials for result in trial.results])
-    return contents, Results(trials, studies, tuple(profiles))
+    return Results(trials, studies, profiles)
+
+
+def _read(path: Path) -> tuple[Contents, tuple[Profile, ...]]:
+    profiles = tuple(profiles_in(path))
+    return contents_in(path, may_be_empty=bool(profiles)), profiles
 
 
 def results_of_folders(folders: Sequence[str | Path]) -> Results:
-    """The contents of several folders, one after another; a folder that is named twice counts once.
+    """The contents of several folders; one that is named twice counts once. A machine with results in several folders
+    is one trial, with the repeats of all; studies and profiles follow one after another.
 
     Raises UsageError if one does not exist or is empty.
     """
     distinct = {Path(folder).resolve(): folder for folder in folders}
-    read = [_read(Path(folder)) for folder in distinct.values()]
-    found = [one for _, one in read]
+    read = [(str(folder), *_read(Path(folder))) for folder in distinct.values()]
+    trials = trials_of(joined([(name, contents) for name, contents, _ in read]))
+    of_all = tuple(result for trial in trials for result in trial.results)
+    own = [(contents, all_results(contents) if len(read) > 1 else of_all) for _, contents, _ in read]
     return Results(
-        tuple(trial for one in found for trial in one.trials),
-        tuple(study for one in found for study in one.studies),
-        tuple(profile for one in found for profile in one.profiles),
-        long_histories([(contents, one.experiments) for contents, one in read]),
+        trials,
+        tuple(study for one in own for study in study_results(*one)),
+        tuple(profile for *_, profiles in read for profile in profiles),
+        long_histories(own),
     )
 
 

@@ -66,7 +66,7 @@ def alternating_sessions(
     parts = sorted(
         (part[0].t0, side, [timed.value for timed in part])
         for side, values in enumerate((baseline, candidate))
-        for part in ([[timed] for timed in values] if is_one_machine else _runs(values))
+        for part in ([[timed] for timed in values] if is_one_machine else runs(values))
     )
     sessions: list[tuple[int, list[float]]] = []
     for _, side, own in parts:
@@ -78,7 +78,7 @@ def alternating_sessions(
     return list(zip(*medians, strict=False))
 
 
-def _runs(values: Sequence[Timed]) -> list[list[Timed]]:
+def runs(values: Sequence[Timed]) -> list[list[Timed]]:
     """The repeats of each run: within a run, the order rises."""
     runs: list[list[Timed]] = []
     for timed in sorted(values, key=lambda timed: timed.t0):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.benchmarks.declared import know_declarations
 from seatrial.errors import ProtocolError, StoreError
@@ -52,6 +54,46 @@ def read_contents(folder: ResultsFolder) -> Contents:
         environments=facts.environments,
         studies=_studies(folder, damaged),
         damaged=tuple(damaged),
+    )
+
+
+def joined(folders: Sequence[tuple[str, Contents]]) -> Contents:
+    """The contents of several folders, given with their names, as one: what a merge of them would contain.
+
+    Equal repeats are one. Of different ones with the same number, the later folder's gets the next free number. A place
+    names its folder. Of the documents of a machine, the most complete one counts.
+    """
+    if len(folders) == 1:
+        return folders[0][1]
+    records: dict[str, dict[int, RepeatRecord]] = {}
+    places: dict[str, dict[int, RecordPlace]] = {}
+    machines = KeptDocuments()
+    best: dict[str, tuple[bool, int]] = {}
+    for name, contents in folders:
+        for identity, document in contents.machines.items():
+            if identity not in best or _completeness(document) > best[identity]:
+                best[identity] = _completeness(document)
+                machines.keep(identity, dict(document))
+        for key, repeats in contents.records.items():
+            own, own_places = records.setdefault(key, {}), places.setdefault(key, {})
+            known = {record.t0: record for record in own.values()}
+            for record in repeats:
+                same = known.get(record.t0)
+                if same is not None and same.samples == record.samples:
+                    continue
+                number = record.repeat if record.repeat not in own else max(own) + 1
+                own[number] = record if number == record.repeat else replace(record, repeat=number)
+                where = contents.places.get((key, record.repeat))
+                if where is not None:
+                    own_places[number] = RecordPlace(f"{name.rstrip('/')}/{where.path}", where.line)
+    return Contents(
+        experiments={key: one for _, contents in folders for key, one in contents.experiments.items()},
+        records={key: tuple(own[n] for n in sorted(own)) for key, own in records.items()},
+        places=PerRepeat(places),
+        machines=machines,
+        environments={key: one for _, contents in folders for key, one in contents.environments.items()},
+        studies=tuple(study for _, contents in folders for study in contents.studies),
+        damaged=tuple(line for _, contents in folders for line in contents.damaged),
     )
 
 

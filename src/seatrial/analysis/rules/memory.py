@@ -26,7 +26,7 @@ from seatrial.analysis.rules.finding import (
 from seatrial.analysis.rules.memory_modules import ECC, devices_of, evidence, sentences
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.benchmark.benchmark import Role
-from seatrial.model.machine.fact import LATE, Aim, Fact, Facts, Finding, Severity, is_late
+from seatrial.model.machine.fact import LATE, Aim, Fact, Facts, Finding, Severity, grows, is_late
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import cpu_list, show, show_percent
 
@@ -183,17 +183,20 @@ def memory_not_managed(case: Case) -> Iterator[Finding]:
     if sizes is None:
         return
     there, managed = sizes
-    is_stated = is_late(facts)
+    is_known = grows(facts)
     why = (
         f"Its parameter `{LATE}` says that memory is initialised when it is needed: MemTotal grows while programs run, "
         "and the first use of a page takes longer. Sizes of experiments go by what is present."
-        if is_stated
+        if is_late(facts)
+        else "Two readings of the NUMA nodes' MemTotal differ, so it changes while the machine runs: memory is plugged in "
+        "or given back, or initialised late."
+        if is_known
         else "Possible causes: a balloon of the hypervisor, memory that is initialised late (MemTotal then grows while "
         "programs run), or memory reserved for a crash kernel."
     )
     yield finding(
         "memory-not-managed",
-        severity=Severity.INFO if is_stated else Severity.WARNING,
+        severity=Severity.INFO if is_known else Severity.WARNING,
         observation=f"The kernel manages {show(managed, 'B', binary=True)} of {show(there, 'B', binary=True)} of "
         "memory that is present.",
         diagnosis=f"{why} The machine's identity goes by what is present, and stays the same when MemTotal changes.",

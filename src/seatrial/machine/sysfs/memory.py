@@ -18,7 +18,7 @@ from seatrial.machine.readers.procfs import read_meminfo, read_present_pages
 from seatrial.machine.readers.scalars import read_choice, read_cpu_list, write_cpu_list
 from seatrial.machine.readers.smbios import read_smbios
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey
-from seatrial.model.machine.fact import FactKind
+from seatrial.model.machine.fact import MEMINFO, FactKind
 from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.units import Unit
 
@@ -114,7 +114,7 @@ def add_memory(files: FileTree, parts: tuple[CpuPart, ...], book: FactBook, unre
 
 
 def _add_meminfo(files: FileTree, book: FactBook, unread: list[str]) -> None:
-    source = "/proc/meminfo"
+    source = MEMINFO
     text = files.text(source)
     try:
         values = read_meminfo(text or "")

@@ -89,11 +89,18 @@ class Facts(Mapping[str, tuple[Fact, ...]]):
         return None if value is None else int(value)
 
     def disagreements(self) -> tuple[Disagreement, ...]:
-        """Facts on which sources differ; numbers differ if they are more than 1 % apart (memory sizes: 4 %)."""
+        """Facts on which sources differ; numbers differ if they are more than 1 % apart (memory sizes: 4 %).
+
+        Volatile facts were read at different moments, and memory that grows is expected to differ: neither is a
+        disagreement.
+        """
+        settled = {"memory_total": _without_growth} if grows(self) else {}
         return tuple(
             Disagreement(name, facts)
             for name, facts in self.by_name.items()
-            if len(facts) > 1 and not _agree(facts, _TOLERANCES.get(name, 0.01))
+            if len(facts) > 1
+            and not all(fact.volatile for fact in facts)
+            and not _agree(settled.get(name, tuple)(facts), _TOLERANCES.get(name, 0.01))
         )
 
 
@@ -108,7 +115,14 @@ _TOLERANCES = {"memory_total": 0.04}
 crash kernel, so it differs from the firmware's size by about 3 %; one module of 24 is 4.2 %."""
 
 
+def _without_growth(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """The sizes that do not count what the kernel has initialised or plugged in by now."""
+    return tuple(fact for fact in facts if not fact.volatile and not fact.source.startswith(MEMINFO))
+
+
 def _agree(facts: tuple[Fact, ...], tolerance: float) -> bool:
+    if not facts:
+        return True
     numbers = [f.value for f in facts if isinstance(f.value, int | float) and not isinstance(f.value, bool)]
     if len(numbers) == len(facts):
         return max(numbers) - min(numbers) <= tolerance * max(abs(n) for n in numbers)
@@ -117,6 +131,11 @@ def _agree(facts: tuple[Fact, ...], tolerance: float) -> bool:
 
 LATE = "deferred_init=lazy"
 """Kernel parameter of guests whose memory is initialised when it is needed: their MemTotal is no size."""
+
+GROWTH = "the kernel's total changes while the machine runs, so readings at different moments differ"
+
+MEMINFO = "/proc/meminfo"
+"""Begins the source of what the kernel states as its total at the moment."""
 
 _USABLE = 0.98
 """MemTotal as a share of what is installed: the kernel keeps 1.5 to 3.5 % (64 B for each page of 4 KiB, its image)."""
@@ -153,6 +172,19 @@ def sizing_memory_B(facts: Facts, usable_B: float | None = None) -> int | None:
 def is_late(facts: Facts) -> bool:
     """Whether the kernel says that it initialises memory when it is needed."""
     return LATE in (facts.text("kernel_parameters") or "").split()
+
+
+def grows(facts: Facts) -> bool:
+    """Whether the kernel's memory is known to grow or shrink while one looks: the kernel says so, or in a virtual machine
+    two readings of the NUMA nodes' totals (volatile: of sysfs and hwloc), which count the same, differ."""
+    totals = {fact.value for fact in facts.get("memory_total", ()) if fact.volatile}
+    return is_late(facts) or (len(totals) > 1 and "hypervisor" in facts)
+
+
+def stated_memory_B(facts: Facts) -> float | None:
+    """The size to show: what is installed if the kernel's total grows, else that of the most trusted source."""
+    installed = installed_memory_B(facts) if grows(facts) else None
+    return facts.number("memory_total") if installed is None else float(installed)
 
 
 def discovered(facts: Facts, name: str) -> Fact | None:

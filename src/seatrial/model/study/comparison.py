@@ -85,7 +85,8 @@ class Design(Frozen):
     `blocks` counts pairs measured in direct succession, in random order (0: the sides were measured separately).
     `looks` are the numbers of blocks at which it was, or would have been, tested. `alpha` is the error level of the
     interval, before adjustment for the family. `statistic` is what the blocks were tested with; None without blocks.
-    `sessions` is the number of alternating sessions of each side if they were measured apart, else None.
+    `sessions` is the number of alternating sessions of each side if they were measured apart, else None; `made_in` are
+    the sessions of baseline and candidate, which may be more: ten of one side and then ten of the other alternate once.
     """
 
     blocks: int
@@ -94,6 +95,7 @@ class Design(Frozen):
     alpha: float
     statistic: Statistic | None = None
     sessions: int | None = None
+    made_in: tuple[int, int] | None = None
 
     @property
     def is_interleaved(self) -> bool:

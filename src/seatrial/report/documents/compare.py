@@ -62,6 +62,13 @@ class DesignJson(TypedDict):
     sessions: NotRequired[
         Annotated[int | None, From("design.sessions"), "of each side, in alternation; null: in blocks"]
     ]
+    made_in: NotRequired[
+        Annotated[
+            tuple[Count, Count] | None,
+            From("design.made_in"),
+            "all sessions of baseline and candidate, whether they alternate or not; null: in blocks",
+        ]
+    ]
     baseline_hosts: NotRequired[Annotated[list[str], From("baseline.hosts")]]
     candidate_hosts: NotRequired[Annotated[list[str], From("candidate.hosts")]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.fact import Disagreement
+from seatrial.model.machine.fact import Disagreement, stated_memory_B
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import count, show, show_fact, surrounding
 
@@ -124,4 +124,4 @@ def _memory(machine: Machine) -> str:
     low, high = min(sizes), max(sizes)
     if any(disagreement.name == "memory_total" for disagreement in machine.facts.disagreements()):
         return f"{show(low, 'B', binary=True)} to {show(high, 'B', binary=True)} of memory (sources disagree)"
-    return f"{show(sizes[0], 'B', binary=True)} of memory"
+    return f"{show(stated_memory_B(machine.facts) or sizes[0], 'B', binary=True)} of memory"

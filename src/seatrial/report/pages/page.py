@@ -152,10 +152,17 @@ def _title(trials: Sequence[Trial], studies: Sequence[StudyResult], profiles: Se
             named = count(len(studies), "study", "studies") if len(studies) > 1 else f"Study {studies[0].study.name}"
         elif not trials:
             named = named.capitalize()
-        return f"{named} and {count(len(trials), 'machine')}" if trials else named
+        return f"{named} and {machines_words(trials)}" if trials else named
     if len(trials) == 1:
         return f"Sea trial of {trials[0].machine.name or 'a machine'}"
-    return f"Sea trials of {len(trials)} machines"
+    return f"Sea trials of {machines_words(trials)}"
+
+
+def machines_words(trials: Sequence[Trial]) -> str:
+    """The number of machines: "2 machines"; "1 machine (2 configurations)" for one whose settings or kernel changed."""
+    names = {trial.machine.name or str(n) for n, trial in enumerate(trials)}
+    more = f" ({len(trials)} configurations)" if len(names) < len(trials) else ""
+    return count(len(names), "machine") + more
 
 
 _ABOUT = "This page shows stored measurements. A ratio is candidate over baseline."

@@ -224,7 +224,7 @@ def _undecided_words(one: Stretch, answer: Answer) -> str:
         case Undecided.WIDE if one.needed is not None:
             return f"{text}: about {one.needed} repeats needed, {min(one.made)} made"
         case Undecided.APART:
-            needed = f"both side by side in one study, or {LEAST_SESSIONS} sessions each"
+            needed = f"both side by side in one study, or {LEAST_SESSIONS} sessions each in alternation"
             return f"{text}: measured apart; a verdict needs {needed}"
         case Undecided.PUBLISHED:
             return f"{text}: a published value has no interval"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 
 from seatrial.analysis.grouped import grouped
+from seatrial.analysis.match import sessions_words
 from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
@@ -227,8 +228,8 @@ def session_verdict(comparison: Comparison) -> Verdict:
 def _apart_words(comparison: Comparison) -> str:
     """The difference between the sessions that were measured: "these two sessions differ by +5.0 % [+4.1, +5.9]"."""
     effect = effect_of(comparison)
-    sessions = comparison.design.sessions or 1
-    which = "these two sessions differ" if sessions == 1 else f"these {sessions} sessions per side differ"
+    words = sessions_words(comparison.design)
+    which = f"these {'two sessions' if words == '1 session per side' else words} differ"
     if effect is None:
         return f"{which}, without a ratio"
     interval = None if effect.plain is None else comparison.ci95

@@ -15,7 +15,7 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from seatrial.analysis.device_copies import PeerRates
-from seatrial.model.machine.fact import Disagreement, Fact, FactKind
+from seatrial.model.machine.fact import GROWTH, Disagreement, Fact, FactKind, grows, stated_memory_B
 from seatrial.model.machine.links import PCIE
 from seatrial.model.machine.machine import DeviceKind, Link, Machine, Memory
 from seatrial.model.spelling import (
@@ -194,7 +194,7 @@ def _header(machine: Machine, style: Style) -> str:
     if not what:  # a topology matrix lists no processors
         ends = ((DeviceKind.GPU, "GPU"), (DeviceKind.NIC, "adapter"))
         what = [count(number, noun) for kind, noun in ends if (number := len(machine.of_kind(kind)))]
-    memory = facts.number("memory_total")
+    memory = stated_memory_B(facts)
     if memory is not None:
         what.append(f"{show(memory, 'B', binary=True)} memory")
     hypervisor, container = surrounding(facts, "hypervisor"), surrounding(facts, "container")
@@ -252,6 +252,8 @@ def _memory(machine: Machine, style: Style) -> list[str]:
     memory = machine.memory
     sizes = [fact for fact in machine.facts.get("memory_total", ()) if fact.unit == "B"]
     lines = [f"  {clean(fact.source)}: {_value('memory_total', fact)}" for fact in sizes]
+    if grows(machine.facts) and len({fact.value for fact in sizes}) > 1:
+        lines += style.wrapped(f"note: {GROWTH}", "  ")
     available = machine.facts.best("memory_available")
     if available is not None:
         lines.append(f"  available now: {_value('memory_available', available)}")
