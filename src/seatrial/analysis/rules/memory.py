@@ -188,8 +188,8 @@ def memory_not_managed(case: Case) -> Iterator[Finding]:
         f"Its parameter `{LATE}` says that memory is initialised when it is needed: MemTotal grows while programs run, "
         "and the first use of a page takes longer. Sizes of experiments go by what is present."
         if is_late(facts)
-        else "Two readings of the NUMA nodes' MemTotal differ, so it changes while the machine runs: memory is plugged in "
-        "or given back, or initialised late."
+        else "Two readings of the NUMA nodes' MemTotal differ: it changes while the machine runs, because memory is "
+        "plugged in, given back or initialised late."
         if is_known
         else "Possible causes: a balloon of the hypervisor, memory that is initialised late (MemTotal then grows while "
         "programs run), or memory reserved for a crash kernel."

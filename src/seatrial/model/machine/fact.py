@@ -175,8 +175,8 @@ def is_late(facts: Facts) -> bool:
 
 
 def grows(facts: Facts) -> bool:
-    """Whether the kernel's memory is known to grow or shrink while one looks: the kernel says so, or in a virtual machine
-    two readings of the NUMA nodes' totals (volatile: of sysfs and hwloc), which count the same, differ."""
+    """Whether the kernel's memory is known to grow or shrink while one looks: the kernel says so, or in a virtual
+    machine two readings of the NUMA nodes' totals (volatile: of sysfs and hwloc), which count the same, differ."""
     totals = {fact.value for fact in facts.get("memory_total", ()) if fact.volatile}
     return is_late(facts) or (len(totals) > 1 and "hypervisor" in facts)
 
