@@ -8,7 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,16 @@ from made_up import facts, made_up_machine
 
 from seatrial.analysis.fairness.differences import SideFacts, differences, side_facts
 from seatrial.analysis.fairness.side import Topic, share_below
-from seatrial.benchmarks import benchmark_named
-from seatrial.model.benchmark.parameter import Value
+from seatrial.benchmarks import benchmark_named, declare, know_stored
+from seatrial.benchmarks.declared import declared_benchmark, know_declarations
+from seatrial.model.benchmark.declaration import Declaration
+from seatrial.model.benchmark.parameter import Parameter, Value
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome, Stage
+from seatrial.model.spelling import settings
 from seatrial.model.study.comparison import Difference
 from seatrial.plan.points import resolve
 from seatrial.store.contents import Contents, read_contents
@@ -529,3 +532,61 @@ def test_the_share_below_counts_ties_half(first: list[float], second: list[float
 
 def test_the_share_below_of_very_many_repeats_makes_no_list_of_pairs() -> None:
     assert share_below([0.0] * 200_000, [0.0, 1.0] * 100_000) == 0.75
+
+
+@pytest.fixture(params=["declared", "stored"])
+def chosen(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A benchmark of the user whose program, variable and arguments depend on a parameter."""
+    declaration = Declaration(
+        "st",
+        "How fast?",
+        ("./st-{flags}", "in-{flags}.dat"),
+        (Parameter.text("flags", "O2", "of the compiler"), Parameter.text("other", "a", "nothing")),
+        variables=(("SPEED", "{flags}"), ("FIXED", "1")),
+    )
+    if request.param == "declared":
+        declare([declared_benchmark(declaration, tmp_path)])
+    else:
+        know_declarations([{"declaration": declaration.stored()}])
+    yield declaration.full_name
+    declare([])
+    know_stored([])
+
+
+def _started(flags: str) -> dict[str, Any]:
+    words = ["--words", "2", "--word-0", f"/home/me/st-{flags}", "--word-1", f"in-{flags}.dat"]
+    files = {
+        "programs": {f"st-{flags}": {"path": f"/home/me/st-{flags}", "id": flags * 8}},
+        "libraries": {f"lib{flags}.so": {"path": f"/lib/lib{flags}.so", "id": flags * 9}},
+        "input_files": {f"in-{flags}.dat": {"path": f"in-{flags}.dat", "id": flags * 7}},
+    }
+    return {
+        **SEEN,
+        "command": ["/cache/command", "--record", "/r/artefacts/0123456789abcdef/0", *words],
+        "variables": {"SPEED": flags, "OMP_NUM_THREADS": "2"},
+        "notes": {**SEEN["notes"], **files},
+    }
+
+
+def test_what_follows_from_a_parameter_in_the_command_is_intended(chosen: str) -> None:
+    first, second = (
+        side(benchmark=chosen, parameters={"flags": flags}, program=f"build-{flags}", seen=_started(flags))
+        for flags in ("O0", "O2")
+    )
+    found = named(differences(first, second, "flags"))
+    assert {"program st-O0", "program build", "library libO2.so", "input file in-O2.dat"} < set(found)
+    assert [one.what for one in found.values() if not one.intended] == []
+    assert found["variable SPEED"].follows_from == "flags"
+    command = found["command line"]
+    assert (command.baseline, command.candidate) == ("./st-O0 in-O0.dat", "./st-O2 in-O2.dat")  # as declared
+    by_other = named(differences(first, second, "other"))
+    assert not by_other["program st-O2"].intended and not by_other["variable SPEED"].intended
+
+
+def test_commands_are_printed_as_typed() -> None:
+    one, other = (
+        side(benchmark="command", parameters={"argv": ("./app", words)}, seen=_started("O2"), t0=n)
+        for n, words in enumerate(("a b", "c"))
+    )
+    assert "command line" not in named(differences(one, other, None))  # the program itself was started alike
+    assert settings({"argv": ("./app", "a b"), "warmup": 1}) == "warmup=1 -- ./app 'a b'"

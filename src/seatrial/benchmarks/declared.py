@@ -4,11 +4,11 @@ stored of one, whose figures can be read but which cannot be run."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seatrial.benchmarks import know_stored, placement
+from seatrial.benchmarks import know_stored, placement, registry
 from seatrial.benchmarks.command import command
 from seatrial.benchmarks.figures import between, exactly, wall_time
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES
@@ -141,6 +141,20 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return params if THREADS not in params else {**params, THREADS: _threads(machine, params)}
 
 
+def typed_command(benchmark: str, params: Params, arguments: Sequence[object]) -> tuple[str, ...] | None:
+    """The user's command, as typed or declared, from the arguments of the program that measured it; None if these start
+    no command."""
+    words = command.words_in(arguments)
+    known = registry().get(benchmark)
+    declared = known.program.declaration if known is not None else None
+    if words is None or declared is None or not declared.argv:
+        return words
+    try:
+        return (filled_in(declared.argv[0], params), *words[1:])
+    except (KeyError, ValueError):  # the parameters of an earlier declaration
+        return words
+
+
 def timed(samples: Iterable[Sample], wall_s: float) -> tuple[Sample, ...]:
     """The samples of figures with the elapsed time of the run, which they were read without."""
     return tuple(
@@ -163,7 +177,7 @@ def _stored_benchmark(documents: Iterable[StoredDeclaration]) -> Benchmark:
     return Benchmark(
         name=PREFIX + latest.name,
         question=latest.question,
-        program=ImportedOnly(_HOW_TO_RUN),
+        program=ImportedOnly(_HOW_TO_RUN, latest),
         parameters=tuple(Parameter.text(name, "", "stated by its declaration") for name in names),
         figures=_figures(figures.values()),
         checks=(),

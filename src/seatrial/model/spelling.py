@@ -160,15 +160,21 @@ def written(name: str, value: Value | None) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+PROGRAM = "argv"
+"""The parameter that a command line has after `--`."""
+
+
 def settings(params: Params, between: str = " ") -> str:
-    """Settings as on the command line: "nontemporal=true threads=2"."""
-    return between.join(f"{name}={written(name, value)}" for name, value in params.items())
+    """Settings as on the command line: "nontemporal=true threads=2", "warmup=1 -- ./app input"."""
+    named = [f"{name}={written(name, value)}" for name, value in params.items() if name != PROGRAM]
+    typed = [written(PROGRAM, params[PROGRAM])] if PROGRAM in params else []
+    return between.join([*named, *(["--"] if typed and between == " " else []), *typed])
 
 
 def label(name: str, value: Value | None) -> str:
     """A setting as text: "threads 2", "size 64 KiB" (the suffix of the name is the unit), "nontemporal true"; a command
     by itself."""
-    if name == "argv":
+    if name == PROGRAM:
         return written(name, value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{name} {written(name, value)}"

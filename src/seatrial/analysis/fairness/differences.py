@@ -224,6 +224,8 @@ def _follows_parameter(item: Noticed, group: SideGroup, axis: str) -> bool:
             return item.baseline is None or item.candidate is None  # another version of it is a separate difference
         case Topic.PROGRAM | Topic.INPUT | Topic.LIBRARY:
             return benchmark.program.is_chosen_by(axis)
+        case Topic.VARIABLE:
+            return item.name in benchmark.program.sets_by(axis)
         case Topic.NOTE:
             return _note_follows(item.name, axis)
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
@@ -23,6 +24,7 @@ from seatrial.analysis.fairness.side import (
     distinct,
     tally,
 )
+from seatrial.benchmarks.declared import typed_command
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import Outcome
 from seatrial.model.spelling import cpu_list, plain
@@ -63,7 +65,22 @@ def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[No
     yield from _files(sides)
     yield from _variables(sides)
     yield from _notes(sides)
-    yield from _commands(sides)
+    typed = [_typed(side) for side in (baseline, candidate)]
+    if all(typed):
+        yield from _unlike(Topic.COMMAND, typed)
+    else:
+        yield from _commands(sides)
+
+
+def _typed(side: SideFacts) -> Counter[str]:
+    """The users' commands as typed, with the number of repeats; none if the programs are not started as such."""
+    found: Counter[str] = Counter()
+    for key, experiment in side.experiments.items():
+        for command, times in distinct(record.seen.get("command") for record in side.records.get(key, ())):
+            words = typed_command(experiment.benchmark, experiment.parameters, command or ())
+            if words is not None:
+                found[shlex.join(words)] += times
+    return found
 
 
 def _outcomes(sides: Sides) -> Iterator[Noticed]:

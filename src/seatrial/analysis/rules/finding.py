@@ -18,7 +18,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Aim, Fact, Facts, Finding, NamedCause, Severity
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.spelling import settings, surrounding, written
+from seatrial.model.spelling import PROGRAM, settings, surrounding, written
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
@@ -173,8 +173,6 @@ error = partial(finding, severity=Severity.ERROR)
 
 
 _MOST_NAMED = 6
-_PROGRAM = "argv"
-"""The parameter that a command line has after `--`."""
 
 
 def listed(items: Iterable[str], most: int = _MOST_NAMED) -> str:
@@ -224,7 +222,7 @@ def again(machine: Machine, result: ExperimentResult) -> str:
     experiment = result.experiment
     benchmark = registry().get(experiment.benchmark)
     given = dict(experiment.parameters) if benchmark is None else _given(benchmark, machine, experiment.parameters)
-    program = given.pop(_PROGRAM, ()) if benchmark is not None else ()
+    program = given.pop(PROGRAM, ()) if benchmark is not None else ()
     if not isinstance(program, tuple) or any(isinstance(value, tuple) for value in given.values()):
         return "seatrial run STUDY.yaml --again"  # only study files take other lists
     words = ["seatrial", "run", experiment.benchmark]

@@ -22,6 +22,7 @@ milliseconds, between two looks, may be missed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from seatrial.benchmarks.figures import between, duration, exactly
@@ -65,6 +66,15 @@ def arguments_of(words: Sequence[str], exit_status: int = 0) -> list[str]:
     """The arguments that make the program run this command once; it must end with that status."""
     expected = ["--expect", str(exit_status)] if exit_status else []
     return [*_listed("words", "word", words), *expected]
+
+
+def words_in(arguments: Sequence[object]) -> tuple[str, ...] | None:
+    """The command in arguments that `arguments_of` made; None if there is none."""
+    given = [str(argument) for argument in arguments]
+    values = dict(pairwise(given))
+    count = values.get("--words", "")
+    words = [values.get(f"--word-{number}") for number in range(int(count))] if count.isdecimal() else []
+    return tuple(word for word in words if word is not None) or None
 
 
 def _listed(name: str, each: str, words: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from msgspec import field
 from msgspec.structs import force_setattr
 
 from seatrial.errors import UnknownNameError
-from seatrial.model.benchmark.declaration import Declaration
+from seatrial.model.benchmark.declaration import Declaration, StoredDeclaration
 from seatrial.model.benchmark.parameter import Parameter, Params, Value
 from seatrial.model.benchmark.program import Program, ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -230,8 +230,12 @@ class Native(Program):
         return self.arguments(params)
 
     def is_chosen_by(self, parameter: str) -> bool:
-        """By `argv`, or by the parameter with the name of the library."""
-        return parameter == self.library or (parameter == "argv" and self.commands is not None)
+        """By `argv`, by the parameter with the name of the library, or as a declaration states."""
+        return (
+            parameter == self.library
+            or (parameter == "argv" and self.commands is not None)
+            or super().is_chosen_by(parameter)
+        )
 
     def is_sensitive_to(self, variable: str) -> bool:
         """Only to the declared `variables`."""
@@ -312,10 +316,11 @@ class DeclaredRanks(External, kw_only=True):
 
 
 class ImportedOnly(Program):
-    """No program: the figures come from the result files of other tools (`seatrial import`). `why` is the message that
-    explains it."""
+    """No program: the figures come from the result files of other tools (`seatrial import`), or from results of a
+    `declaration` that is not here. `why` is the message that explains it."""
 
     why: str
+    declaration: StoredDeclaration | None = None
 
     can_run: ClassVar[bool] = False
 

@@ -5,14 +5,17 @@ The declaration is data: its document is stored with the results, from which the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
+
+from msgspec import field
 
 from seatrial.model.benchmark.parameter import Parameter, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import plain
-from seatrial.model.json_shape import Json, Keywords
+from seatrial.model.json_shape import Json, Keywords, Later
+from seatrial.model.secrets import masked_words
 from seatrial.model.units import Unit
 
 PREFIX = "local."
@@ -89,12 +92,15 @@ class StoredFigure(Frozen):
 
 
 class StoredDeclaration(Frozen):
-    """What results need of a declaration."""
+    """What results need of a declaration. `argv` is its command with `{parameter}` for a value, `variables` are those
+    that name a parameter; both are empty in results of earlier versions."""
 
     name: _Name
     question: Annotated[str, Keywords(maxLength=10_000)]
     parameters: Annotated[tuple[str, ...], Keywords(maxItems=1000)]
     figures: Annotated[tuple[StoredFigure, ...], Keywords(maxItems=1000)]
+    argv: Later[Annotated[tuple[str, ...], Keywords(maxItems=1000)]] = ()
+    variables: Later[Mapping[str, str]] = field(default_factory=dict)
 
 
 class Declaration(Frozen):
@@ -138,12 +144,33 @@ class Declaration(Frozen):
         """The document that is stored with its results."""
         figures = (StoredFigure(f.name, f.unit, "higher" if f.is_higher_better else "lower") for f in self.figures)
         return plain(
-            StoredDeclaration(self.name, self.question, tuple(p.name for p in self.parameters), tuple(figures))
+            StoredDeclaration(
+                self.name,
+                self.question,
+                tuple(p.name for p in self.parameters),
+                tuple(figures),
+                masked_words(self.argv),
+                {name: text for name, text in self.variables if parameters_in([text])},
+            )
         )
 
 
 def _pick(pick: Pick) -> list[str]:
     return [pick.pattern, pick.json, pick.file, pick.which]
+
+
+def parameters_in(texts: Iterable[str]) -> frozenset[str]:
+    """The names of the parameters in braces, as `filled_in` reads them."""
+    found: set[str] = set()
+
+    class Found(dict[str, Value]):
+        def __missing__(self, name: str) -> Value:
+            found.add(name)
+            return ""
+
+    for text in texts:
+        filled_in(text, Found())
+    return frozenset(found)
 
 
 def filled_in(text: str, values: Mapping[str, Value]) -> str:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from seatrial.errors import ProtocolError
+from seatrial.model.benchmark.declaration import Declaration, StoredDeclaration, parameters_in
 from seatrial.model.benchmark.parameter import Params, Value, whole
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import Outcome, Sample
@@ -51,13 +52,23 @@ class Program(Frozen):
         """Whether it may start MPI processes that are not the ranks of its benchmark."""
         return False
 
+    @property
+    def declaration(self) -> Declaration | StoredDeclaration | None:
+        """The user's declaration of its command, with the parameters in it; None if it has none."""
+        return None
+
     def stated_arguments(self, params: Params) -> Sequence[str]:
         """The arguments that its record states for these parameters."""
         return ()
 
     def is_chosen_by(self, parameter: str) -> bool:
         """Whether a parameter of that name selects the programs that it starts or the library that it loads."""
-        return False
+        return self.declaration is not None and parameter in parameters_in(self.declaration.argv)
+
+    def sets_by(self, parameter: str) -> frozenset[str]:
+        """The environment variables that it gets from a parameter of that name."""
+        pairs = {} if self.declaration is None else dict(self.declaration.variables)
+        return frozenset(name for name, text in pairs.items() if parameter in parameters_in([text]))
 
     def is_sensitive_to(self, variable: str) -> bool:
         """Whether the value of that environment variable is part of the program's identity."""

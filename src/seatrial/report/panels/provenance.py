@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from seatrial.analysis.rules.finding import finite_numbers
+from seatrial.benchmarks.declared import typed_command
 from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
 from seatrial.report.pages.view import Cell, Cells, Table, TrialView, headings, right
@@ -111,14 +113,16 @@ def _placement(masks: Sequence[object]) -> str:
 
 
 def _commands(view: TrialView) -> list[tuple[str, str]]:
-    """(experiment, the exact command of its first repeat)."""
+    """(experiment, the exact command of its first repeat; of a user's program, the command as typed)."""
     commands = []
     for benchmark in view.benchmarks:
         for result in benchmark.results:
             repeats = sorted(view.repeats.get(result.id, ()))
             command = next((c for n in repeats if (c := view.trial.seen[result.id, n].get("command"))), None)
             if command is not None:
-                commands.append((benchmark.labels[result.id], plain(command)))
+                experiment = result.experiment
+                words = typed_command(experiment.benchmark, experiment.parameters, command)
+                commands.append((benchmark.labels[result.id], plain(command) if words is None else shlex.join(words)))
     return commands
 
 
