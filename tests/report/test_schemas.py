@@ -37,6 +37,7 @@ from seatrial.report.documents.results import results_document
 from seatrial.report.schemas import DOCUMENTS, schema
 
 OPEN = {
+    "cache-1": set(),
     "check-1": {"check-1"},
     "cluster-1": set(),
     "compare-1": set(),

@@ -39,6 +39,7 @@ GROUPS = {
         "init": "Write a commented study, site, benchmark or image file.",
         "completion": "Complete commands, benchmarks and parameters in a shell.",
         "container": "Make a container image from a definition file.",
+        "cache": "Show or remove what is kept in the home folder.",
     },
 }
 """Group -> command -> purpose, in the order of the overview."""
@@ -47,8 +48,6 @@ PURPOSES = {name: purpose for commands in GROUPS.values() for name, purpose in c
 
 _WIDEST, _NARROWEST = 80, 50
 _LEAST_PURPOSE = 20
-_MOST_AFTER_BLANK = 19
-"""The number of commands that leaves a line free on the screen."""
 
 
 def overview() -> str:
@@ -56,10 +55,7 @@ def overview() -> str:
     of_groups, of_names = max(map(len, GROUPS)), max(map(len, PURPOSES))
     columns = max(min(shutil.get_terminal_size().columns, _WIDEST), _NARROWEST)
     room = max(_LEAST_PURPOSE, columns - of_groups - of_names - 6)
-    lines = ["Usage: seatrial [OPTIONS] COMMAND [ARGS]...", "", *_wrapped(ABOUT, columns - 2, "  ")]
-    lines.append(f"Options: --version, {' or '.join(HELP)}")
-    if len(PURPOSES) <= _MOST_AFTER_BLANK:
-        lines.append("")
+    lines = [f"Usage: seatrial [--version] [{' | '.join(HELP)}] COMMAND ...", "", *_wrapped(ABOUT, columns - 2, "  ")]
     for group, commands in GROUPS.items():
         for position, (name, purpose) in enumerate(commands.items()):
             lead = "" if position else group

@@ -40,8 +40,10 @@ from seatrial.model.frozen import Frozen
 from seatrial.processes.file_lock import lock
 from seatrial.store.claim import kernel_and_namespace, process_start
 
-_OWNER = re.compile(r".*-([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}")
-_LEFTOVER_S = 30 * 86400.0
+OWNER = r".*-([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}"
+"""What `own_name` makes: the kernel and process namespace, the process, and when it started."""
+LEFTOVER_S = 30 * 86400.0
+"""The age from which a folder of another host counts as one of a killed process."""
 
 
 def own_name(prefix: str = "") -> str:
@@ -57,11 +59,11 @@ def sweep(top: Path, prefix: str, remove: Callable[[Path], None]) -> None:
         for path in top.iterdir():
             if not path.name.startswith(prefix):
                 continue
-            match = _OWNER.fullmatch(path.name)
+            match = re.fullmatch(OWNER, path.name)
             if match and match[1] == kernel_and_namespace():
                 is_over = process_start(int(match[2])) != int(match[3])
             else:
-                is_over = time.time() - path.lstat().st_mtime > _LEFTOVER_S
+                is_over = time.time() - path.lstat().st_mtime > LEFTOVER_S
             if is_over:
                 remove(path)
 

@@ -84,6 +84,8 @@ def _arguments(name: str, current: str, table: Table) -> Iterator[Word]:
         yield from ((f"{kind}=", "results of another tool") for kind in table["imports"])
     if name == "init":
         yield from ((kind, "") for kind in ("study", "site", "benchmark", "image"))
+    if name == "cache":
+        yield from ((kind, "") for kind in table["kept"])
     if name == "completion":
         yield from ((shell, "") for shell in ("bash", "zsh", "fish"))
     if name in ("compare", "report", "export", "query", "history", "results"):

@@ -11,6 +11,7 @@ from seatrial.applications.readers import readers
 from seatrial.benchmarks import registry
 from seatrial.cli.command import app, commands_of
 from seatrial.cli.sources import KINDS
+from seatrial.environments.cache_contents import kinds
 from seatrial.model.benchmark.parameter import Parameter, ParameterKind
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.plan.environment_axes import AXES, MPI, NAMED
@@ -45,6 +46,7 @@ def made_table() -> dict[str, Any]:
         "imports": sorted(readers()),
         "dumps": sorted(KINDS),
         "recipes": sorted(RECIPES),
+        "kept": list(dict.fromkeys(kind.name for kind in kinds())),
     }
 
 

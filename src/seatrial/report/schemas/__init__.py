@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from seatrial.model.environment.image import ImageFacts
 from seatrial.model.json_shape import Keywords, declared, fields, is_shape, name_of
 from seatrial.model.machine.machine import Machine
+from seatrial.report.documents.cache import CacheJson
 from seatrial.report.documents.check import CheckJson, FabricJson
 from seatrial.report.documents.compare import CompareJson
 from seatrial.report.documents.history import FoldersJson, HistoryJson, ScreenJson
@@ -25,6 +26,7 @@ from seatrial.report.profile.document import ProfileJson
 _SCALARS = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
 
 DOCUMENTS: dict[str, type] = {
+    "cache-1": CacheJson,
     "check-1": CheckJson,
     "cluster-1": ClusterJson,
     "compare-1": CompareJson,
