@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from seatrial.model.results.figure_result import COLUMNS
+from seatrial.model.results.exported import COLUMNS
 
 RULE = "-" * 61
 MAPDL = """

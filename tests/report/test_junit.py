@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from report.study_samples import fair, no_interval
 
-from seatrial.model.results.figure_result import Exported, ExportedRow, ExportedVerdict
+from seatrial.model.results.exported import Exported, ExportedRow, ExportedVerdict
 from seatrial.model.study.result import Compared
 from seatrial.report.export.junit import junit_text
 from seatrial.report.studies.verdicts import verdict_rows

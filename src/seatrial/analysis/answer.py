@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.analysis.grouped import grouped
+from seatrial.analysis.missing_cpus import missing_cpus, missing_of_sides
 from seatrial.analysis.stretches import (
     ROOM,
     Curve,
@@ -23,7 +24,15 @@ from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.study.answer import Answer, Efficiency, Interval, Reach, Span
 from seatrial.model.study.comparison import Verdict
-from seatrial.model.study.result import EFFICIENT, BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
+from seatrial.model.study.result import (
+    EFFICIENT,
+    BestOfResult,
+    Compared,
+    ScalingPoint,
+    ScalingResult,
+    StudyResult,
+    judged_points,
+)
 from seatrial.model.study.study import distinguishing
 from seatrial.stats.interval import MINIMUM_REPEATS
 
@@ -49,11 +58,14 @@ def _reach(result: ScalingResult) -> Reach:
     efficient: ScalingPoint | None = None
     below: ScalingPoint | None = None
     undecided: list[ScalingPoint] = []
-    for point in rated:
+    judged = judged_points(result.points, result.baseline_workers)
+    unjudged = [point for point in rated if point not in judged]
+    for point in (one for one in rated if one in judged):
         if _is_open(point):
             undecided.append(point)
         elif point.efficiency_ci95 is not None and point.efficiency_ci95[0] >= EFFICIENT:
-            efficient = point if not undecided else efficient
+            is_gap = any(one.workers < point.workers for one in unjudged)
+            efficient = point if not undecided and not is_gap else efficient
         elif below is None:
             below = point
             break
@@ -75,6 +87,7 @@ def _reach(result: ScalingResult) -> Reach:
         points=sum(point.value is not None for point in result.points),
         made=min((point.n_repeats for point in undecided), default=0),
         needed=max(needed, default=None),
+        unjudged=tuple(map(_efficiency, unjudged)),
     )
 
 
@@ -99,8 +112,8 @@ def _common(one: Reach) -> Hashable:
     """What figures share in one conclusion: all but their names and the efficiencies themselves."""
     at = [None if e is None else e.workers for e in (one.efficient, one.below, one.last)]
     where = tuple((name, repr(value)) for name, value in one.parameters.items())
-    undecided = tuple(e.workers for e in one.undecided)
-    return (one.benchmark, one.kind, one.along, one.baseline_workers, where, *at, undecided, one.lost)
+    groups = (tuple(e.workers for e in own) for own in (one.undecided, one.unjudged))
+    return (one.benchmark, one.kind, one.along, one.baseline_workers, where, *at, *groups, one.lost)
 
 
 def _join(first: Reach, second: Reach) -> Reach:
@@ -112,6 +125,7 @@ def _join(first: Reach, second: Reach) -> Reach:
         below=_both(first.below, second.below),
         last=_both(first.last, second.last),
         undecided=tuple(_hull(a, b) for a, b in zip(first.undecided, second.undecided, strict=True)),
+        unjudged=tuple(_hull(a, b) for a, b in zip(first.unjudged, second.unjudged, strict=True)),
         made=min(first.made, second.made),
         needed=max(needed, default=None),
     )
@@ -146,6 +160,14 @@ def answer_of_study(result: StudyResult) -> Answer:
         result.repeat_s,
         spans=() if is_asked else spans_of(result.results),
         outcomes=Counter(one.outcome.state.value for one in result.results),
+    )
+    measured = [one for one in result.results if one.outcome.is_ok]
+    loaded = [one.beside for one in measured if one.beside]
+    answer = replace(
+        answer,
+        no_cpu=missing_cpus(measured),
+        measured=len(measured),
+        beside=loaded[0] if 2 * len(loaded) > len(measured) else "",
     )
     if answer.more_s is None:
         return answer
@@ -189,6 +211,7 @@ def _answer(
         not_compared=tuple(dict.fromkeys(text for one in compared for text in one.lost)),
         spans=spans,
         outcomes=outcomes or {},
+        no_cpu=missing_of_sides(each for one in compared for each in one.comparisons),
     )
 
 
@@ -209,9 +232,12 @@ def _more_for_scaling(results: Iterable[ScalingResult]) -> More:
     """For each efficiency that is not decided: of the point and of the baseline."""
     found: More = []
     for result in results:
+        judged = judged_points(result.points, result.baseline_workers)
         base = next((p.experiment for p in result.points if p.workers == result.baseline_workers), "")
-        for point in filter(_is_open, rated_points(result)):
-            needed = _needed(point)
+        for point in rated_points(result):
+            if point in judged and not _is_open(point):
+                continue
+            needed = _needed(point) if point in judged else None  # more repeats bring no CPU
             more = None if needed is None else max(0, needed - point.n_repeats)
             found.append(None if more is None else dict.fromkeys((point.experiment, base), more))
     return found

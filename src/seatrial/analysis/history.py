@@ -15,12 +15,14 @@ from msgspec import Struct
 from seatrial.analysis.fairness.differences import differences
 from seatrial.analysis.fairness.side import SideFacts
 from seatrial.analysis.results import all_results
+from seatrial.diagnosis.disturbance.missing import missing_cpu
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.history import Change, FigureHistory, Session
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
-from seatrial.model.spelling import count
+from seatrial.model.spelling import count, day
 from seatrial.stats.max_t import ALPHA, FEWEST, change_points
 from seatrial.store.contents import Contents
 
@@ -162,11 +164,16 @@ def _history(series: _Series) -> FigureHistory:
         unit=figure.unit,
         better=figure.better,
         sessions=tuple(
-            Session(session.at, value, len(session.values)) for session, value in zip(sessions, values, strict=True)
+            Session(session.at, value, len(session.values), _no_cpu(session))
+            for session, value in zip(sessions, values, strict=True)
         ),
         changes=tuple(changes),
         why_not=few if len(values) < FEWEST else "",
     )
+
+
+def _no_cpu(session: _Session) -> NoCpu | None:
+    return missing_cpu([record.seen for record in session.records], f"the session of {day(session.at)}")
 
 
 def _side(sessions: Sequence[_Session]) -> SideFacts:

@@ -9,11 +9,13 @@ from statistics import median
 
 from msgspec.structs import replace
 
+from seatrial.analysis.missing_cpus import missing_of_side
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import by_number
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, RepeatValues, numbers
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import count
@@ -35,6 +37,7 @@ class MeasuredSide(Frozen):
     machine: str = ""
     blocks: Mapping[int, str] = {}
     sessions: int = 1
+    no_cpu: NoCpu | None = None
 
 
 class Sequential(Frozen):
@@ -76,6 +79,7 @@ def side_of(measured: MeasuredSide, values: Sequence[RepeatValue]) -> Side:
         values if isinstance(values, RepeatValues) else tuple(values),
         (measured.experiment,),
         measured.hosts,
+        no_cpu=measured.no_cpu,
     )
 
 
@@ -128,7 +132,8 @@ def _note(found: Comparison) -> str:
     baseline, candidate, design = found.baseline, found.candidate, found.design
     if baseline.is_reference or candidate.is_reference:
         return "one side is a published value: another machine, no interval"
-    notes = []
+    missing = [(one, name) for one, name in ((baseline.no_cpu, "baseline"), (candidate.no_cpu, "candidate")) if one]
+    notes = [f"no CPU {' and '.join(f'{one.span} ({name})' for one, name in missing)}"] if missing else []
     if set(baseline.hosts) != set(candidate.hosts) and baseline.hosts and candidate.hosts:
         notes.append("two machines: the verdict holds for these two, not for other machines of the same type")
     fewest = min(len(baseline.values), len(candidate.values))
@@ -239,6 +244,7 @@ def measured(side: SideExperiment, figure: FigureResult) -> MeasuredSide:
         result.experiment.machine,
         blocks_of(contents, result.id),
         max(1, len({where.path for n in figure.repeats if (where := contents.places.get((result.id, n.repeat)))})),
+        missing_of_side(result, side.name),
     )
 
 

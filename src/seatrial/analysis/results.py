@@ -16,6 +16,7 @@ from seatrial.analysis.roles import with_ceilings
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import registry
+from seatrial.diagnosis.disturbance.missing import beside, missing_cpu
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
@@ -214,6 +215,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         if outcome.is_ok:
             found = repeats.figures()
             screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
+    seen = [record.seen for record in records if record.outcome.is_ok]
     result = ExperimentResult(
         key,
         experiment,
@@ -225,6 +227,8 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         screening=screening,
         hosts=hosts_of_records(records),
         container=_container(contents.environments.get(experiment.environment, {})),
+        no_cpu=missing_cpu(seen, experiment.benchmark),
+        beside=beside(seen),
     )
     return as_comparable(result, machines[experiment.machine])
 

@@ -18,7 +18,7 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import setting_number, show_percent, workers_text
-from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult, workers_of
+from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult, judged_points, workers_of
 from seatrial.stats.fits import AMDAHL, FEWEST_POINTS, GUSTAFSON, law_interval
 from seatrial.stats.interval import MINIMUM_REPEATS
 
@@ -96,8 +96,12 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
     # The first has a figure if any of its number does: failures were then fixed.
     once = reversed(dict(reversed(workers)).items())
     points = tuple(_point(worker, fewest, origin, sweep, kind, along, blocks) for worker in once)
-    fits, why_not = _fits(points, fewest, kind, _block_speedups(measured, fewest, kind, blocks))
-    efficient_to, crossing = _crossing(points)
+    judged = judged_points(points, fewest)
+    fits: tuple[Fit, ...] = ()
+    why_not = "No law is fitted: programs had no CPU for part of their time."
+    if len(judged) == len(points):
+        fits, why_not = _fits(points, fewest, kind, _block_speedups(measured, fewest, kind, blocks))
+    efficient_to, crossing = _crossing(judged)
     return ScalingResult(
         benchmark=sweep.benchmark,
         figure=sweep.figure,
@@ -111,8 +115,8 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         fits=fits,
         efficient_to=efficient_to,
         crossing=crossing,
-        note=" ".join(filter(None, (why_not, *_remarks(points, fewest, along, crossing)))),
-        crossing_bounds=_crossing_bounds(points),
+        note=" ".join(filter(None, (why_not, *_remarks(points, judged, fewest, along, crossing)))),
+        crossing_bounds=_crossing_bounds(judged),
     )
 
 
@@ -129,7 +133,8 @@ def _point(
     if figure is None:
         reason = f"{result.outcome.state}: {result.outcome.reason}".rstrip(": ")
         return ScalingPoint(number, result.id, None, reason=reason, parameters=own)
-    found = ScalingPoint(number, result.id, figure.median, figure.ci95, figure.n_repeats, reason="", parameters=own)
+    no_cpu = None if result.no_cpu is None else replace(result.no_cpu, who=workers_text(along, number))
+    found = ScalingPoint(number, result.id, figure.median, figure.ci95, figure.n_repeats, parameters=own, no_cpu=no_cpu)
     if number == fewest:
         return replace(found, speedup=1.0, efficiency=1.0)
     speedup, interval = _speedup(origin, MeasuredPoint(result.id, figure), growth, kind, blocks)
@@ -254,8 +259,10 @@ def _fits(
     return (fit,), ""
 
 
-def _remarks(points: Sequence[ScalingPoint], fewest: float, along: str, crossing: float | None) -> list[str]:
-    """Remarks for reading the efficiencies."""
+def _remarks(
+    points: Sequence[ScalingPoint], judged: Sequence[ScalingPoint], fewest: float, along: str, crossing: float | None
+) -> list[str]:
+    """Remarks for reading the efficiencies that are judged."""
     remarks: list[str] = []
     before = [point for point in points if point.value is None and point.workers < fewest]
     if before:
@@ -263,14 +270,14 @@ def _remarks(points: Sequence[ScalingPoint], fewest: float, along: str, crossing
         remarks.append(f"{numbers} gave no result, so efficiencies are relative to {workers_text(along, fewest)}.")
     if crossing is None:
         return remarks
-    doubtful = [point for point in points if (i := point.efficiency_ci95) is not None and i[0] < EFFICIENT <= i[1]]
+    doubtful = [point for point in judged if (i := point.efficiency_ci95) is not None and i[0] < EFFICIENT <= i[1]]
     for point in doubtful:
         low, high = point.efficiency_ci95 or (0.0, 0.0)
         remarks.append(
             f"At {setting_number(along, point.workers)}, the interval from {show_percent(low)} to {show_percent(high)} "
             f"includes {show_percent(EFFICIENT)}."
         )
-    again = [p for p in points if p.efficiency is not None and p.efficiency >= EFFICIENT and p.workers > crossing]
+    again = [p for p in judged if p.efficiency is not None and p.efficiency >= EFFICIENT and p.workers > crossing]
     if again:
         numbers = ", ".join(setting_number(along, point.workers) for point in again)
         remarks.append(f"It is {show_percent(EFFICIENT)} or more again at {numbers}.")

@@ -18,7 +18,8 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value, value_from_json
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_json
-from seatrial.model.results.figure_result import COLUMNS, StatedFigure
+from seatrial.model.results.exported import COLUMNS
+from seatrial.model.results.figure_result import StatedFigure
 from seatrial.model.results.imported import ImportedFile, StatedExperiment
 from seatrial.model.results.sample import Outcome, State
 from seatrial.model.units import UNITS

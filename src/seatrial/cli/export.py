@@ -16,7 +16,7 @@ from seatrial.analysis.study_results import study_results
 from seatrial.cli.command import command
 from seatrial.cli.output import RESULTS, Amount, OutputOption, hide_warnings, message, write_bytes, write_file
 from seatrial.errors import UsageError
-from seatrial.model.results.figure_result import Exported, ExportedVerdict
+from seatrial.model.results.exported import Exported, ExportedVerdict
 from seatrial.model.spelling import count
 from seatrial.report.export.anonymous import Anonymizer
 from seatrial.report.export.junit import junit_text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Params, Value
@@ -113,6 +114,14 @@ def display_scale(values: Iterable[float], unit: Unit) -> tuple[float, str]:
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     scale, prefix, name = _scale(largest, unit, DIGITS, binary=False)
     return scale, prefix + name
+
+
+def day(seconds: float) -> str:
+    """The time in UTC, to the minute; "?" if it is not a date."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "?"
 
 
 def count(number: float, noun: str, plural: str = "") -> str:

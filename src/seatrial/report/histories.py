@@ -4,12 +4,12 @@ first, the many are folded."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.results.history import Change, FigureHistory
-from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, display_scale, settings, show
+from seatrial.model.results.no_cpu import no_cpu_sentence
+from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, day, display_scale, settings, show
 from seatrial.report.charts.distributions import padded_domain
 from seatrial.report.charts.repeats import spaced
 from seatrial.report.charts.vega import Chart, chart, layer, quantity, text_layers
@@ -21,12 +21,13 @@ NOT_TESTED = "recorded to differ between the sessions before and after (whether 
 NOTHING_ELSE = "nothing else that was recorded changed then"
 
 
-def day(seconds: float) -> str:
-    """The time in UTC, to the minute; "?" if it is not a date."""
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-    except (ValueError, OverflowError, OSError):
-        return "?"
+def no_cpu_words(found: Sequence[FigureHistory]) -> str:
+    """The sessions in which programs had no CPU, with a full stop; "" if there are none."""
+    sessions = {session.at: session.no_cpu for one in found for session in one.sessions}
+    missing = [one for one in sessions.values() if one is not None]
+    then = "a change of level there may be this load"
+    sentence = no_cpu_sentence(missing, then, len(sessions), "session")
+    return f"{_sentence(sentence)}." if sentence else ""
 
 
 def change_words(change: Change, one: FigureHistory) -> str:
@@ -155,7 +156,8 @@ def history_article(found: Sequence[FigureHistory], name: str, *, is_alone: bool
         lines = [f"{left_out} more are left out; `seatrial history FIGURE` shows one of them."] if left_out > 0 else []
         context = {"table": _all(ordered[:_MOST_LISTED]), "lines": lines, "drawn": len(parts), "found": len(ordered)}
         sections.append(Section("histories", "All figures", "histories", context))
-    head = Head("History", name, [headline(ordered)], about=_about(ordered))
+    lines = [*filter(None, [no_cpu_words(found).removesuffix(".")]), headline(ordered)]
+    head = Head("History", name, lines, about=_about(ordered))
     return article("h", head, sections, is_alone=is_alone)
 
 

@@ -11,7 +11,8 @@ from seatrial.model.benchmark.benchmark import Attainable
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Path
-from seatrial.model.results.figure_result import FigureResult
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.spelling import show_percent
 from seatrial.stats.interval import MINIMUM_REPEATS
 
@@ -21,6 +22,14 @@ def no_interval_words(n_repeats: int) -> str:
     if n_repeats < MINIMUM_REPEATS:
         return f"needs {MINIMUM_REPEATS} repeats"
     return "none: repeats depend on each other"
+
+
+def share_words(result: ExperimentResult, figure: FigureResult) -> str:
+    """The share of its limit that a figure reaches; that it is not judged, if its programs had no CPU; "" without a
+    share."""
+    if figure.fraction_of_limit is None:
+        return ""
+    return show_percent(figure.fraction_of_limit) if result.no_cpu is None else NOT_JUDGED
 
 
 _VISIBLE = 1e-3

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from seatrial.analysis.missing_cpus import missing_cpus
 from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
+from seatrial.analysis.rules.finding import NO_CPU_RULE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Finding, Severity
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.no_cpu import NOT_JUDGED, NoCpu, no_cpu_sentence
 from seatrial.model.results.sample import NO_TIME
 from seatrial.model.spelling import count, show_percent
 from seatrial.model.study.result import Trial
@@ -21,7 +25,8 @@ class TrialVerdict(Frozen):
     """`line` counts the experiments, `wrong` and `todo` are of the most important finding ("" if nothing is wrong).
 
     `explanation` defines the terms; `measured` and `expected` are numbers of experiments, `defects` of those with a
-    defect. All texts are without a full stop.
+    defect. `first` is what qualifies all of them: programs that had no CPU, or else what used CPUs beside them ("":
+    nothing). `is_said_first`: `wrong` says no more than it. All texts are without a full stop.
     """
 
     line: str
@@ -31,12 +36,17 @@ class TrialVerdict(Frozen):
     measured: int
     expected: int
     defects: int
+    first: str = ""
+    no_cpu: tuple[NoCpu, ...] = ()
+    is_said_first: bool = False
 
     @property
     def sentence(self) -> str:
-        """All in one line: "14 of 15 experiments as expected, 1 defect; wrong: ...; next: ..."."""
-        parts = [self.line, f"wrong: {self.wrong}" if self.wrong else "", f"next: {self.todo}" if self.todo else ""]
-        return f"{'; '.join(filter(None, parts))}."
+        """All in one line: "14 of 15 experiments as expected, 1 defect; wrong: ...; next: ..."; after the sentence
+        that qualifies it."""
+        wrong = "" if self.is_said_first else self.wrong
+        parts = [self.line, f"wrong: {wrong}" if wrong else "", f"next: {self.todo}" if self.todo else ""]
+        return f"{self.first}. {'; '.join(filter(None, parts))}.".removeprefix(". ")
 
 
 def verdict(trial: Trial, judge: Judge | None = None) -> TrialVerdict:
@@ -60,6 +70,9 @@ def verdict(trial: Trial, judge: Judge | None = None) -> TrialVerdict:
         measured=tried,
         expected=counts[Judgement.EXPECTED],
         defects=counts[Judgement.DEFECT],
+        first=first_sentence(trial.results),
+        is_said_first=bool(trial.findings) and trial.findings[0].rule == NO_CPU_RULE,
+        no_cpu=missing_cpus(trial.results),
     )
 
 
@@ -77,6 +90,21 @@ def _counted(counts: Mapping[Judgement, int]) -> list[str]:
     (number, said), *others = found
     clauses = [f"{number} of {count(tried, 'experiment')} {said}", *(f"{number} {said}" for number, said in others)]
     return clauses + ([count(counts[Judgement.DEFECT], "defect")] if counts[Judgement.DEFECT] else [])
+
+
+def first_sentence(results: Sequence[ExperimentResult]) -> str:
+    """What qualifies these results before anything else, without a full stop: programs that had no CPU, or else what
+    used CPUs beside most of them; "" if neither."""
+    measured = [result for result in results if result.outcome.is_ok]
+    missing = missing_cpus(measured)
+    if missing:
+        whose = "these" if len(missing) > 1 else "its"
+        return no_cpu_sentence(missing, f"{whose} figures are {NOT_JUDGED}", len(measured))
+    loaded = [result.beside for result in measured if result.beside]
+    if 2 * len(loaded) <= len(measured):
+        return ""
+    when = f" during {len(loaded)} of {len(measured)} experiments" if len(measured) > 1 else ""
+    return f"Measured beside other load{when}: {loaded[0]}"
 
 
 def _worst(findings: Sequence[Finding]) -> tuple[str, str]:
@@ -103,7 +131,8 @@ def _explanation(findings: Sequence[Finding], tried: int, unjudged: int, not_mea
             f"limit reaches at least {show_percent(LOW_SHARE)} of the attainable part of that limit."
         )
     if unjudged:
-        text += " Experiments without a known limit, or with a better figure under the same limit, are not judged."
+        text += " Experiments without a known limit, with a better figure under the same limit, or without a CPU "
+        text += "for part of their time, are not judged."
     if not_measured:
         text += " What cannot be measured here, or was not requested, is listed below and not counted."
     return text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.figure_result import ExportedRow
+from seatrial.model.results.exported import ExportedRow
 
 if TYPE_CHECKING:
     import duckdb

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from seatrial.analysis.device_copies import with_link_rates
-from seatrial.analysis.rules.finding import Case, Rule, Seen, registered
+from seatrial.analysis.rules.finding import NO_CPU_RULE, Case, Rule, Seen, registered
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import ExperimentResult
@@ -39,7 +39,8 @@ def rules() -> tuple[Rule, ...]:
 
 
 def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> tuple[Finding, ...]:
-    """All findings, sorted by loss (largest first, unknown last), then by severity, then in the order of `rules`.
+    """All findings: missing CPUs first, because they explain others; then sorted by loss (largest first, unknown last),
+    then by severity, then in the order of `rules`.
 
     `seen` is what probes recorded during each repeat (see `Trial.seen`): evidence, and which GPU a figure belongs to.
     In `Case.machine`, links have the rates that copies reached over them.
@@ -47,9 +48,11 @@ def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen |
     seen = seen or {}
     case = Case(with_link_rates(machine, results, seen), tuple(results), seen)
     found = [finding for rule in rules() for finding in rule(case)]
-    return tuple(
-        sorted(_without_estimates(found), key=lambda finding: (-(finding.loss or 0.0), _RANK[finding.severity]))
-    )
+    return tuple(sorted(_without_estimates(found), key=_place))
+
+
+def _place(finding: Finding) -> tuple[bool, float, int]:
+    return finding.rule != NO_CPU_RULE, -(finding.loss or 0.0), _RANK[finding.severity]
 
 
 def _without_estimates(found: Sequence[Finding]) -> list[Finding]:

@@ -12,6 +12,9 @@ limit; * if several experiments share one limit (one thread and all threads, und
 
 A figure is **unsteady** if the 95 % interval of its median is wider than `UNSTEADY_WIDTH`, or if its repeats fall into
 two levels: the median then represents neither.
+
+Figures of programs that were ready to run without a CPU are not judged: they describe fewer CPUs than those of the
+limit (docs/adr/0063).
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ class Judgement(StrEnum):
 
     DEFECT = "defect"
     UNSTEADY = "unsteady"
-    UNJUDGED = "unjudged"  # measured, but no physical limit states what to expect
+    UNJUDGED = "unjudged"  # measured, but no physical limit states what to expect, or it had no CPU
     EXPECTED = "expected"
     NOT_MEASURED = "not measured"
 
@@ -61,7 +64,7 @@ class Judge:
     def __init__(self, results: Sequence[ExperimentResult]) -> None:
         self._best: dict[tuple[OneLimit, str], float] = {}
         for result in results:
-            for figure in result.figures:
+            for figure in result.figures if result.no_cpu is None else ():
                 one, share = under(result, figure), figure.share_of_attainable
                 if one is not None and share is not None:
                     key = one, figure.name
@@ -70,10 +73,14 @@ class Judge:
     def is_low(self, result: ExperimentResult, figure: FigureResult) -> bool:
         """Whether this figure is the best under its physical limit, and still far below it."""
         one, share = under(result, figure), figure.share_of_attainable
+        if result.no_cpu is not None:
+            return False
         return one is not None and share is not None and share < LOW_SHARE and share >= self._best[one, figure.name]
 
     def figure(self, result: ExperimentResult, figure: FigureResult) -> Judgement:
         """The judgement of one figure of an `ok` experiment."""
+        if result.no_cpu is not None:
+            return Judgement.UNJUDGED
         if self.is_low(result, figure):
             return Judgement.DEFECT
         if is_unsteady(figure) and not figure.is_secondary:

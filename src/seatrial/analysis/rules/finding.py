@@ -172,6 +172,8 @@ warning = partial(finding, severity=Severity.WARNING)
 error = partial(finding, severity=Severity.ERROR)
 
 
+NO_CPU_RULE = "repeats-waited-for-cpu"
+"""The rule whose finding comes before all others."""
 _MOST_NAMED = 6
 
 

@@ -50,7 +50,7 @@ def blas_kernels_older(case: Case) -> Iterator[Finding]:
             means, which, has = "", _NOT_TUNED[family], ""
         limit, share = figure.limit, figure.fraction_of_limit
         sure = "" if limit is None or limit.confirmed else "unconfirmed "
-        reached = "" if share is None else f", {show_percent(share)} of its {sure}limit"
+        reached = "" if share is None or result.no_cpu is not None else f", {show_percent(share)} of its {sure}limit"
         yield warning(
             "blas-kernels-older",
             observation=f"{names.figure(result, figure)} ran with {which}{has}: {show(figure.median, figure.unit)}"
@@ -269,8 +269,8 @@ def above_ceiling(case: Case) -> Iterator[Finding]:
 
 
 def _reaches(case: Case) -> Iterator[LimitReach]:
-    """Every figure with a known limit."""
-    for result in case.results:
+    """Every figure with a known limit, of programs that had the CPUs they asked for."""
+    for result in (one for one in case.results if one.no_cpu is None):
         for figure in result.figures:
             share, of_attainable, limit = figure.fraction_of_limit, figure.share_of_attainable, figure.limit
             if share is not None and of_attainable is not None and limit is not None and limit.value is not None:

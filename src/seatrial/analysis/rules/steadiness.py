@@ -10,7 +10,18 @@ from typing import Any
 
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.expectation import UNSTEADY_WIDTH, is_wide, levels, relative_width
-from seatrial.analysis.rules.finding import Case, Names, Subject, again, finding, finite_numbers, listed, rule, warning
+from seatrial.analysis.rules.finding import (
+    NO_CPU_RULE,
+    Case,
+    Names,
+    Subject,
+    again,
+    finding,
+    finite_numbers,
+    listed,
+    rule,
+    warning,
+)
 from seatrial.diagnosis.cpu import steal_words
 from seatrial.diagnosis.disturbance.cause import (
     CPU_CAUSES,
@@ -33,7 +44,7 @@ from seatrial.profiler import cause as profile
 from seatrial.profiler.cause import Sureness
 
 _RULES: Mapping[str, frozenset[RepeatCause]] = {
-    "repeats-waited-for-cpu": CPU_CAUSES,
+    NO_CPU_RULE: CPU_CAUSES,
     "io-limited": frozenset({RepeatCause.IO_LIMIT}),
     "slow-file-system": frozenset({RepeatCause.FILE_SYSTEM}),
     "synchronised-io": frozenset({RepeatCause.SYNCHRONISED_IO}),

@@ -12,6 +12,7 @@ from seatrial.diagnosis.cpu import (
     NOT_KNOWN,
     cpus_words,
     others_words,
+    quota_words,
     raise_quota,
     ready_words,
     steal_words,
@@ -19,6 +20,7 @@ from seatrial.diagnosis.cpu import (
     use_own_host,
 )
 from seatrial.model.frozen import Frozen
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.spelling import count, cpu_list, show, show_percent
 from seatrial.profiler import cause as profile
 
@@ -84,6 +86,22 @@ def sentences(found: Sequence[Disturbance]) -> str:
 def remedy(one: Disturbance) -> str:
     """What to do, without a full stop."""
     return _REMEDY[one.cause](one)
+
+
+def no_cpu(found: Sequence[Disturbance], who: str) -> NoCpu | None:
+    """The causes among these that took CPUs, as one: the largest with what all of them explain. None: there is none."""
+    missing = [one for one in found if one.cause in CPU_CAUSES]
+    if not missing:
+        return None
+    first = max(missing, key=lambda one: one.share or 0.0)
+    shares = [one.share for one in missing if one.share is not None]
+    return NoCpu(
+        who,
+        min(1.0, sum(shares)) if shares else None,
+        first.cause.value,
+        _WHY[first.cause](first),
+        is_own=first.cause is RepeatCause.MORE_THREADS_THAN_CPUS,
+    )
 
 
 def evidence(found: Sequence[Disturbance], cpus: Sequence[int]) -> str:
@@ -185,6 +203,22 @@ def _rounded(value: float) -> str:
     """Two digits: `210 000`, `7.5`."""
     return f"{float(f'{value:.2g}'):,g}".replace(",", " ")
 
+
+def _others_used(one: Disturbance) -> str:
+    return others_words(f"{one.seen['others']:.2g}", f"the {cpus_words(one.seen['cpus'])}")
+
+
+_WHY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
+    RepeatCause.CPU_QUOTA: lambda one: quota_words(one.seen["quota"], show_percent(one.seen["throttled"])),
+    RepeatCause.STEAL: lambda one: steal_words(f"{show_percent(one.share or 0.0)} of the CPU time"),
+    RepeatCause.OTHER_PROCESSES: _others_used,
+    RepeatCause.NO_CPU: lambda _: NOT_KNOWN,
+    RepeatCause.MORE_THREADS_THAN_CPUS: lambda one: (
+        f"{'its threads' if one.seen['threads'] is None else count(one.seen['threads'], 'thread')} shared "
+        f"{cpus_words(one.seen['cpus'])}"
+    ),
+}
+"""Why there was no CPU, in a few words."""
 
 _SENTENCE: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
     RepeatCause.CPU_QUOTA: lambda one: (

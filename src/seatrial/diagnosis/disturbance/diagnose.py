@@ -137,7 +137,7 @@ SLOW_TYPES = frozenset(
 
 def disturbances(signals: Signals) -> list[Disturbance]:
     """Causes of at least `LEAST_SHARE` of the time, the largest first, those without a share last."""
-    found = [*_cpu(signals), *_io(signals), *_memory(signals), *own_causes(signals)]
+    found = [*cpu_causes(signals), *_io(signals), *_memory(signals), *own_causes(signals)]
     found.sort(key=lambda one: (one.share is None, -(one.share or 0.0)))
     return found
 
@@ -157,7 +157,8 @@ def has_idle_cpus(signals: Signals) -> bool:
 # A CPU
 
 
-def _cpu(signals: Signals) -> Iterator[Disturbance]:
+def cpu_causes(signals: Signals) -> Iterator[Disturbance]:
+    """Why its programs were ready to run without a CPU."""
     quota = _quota(signals)
     if quota is not None:
         yield quota

@@ -22,6 +22,7 @@ from seatrial.model.json_shape import (
     published,
 )
 from seatrial.model.machine.limit import Limit
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
 from seatrial.model.units import Unit
@@ -312,28 +313,16 @@ class ExperimentResult(Frozen):
     """The image and runtime that it ran in; "": in none."""
     emulated: Emulated | None = None
     """Set if it was measured on emulated processors: it then has no `figures`, so nothing can compare them."""
+    no_cpu: NoCpu | None = None
+    """Set if its programs were ready to run without a CPU: its figures are then not judged."""
+    beside: str = ""
+    """What else used CPUs meanwhile, if it was much: "other processes used 0.8 of its 2 CPUs"."""
 
     @property
     def shown(self) -> tuple[FigureResult, ...]:
         """The figures to be shown, those of emulated processors too."""
         return self.figures if self.emulated is None else self.emulated.figures
 
-
-COLUMNS = (
-    "benchmark",
-    "parameters",
-    "environment",
-    "figure",
-    "figure_parameters",
-    "unit",
-    "better",
-    "median",
-    "ci95_low",
-    "ci95_high",
-    "n_repeats",
-    "outcome",
-)
-"""The header of a CSV export (CONTRACT.md)."""
 
 STATED = "stated_figures"
 """The key of `StatedFigure` documents in what a record `seen`."""
@@ -353,46 +342,3 @@ class StatedFigure(Frozen):
     def document(self) -> Json:
         """As kept in a record."""
         return plain(self)
-
-
-class ExportedRow(Frozen):
-    """One figure of an experiment, or an experiment without figures (`figure` is ""). Parameters are JSON objects.
-
-    `last_t0` is the start of its last repeat in seconds since the epoch, `wall_s` the time of all its repeats.
-    """
-
-    experiment: str
-    benchmark: str
-    parameters: str
-    environment: str
-    machine: str
-    outcome: str
-    reason: str = ""
-    evidence: str = ""
-    figure: str = ""
-    figure_parameters: str = "{}"
-    unit: str = ""
-    better: str = ""
-    median: float | None = None
-    ci95_low: float | None = None
-    ci95_high: float | None = None
-    n_repeats: int = 0
-    fraction_of_limit: float | None = None
-    last_t0: float = 0.0
-    wall_s: float = 0.0
-
-
-class ExportedVerdict(Frozen):
-    """One comparison of a study in words, or why something was not compared."""
-
-    study: str
-    what: str
-    verdict: str
-    detail: str
-
-
-class Exported(Frozen):
-    """What is exported: rows in order, and verdicts."""
-
-    rows: tuple[ExportedRow, ...]
-    verdicts: tuple[ExportedVerdict, ...] = ()

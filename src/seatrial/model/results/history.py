@@ -9,7 +9,8 @@ from typing import Annotated, TypedDict
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import JsonParams, Value
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import As, Keywords, OneOrMore, Positive, key, view
+from seatrial.model.json_shape import As, Keywords, Later, OneOrMore, Positive, key, view
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.study.comparison import Difference
 from seatrial.model.units import Unit
 
@@ -20,6 +21,7 @@ class Session(Frozen):
     at: Annotated[float, "start of the first repeat, in seconds since the epoch"]
     median: Annotated[float, "median of its repeats, in the unit of the figure"]
     n_repeats: OneOrMore
+    no_cpu: Later[Annotated[NoCpu | None, "set if its programs were ready to run without a CPU"]] = None
 
 
 @view(Difference, without=("intended", "follows_from"))

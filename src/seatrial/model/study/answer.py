@@ -12,6 +12,7 @@ from typing import Literal
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.study.comparison import Breakdown, Verdict
 from seatrial.model.study.result import BestOfResult
 from seatrial.model.units import Unit
@@ -89,7 +90,8 @@ class Reach(Frozen):
     after the baseline), `below` the first one after it whose interval is below (None: none is), `undecided` those in
     between or, if there is none below, all that follow. `last` is the largest number of workers with an efficiency.
     `lost` are those without a result, `points` counts the others, `made` are the fewest repeats of an undecided point
-    and `needed` the repeats that may decide it (None: unknown).
+    and `needed` the repeats that may decide it (None: unknown). `unjudged` are points that had no CPU, or whose
+    baseline had none: they are in none of the others.
     """
 
     benchmark: str
@@ -106,6 +108,7 @@ class Reach(Frozen):
     points: int
     made: int = 0
     needed: int | None = None
+    unjudged: tuple[Efficiency, ...] = ()
 
 
 class Span(Frozen):
@@ -132,6 +135,8 @@ class Answer(Frozen):
     is the estimated time of the repeats that may decide `decidable` of these, in seconds, `budget_s` the budget of the
     whole study with them, and `maximum` the maximum number of repeats that it needs, if more than the study has; each
     is None if it is not known.
+    `no_cpu` are the experiments, of `measured`, whose programs were ready to run without a CPU: what qualifies the
+    answer first; `beside` is what else used CPUs meanwhile, if it was much.
     `not_compared` says what was to be compared and could not be. `outcomes` counts experiments by outcome.
     """
 
@@ -148,3 +153,6 @@ class Answer(Frozen):
     breakdowns: tuple[Breakdown, ...] = ()
     not_compared: tuple[str, ...] = ()
     outcomes: Mapping[str, int] = {}
+    no_cpu: tuple[NoCpu, ...] = ()
+    measured: int = 0
+    beside: str = ""

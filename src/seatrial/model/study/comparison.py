@@ -29,6 +29,7 @@ from seatrial.model.json_shape import (
     key,
 )
 from seatrial.model.results.figure_result import RepeatValue, numbers
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.units import Unit
 
 
@@ -63,7 +64,7 @@ class Side(Frozen):
     """One side of a comparison. `name` is shown to the user ("nontemporal true", a folder, a reference).
 
     `values` are the repeats that the comparison uses, in order of time; `experiments` the ids behind them. A published
-    reference has only `median`.
+    reference has only `median`. `no_cpu` is set if the programs were ready to run without a CPU.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Side(Frozen):
     experiments: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     is_reference: bool = False
+    no_cpu: NoCpu | None = None
 
     @property
     def numbers(self) -> Sequence[float]:

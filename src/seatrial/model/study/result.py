@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Annotated, Any, Literal, TypedDict, TypeVar
 
@@ -27,6 +27,7 @@ from seatrial.model.json_shape import (
 from seatrial.model.machine.fact import Finding
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.study.comparison import Breakdown, Comparison, ContainerContrast, Difference
 from seatrial.model.study.study import NeededBudget, Study
 from seatrial.model.units import Unit
@@ -108,6 +109,9 @@ class ScalingPoint(Frozen):
     efficiency_ci95: Interval = None
     reason: str = ""
     parameters: JsonParams | None = None
+    no_cpu: Later[
+        Annotated[NoCpu | None, "set if its programs were ready to run without a CPU: its efficiency is not judged"]
+    ] = None
 
 
 @shape(tuple)
@@ -164,6 +168,13 @@ class ScalingResult(Frozen):
             tuple[Finite, Finite], "workers: all intervals up to the first are above the threshold, the second is below"
         ]
     ] = (None, None)
+
+
+def judged_points(points: Sequence[ScalingPoint], baseline_workers: float) -> list[ScalingPoint]:
+    """The points whose efficiency is judged: all, but those where others took the CPUs of a program, and none if they
+    took those of the baseline. Threads that wait for each other are what the scaling shows."""
+    taken = {point.workers for point in points if point.no_cpu is not None and not point.no_cpu.is_own}
+    return [] if baseline_workers in taken else [point for point in points if point.workers not in taken]
 
 
 EFFICIENT = 0.8

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
+from seatrial.analysis.missing_cpus import missing_of_sides
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
     ABSENT,
@@ -24,6 +25,7 @@ from seatrial.model.json_shape import (
     when,
 )
 from seatrial.model.results.figure_result import FleetSpread, MeasureAgain, Outlier, ScreenResult
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.study.answer import Answer
 from seatrial.model.study.comparison import (
     Breakdown,
@@ -91,6 +93,9 @@ class ComparisonJson(TypedDict):
             From(lambda one: one.margin if one.asks_equivalence else None),
             "the margin, where the study asks for equivalence; null: it does not",
         ]
+    ]
+    no_cpu: NotRequired[
+        Annotated[list[NoCpu], From(lambda one: missing_of_sides([one])), "the sides that had no CPU for part of it"]
     ]
     design: Annotated[DesignJson, From(lambda one: one)]
     baseline_experiments: NotRequired[Annotated[list[str], From("baseline.experiments")]]
@@ -171,6 +176,7 @@ class AnswerJson(TypedDict):
     decidable: Annotated[Count, "how many of the undecided ones more repeats may decide"]
     more_s: Annotated[float | None, Keywords(minimum=0), "estimated time of these repeats; null: none, or not known"]
     budget_s: Annotated[float | None, Keywords(minimum=0), "of the whole study with these repeats; null: not known"]
+    no_cpu: NotRequired[Annotated[list[NoCpu], "what had no CPU for part of its time: qualifies the answer first"]]
 
 
 @shape()

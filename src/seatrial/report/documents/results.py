@@ -28,6 +28,7 @@ from seatrial.model.json_shape import (
 )
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier, PairSampling
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.sample import State
 from seatrial.model.study.result import Trial
 from seatrial.model.units import Unit
@@ -108,6 +109,10 @@ class ExperimentJson(TypedDict):
     emulated: NotRequired[
         Annotated[Text, From(_why_emulated), "why its figures are compared with nothing; absent: they can be"]
     ]
+    no_cpu: NotRequired[
+        Annotated[NoCpu | None, "set if its programs were ready to run without a CPU: its figures are not judged"]
+    ]
+    beside: NotRequired[Annotated[str, 'what else used CPUs meanwhile, if it was much; "": nothing']]
     figures: Annotated[list[FigureJson], From(_complete)]
 
 
@@ -136,6 +141,7 @@ class TrialAnswerJson(TypedDict):
     defects: Annotated[int, Keywords(minimum=0)]
     wrong: Annotated[str, 'the most important finding; "": none']
     todo: Annotated[str, 'its remedy; "": none']
+    no_cpu: NotRequired[Annotated[list[NoCpu], "experiments whose programs were ready to run without a CPU"]]
 
 
 @shape(None, OPEN)

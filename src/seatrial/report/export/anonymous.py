@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.model.results.figure_result import Exported, ExportedRow, ExportedVerdict
+from seatrial.model.results.exported import Exported, ExportedRow, ExportedVerdict
 
 _PATH = re.compile(r"(?:[A-Za-z]+://|~|\.{0,2}/|[A-Za-z]:\\)[^\s\"'=,;]*|[\w.+-]+(?:/[\w.+-]+)+", re.ASCII)
 _UNITS = frozenset({"B/s", "flop/s", "op/s", "flop/J", "op/J", "bit/s"})

@@ -8,7 +8,7 @@ from typing import cast
 from xml.sax.saxutils import escape, quoteattr
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.figure_result import Exported, ExportedRow, ExportedVerdict
+from seatrial.model.results.exported import Exported, ExportedRow, ExportedVerdict
 from seatrial.model.spelling import show
 from seatrial.model.units import Unit
 from seatrial.report.studies.verdicts import NOT_COMPARED

@@ -17,7 +17,7 @@ from html import escape
 from pathlib import Path
 from typing import cast
 
-from seatrial.model.results.figure_result import COLUMNS, Exported, ExportedRow
+from seatrial.model.results.exported import COLUMNS, Exported, ExportedRow
 from seatrial.model.spelling import show
 from seatrial.model.units import Unit
 

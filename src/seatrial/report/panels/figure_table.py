@@ -10,13 +10,14 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
-from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends, show_percent
+from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends
 from seatrial.report.intervals import (
     Remark,
     RemarkKind,
     derivation,
     no_interval_words,
     remarks,
+    share_words,
     shared_remarks,
     widening_words,
 )
@@ -141,7 +142,7 @@ def _line(
         interval=show_ends(*figure.ci95, figure.median, figure.unit, enough) if figure.ci95 is not None else why_none,
         arrow=arrow(figure.better),
         arrow_meaning=arrow_meaning(figure.better),
-        share=show_percent(figure.fraction_of_limit) if figure.fraction_of_limit is not None else NO_VALUE,
+        share=share_words(row.result, figure) or NO_VALUE,
         limit=show(limit.value, limit.unit, enough) if limit is not None and known else "unknown" if limit else "none",
         basis=limit.basis.value if limit is not None and limit.basis is not Basis.UNKNOWN else "",
         limit_mark=marks[limit.basis.value, why] if limit is not None else "",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from seatrial.analysis.stretches import coarse
 from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.no_cpu import NOT_JUDGED, no_cpu_sentence
 from seatrial.model.spelling import bare_name, count, label, setting_number, show, show_percent, workers_text, written
 from seatrial.model.study.answer import Answer, Reach, Span, Stretch, Undecided
 from seatrial.model.study.comparison import Verdict
@@ -30,7 +31,24 @@ _BARE_VALUES = frozenset({"true", "false", "unset", "none"})
 
 
 def answer_sentence(answer: Answer) -> str:
-    """The answer in one sentence, without a full stop; it begins with a capital letter unless with a name."""
+    """The answer, without a full stop: what had no CPU, or the load beside it, if any, and one sentence. That begins
+    with a capital letter unless with a name."""
+    first = qualifying_sentence(answer)
+    return f"{first}. {_sentence(answer)}" if first else _sentence(answer)
+
+
+def qualifying_sentence(answer: Answer) -> str:
+    """What qualifies an answer before anything else, without a full stop: sides or experiments that had no CPU, or else
+    the load beside them; "" if neither."""
+    if answer.no_cpu:
+        then = "the ratios include this" if answer.stretches else "this is in the figures"
+        if answer.reaches:
+            then = f"efficiencies without these CPUs are {NOT_JUDGED}"
+        return no_cpu_sentence(answer.no_cpu, then, answer.measured)
+    return f"Measured beside other load: {answer.beside}" if answer.beside else ""
+
+
+def _sentence(answer: Answer) -> str:
     clauses = _clauses(answer)
     if not clauses:
         return _without_result(answer)
@@ -299,10 +317,22 @@ def reach_sentence(one: Reach) -> str:
         parts.append(below)
     if one.undecided:
         parts.append(_undecided_reach(one))
+    if one.unjudged:
+        parts.append(_unjudged_reach(one))
     if one.lost:
         numbers = ", ".join(setting_number(one.along, number) for number in one.lost)
         parts.append(f"no result at {numbers} {bare_name(one.along)}")
     return ", ".join(parts)
+
+
+def _unjudged_reach(one: Reach) -> str:
+    """The efficiencies that were measured without a CPU for part of the time."""
+    shown = [
+        f"{efficiency_range(e.values, e.ci95)} at {workers_text(one.along, e.workers)}"
+        for e in one.unjudged[:_MOST_NAMED]
+    ]
+    more = f" and {len(one.unjudged) - _MOST_NAMED} more" if len(one.unjudged) > _MOST_NAMED else ""
+    return f"efficiency {NOT_JUDGED} ({', '.join(shown)}{more})"
 
 
 def _undecided_reach(one: Reach) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from seatrial.analysis.missing_cpus import missing_of_sides
 from seatrial.analysis.stretches import is_apart, repeats_made
+from seatrial.model.results.no_cpu import worst_of
 from seatrial.model.spelling import count, few_names, label
 from seatrial.model.study.comparison import Comparison, Difference, Stopped, Verdict
 from seatrial.model.study.result import Compared
@@ -140,7 +142,16 @@ def unintended_first(compared: Sequence[Compared]) -> list[tuple[Compared, Diffe
 
 
 def fairness_headline(compared: Sequence[Compared]) -> str:
-    """The number of unintended differences: "2 unintended differences", or that there are none."""
+    """The number of unintended differences: "2 unintended differences", or that there are none; after the sides that
+    had no CPU."""
+    missing = missing_of_sides(each for one in compared for each in one.comparisons)
+    if missing:
+        several = ", and others had none for part of it" if len(missing) > 1 else ""
+        return f"{worst_of(missing).short}{several}: the ratios include this. {_differences_counted(compared)}"
+    return _differences_counted(compared)
+
+
+def _differences_counted(compared: Sequence[Compared]) -> str:
     unintended = sum(len(one.unintended) for one in compared)
     if unintended:
         return f"{count(unintended, 'unintended difference')} between the sides"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.results.no_cpu import NOT_JUDGED, no_cpu_sentence
 from seatrial.model.spelling import bare_name, count, label, setting_number, show_percent, workers_text
-from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult
+from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult, judged_points
 from seatrial.model.study.study import varying
 
 FEWEST_FOR_A_FIT = 5
@@ -38,7 +39,8 @@ def efficiency_words(result: ScalingResult, point: ScalingPoint) -> str:
         return ""
     if point.workers == result.baseline_workers:
         return show_percent(point.efficiency)
-    return efficiency_range((point.efficiency, point.efficiency), point.efficiency_ci95)
+    text = efficiency_range((point.efficiency, point.efficiency), point.efficiency_ci95)
+    return text if point in judged_points(result.points, result.baseline_workers) else f"{text}, {NOT_JUDGED}"
 
 
 def efficiency_range(values: tuple[float, float], ci95: tuple[float, float] | None) -> str:
@@ -82,6 +84,9 @@ def scaling_design(result: ScalingResult) -> str:
 
 def crossing_words(result: ScalingResult) -> str:
     """Between which numbers of workers the efficiency falls below 80 %; "" if it does not."""
+    missing = [point.no_cpu for point in result.points if point.no_cpu is not None]
+    if len(judged_points(result.points, result.baseline_workers)) < len(result.points):
+        return f"{no_cpu_sentence(missing, f'the efficiency is {NOT_JUDGED} where CPUs were missing', noun='point')}."
     low, high = result.crossing_bounds
     least = show_percent(EFFICIENT)
     if high is not None and low is not None:

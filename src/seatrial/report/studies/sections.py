@@ -27,6 +27,7 @@ from seatrial.report.charts.distributions import Recorded, distributions, drawn_
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
 from seatrial.report.charts.vega import Chart
+from seatrial.report.intervals import share_words
 from seatrial.report.pages.view import Cell, Cells, Table, headings, median_cells, nearest, right
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
@@ -254,7 +255,7 @@ def _row(name: str, result: ExperimentResult, figure: FigureResult, record: Reco
         f"{figure.name}{f' · {point}' if point else ''} {arrow(figure.better)}",
         *median_cells(figure),
         Cell.number(figure.n_repeats),
-        Cell.share(figure.fraction_of_limit),
+        Cell.share(figure.fraction_of_limit) if result.no_cpu is None else share_words(result, figure) or NO_VALUE,
         Cell("record", href=link) if link else NO_VALUE,
     ]
 

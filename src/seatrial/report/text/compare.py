@@ -11,7 +11,7 @@ from seatrial.model.study.answer import Answer
 from seatrial.model.study.comparison import Breakdown, Difference, Verdict
 from seatrial.model.study.result import BestOfResult, Compared, ScalingPoint, ScalingResult, StudyResult
 from seatrial.report.studies import best_of_words, change_words, scaling_words
-from seatrial.report.studies.answer_words import answer_line
+from seatrial.report.studies.answer_words import answer_line, qualifying_sentence
 from seatrial.report.studies.article import outcome_counts
 from seatrial.report.studies.container_section import alike_line, cost_lines, fact_rows, is_stated_by_facts
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
@@ -40,17 +40,20 @@ def compare_text(
     None if there was no screening.
     """
     is_brief = detail is Detail.BRIEF
-    blocks = [] if is_brief else _compared(compared, style, detail)
+    answer = answer or (answer_of_comparisons(compared) if compared else None)
+    blocks = [] if is_brief or answer is None else [_qualified(answer, style)]
+    blocks += [] if is_brief else _compared(compared, style, detail)
     if screen is not None:
         blocks.append(_title(best_of_words.outlier_headline(screen), style) if is_brief else _outliers(screen, style))
-    if compared:
-        blocks.append(_answer(answer or answer_of_comparisons(compared), style))
+    if answer is not None:
+        blocks.append(_answer(answer, style))
     return joined(blocks) or "nothing to compare"
 
 
 def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
     """The result of a study: its question, the comparisons, the experiments without a result, and the answer."""
-    blocks = [f"{_title(result.study.name, style)}: {plain(result.study.question)}"]
+    answer = answer_of_study(result)
+    blocks = [_qualified(answer, style), f"{_title(result.study.name, style)}: {plain(result.study.question)}"]
     blocks += _compared(result.compared, style)
     said: set[str] = set()
     blocks += [_scaling(one, style, said) for one in result.scaling]
@@ -61,8 +64,14 @@ def study_text(result: StudyResult, *, style: Style = PLAIN) -> str:
         blocks.append(_without_figures(result, style))
     published = published_lines(result.study)
     blocks.append("\n".join(line for lead, text in published for line in sentences([text], style, lead)))
-    blocks.append(_answer(answer_of_study(result), style))
+    blocks.append(_answer(answer, style))
     return joined(blocks)
+
+
+def _qualified(answer: Answer, style: Style) -> str:
+    """What qualifies the whole output: what had no CPU, or the load beside it."""
+    first = qualifying_sentence(answer)
+    return "\n".join(style.paint(line, "warning") for line in style.wrapped(plain(f"{first}."))) if first else ""
 
 
 def _answer(answer: Answer, style: Style) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from seatrial.model.results.history import Change, FigureHistory
-from seatrial.model.spelling import arrow, count, settings, show
+from seatrial.model.spelling import arrow, count, day, settings, show
 from seatrial.model.study.screen import Screen
 from seatrial.report import histories
 from seatrial.report.screen import words as screen_words
@@ -18,9 +18,11 @@ def history_text(found: Sequence[FigureHistory], style: Style, detail: Detail = 
     """Each series with its first and last value, then its changes; in brief, a line for each change, or that there is
     none; in full, also every session and every difference."""
     if detail is Detail.BRIEF:
-        return "\n".join(f"{_name(one)}: {text}" for one in found for text in _changes(one))
+        lines = [f"{_name(one)}: {text}" for one in found for text in _changes(one)]
+        return "\n".join(filter(None, [histories.no_cpu_words(found), *lines]))
     blocks = ["\n".join(_series(one, style, detail)) for one in found]
-    return "\n\n".join([*blocks, histories.FALSE_ALARMS])
+    first = "\n".join(style.paint(line, "warning") for line in style.wrapped(histories.no_cpu_words(found)))
+    return "\n\n".join([*filter(None, [first]), *blocks, histories.FALSE_ALARMS])
 
 
 def _name(one: FigureHistory) -> str:
@@ -41,7 +43,7 @@ def _series(one: FigureHistory, style: Style, detail: Detail) -> Iterator[str]:
     if detail is Detail.FULL:
         yield "  sessions:"
         rows = [
-            (histories.day(session.at), show(session.median, one.unit), count(session.n_repeats, "repeat"))
+            (day(session.at), show(session.median, one.unit), count(session.n_repeats, "repeat"))
             for session in one.sessions
         ]
         yield style.table(rows, indent="    ")

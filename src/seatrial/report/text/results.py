@@ -11,11 +11,13 @@ from seatrial.analysis.pairs import pair_of
 from seatrial.model.machine.host_list import fold_hosts
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.results.sample import State
 from seatrial.model.spelling import arrow, settings, show, show_percent, show_range
 from seatrial.report.intervals import RemarkKind, derivation, remarks, shared_remarks, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone
+from seatrial.report.trial_verdict import first_sentence
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""
@@ -36,7 +38,10 @@ def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN, deta
     left_out = {id(result) for alike in shared.values() for result in alike}
     several = len({host for result in results for host in result.hosts}) > 1
     kept = [result for result in results if id(result) not in left_out]
-    blocks = [_experiment(result, style, has_hosts=several, is_full=detail is Detail.FULL) for result in kept]
+    first = first_sentence(kept)
+    blocks = ["\n".join(style.paint(line, "warning") for line in style.wrapped(f"{first}."))] if first else []
+    shown = {"has_hosts": several, "has_company": len(kept) > 1, "is_full": detail is Detail.FULL}
+    blocks += [_experiment(result, style, **shown) for result in kept]
     blocks += [
         f"{style.paint(state.value, _TONES[state])} ({len(alike)} experiments): "
         f"{few([result.experiment.benchmark for result in alike])}\n  {reason}"
@@ -60,7 +65,7 @@ def few(names: Iterable[str]) -> str:
     return ", ".join(found) if more <= 1 else f"{', '.join(found[:_MOST_NAMES])} and {more} more"
 
 
-def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, is_full: bool) -> str:
+def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, has_company: bool, is_full: bool) -> str:
     title = f"{result.experiment.benchmark} {settings(result.experiment.parameters)}".rstrip()
     lines = [style.paint(title, "heading") + ("  (stored)" if result.reused else "")]
     if not result.outcome.is_ok:
@@ -68,6 +73,8 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, is_f
         lines.append(f"  {state}: {result.outcome.reason}")
         lines += [f"    | {line}" for line in result.outcome.evidence.splitlines()[-5:]]
     elif result.shown:
+        if has_company and result.no_cpu is not None:
+            lines.append(f"  no CPU {result.no_cpu.span} ({result.no_cpu.why})")
         shared = shared_remarks([remarks(figure) for figure in result.shown])
         lines.append(style.table(row for rows in _rows(result, shared, is_full=is_full) for row in rows))
         lines += [f"  {text}" for text in shared.values()]
@@ -88,7 +95,7 @@ def _rows(result: ExperimentResult, shared: Container[RemarkKind], *, is_full: b
         are_pairs = all(pair_of(figure.point) for figure in figures)
         if not are_pairs or len(figures) <= _MOST_PAIRS:
             is_listed = are_pairs or is_full or len(figures) <= _MOST_POINTS
-            yield [_row(figure, shared) for figure in figures] if is_listed else [_ends(figures)]
+            yield [_row(result, figure, shared) for figure in figures] if is_listed else [_ends(figures)]
             continue
         medians = [figure.median for figure in figures]
         first = figures[0]
@@ -100,7 +107,7 @@ def _rows(result: ExperimentResult, shared: Container[RemarkKind], *, is_full: b
                 f"pairs from {show_range(min(medians), max(medians), first.unit)}",
                 f"n={first.n_repeats}",
             ),
-            *(_row(figure, shared) for figure in figures if pair_of(figure.point) in slow),
+            *(_row(result, figure, shared) for figure in figures if pair_of(figure.point) in slow),
         ]
 
 
@@ -116,7 +123,7 @@ def _ends(figures: Sequence[FigureResult]) -> tuple[str, ...]:
     return (f"{first.name} {arrow(first.better)}", *ends, bars)
 
 
-def _row(figure: FigureResult, shared: Container[RemarkKind]) -> tuple[str, ...]:
+def _row(result: ExperimentResult, figure: FigureResult, shared: Container[RemarkKind]) -> tuple[str, ...]:
     interval = (
         "no interval"
         if figure.ci95 is None
@@ -126,6 +133,8 @@ def _row(figure: FigureResult, shared: Container[RemarkKind]) -> tuple[str, ...]
     limit = figure.limit
     if limit is None or limit.value is None or share is None:
         against = ""
+    elif result.no_cpu is not None:
+        against = f"{NOT_JUDGED} (limit {show(limit.value, limit.unit)})"
     else:
         kind = "" if limit.basis is Basis.PHYSICAL else f" ({limit.basis})"
         against = f"{show_percent(share)} of {show(limit.value, limit.unit)}{kind}"

@@ -1,0 +1,43 @@
+"""Whether the programs of repeats had the CPUs that they asked for, and what else used CPUs meanwhile: what qualifies
+every answer first (docs/adr/0063)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from seatrial.diagnosis.cpu import LEAST_DELAY, cpus_words, others_words, steal_words
+from seatrial.diagnosis.disturbance.cause import no_cpu
+from seatrial.diagnosis.disturbance.diagnose import cpu_causes
+from seatrial.diagnosis.disturbance.signals import Seen, signals
+from seatrial.model.results.no_cpu import NoCpu
+from seatrial.model.spelling import show_percent
+
+_STEAL_IS_MUCH = 0.02
+_MOST_REPEATS = 2000
+
+
+def missing_cpu(seen: Sequence[Seen], who: str) -> NoCpu | None:
+    """Whether the programs of these repeats were ready to run without a CPU; None also if too little is known."""
+    known = signals(_some(seen))
+    return None if known is None else no_cpu(tuple(cpu_causes(known)), who)
+
+
+def beside(seen: Sequence[Seen]) -> str:
+    """What else used CPUs during these repeats, if it was much; "" if it was not, or is not known."""
+    some = _some(seen)
+    known = signals(some)
+    if known is None:
+        return ""
+    if known.window_s and known.steal_s is not None and known.steal_s >= _STEAL_IS_MUCH * known.window_s:
+        return steal_words(f"{show_percent(known.steal_s / known.window_s)} of the CPU time")
+    cpus = len(known.busy_s or known.allowed)
+    if known.window_s and known.others_s is not None:
+        share = known.others_s / known.window_s
+        return others_words(f"{share * cpus:.2g}", cpus_words(cpus)) if cpus and share >= LEAST_DELAY else ""
+    load = max((value for one in some if isinstance(value := one.get("load_1m"), float)), default=0.0)
+    return f"the load average was {load:.1f} on {cpus_words(cpus)}" if cpus and load > cpus + 1 else ""
+
+
+def _some(seen: Sequence[Seen]) -> Sequence[Seen]:
+    """All of them, or of very many evenly spaced ones: shares are the same."""
+    return seen[:: len(seen) // _MOST_REPEATS + 1]
