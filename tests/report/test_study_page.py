@@ -14,6 +14,7 @@ from report.study_samples import (
     CANDIDATE,
     COMPARED,
     STUDIES,
+    best_of,
     compared,
     comparison,
     contained,
@@ -31,6 +32,8 @@ from report.test_page import Outline, page_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.figure_result import ExperimentResult, ScreenResult
 from seatrial.model.study.comparison import Verdict
+from seatrial.model.study.result import Contender
+from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import blocks, drift, in_order
 from seatrial.report.charts.forest import forest
 from seatrial.report.pages.bars import overhead_bar
@@ -57,6 +60,49 @@ PAGES = _pages()
 @pytest.fixture(scope="module", params=PAGES)
 def html(request) -> str:
     return PAGES[request.param]()
+
+
+def test_the_best_of_two_axes_is_a_map_with_the_leader_framed() -> None:
+    names = [f"{'a long way down ' * 6}{k}" for k in range(10)]  # 100 characters
+    contenders = [
+        Contender({"policy": name, "block_B": 1 << (10 + k)}, f"{n}-{k}", 1e9 + n * 1e6 + k, None, 3)
+        for n, name in enumerate(names)
+        for k in range(10)
+    ]
+    result = dataclasses.replace(
+        best_of(), over=("policy", "block_B"), contenders=tuple(reversed(contenders)), untested=tuple(range(1, 100))
+    )
+    chart = best_map(result, "s1")
+    assert chart is not None and chart.svg.text.count('class="slow"') == 1
+    cells = re.findall(r'<text class="on-', chart.svg.text)
+    assert len(cells) == 100 and "512 KiB" in chart.svg.text
+    assert all(f"…long way down {k}<" in chart.svg.text for k in range(10))
+    html = page([], None, [study(best_of=(result,))])
+    assert "read over policy and block." in html
+    words = Outline(html).words
+    assert "99 contenders have too few repeats for a test" in words and "undecided: needs" not in words
+    assert best_map(dataclasses.replace(result, over=("policy",)), "s1") is None
+
+
+def test_figures_that_restate_each_other_have_one_chart() -> None:
+    step = scaling(name="step", better=Better.LOWER)
+    per_day = dataclasses.replace(
+        step,
+        figure="ns/day",
+        points=tuple(dataclasses.replace(one, value=one.value and 86.4 / one.value) for one in step.points),
+    )
+    html = page([], None, [study(scaling=(step, per_day))])
+    assert html.count("It restates step, which has the charts.") == 1
+    assert html.count("Efficiency of ") == page([], None, [study(scaling=(step,))]).count("Efficiency of ")
+
+
+def test_labels_of_the_ratio_chart_are_whole() -> None:
+    """The factor of a large ratio was cut, and long names that differ at their ends looked alike."""
+    one = comparison(ratio=900.0, half=0.5)
+    names = [f"{'x' * 60} {side}" for side in ("first", "second")]
+    (chart,) = forest([one, one], names, "s1")
+    assert "higher by a factor of 900.0 [545.9, 1483.8]<" in chart.svg.text
+    assert all(f"…xx {side}"[-8:] in chart.svg.text for side in ("first", "second"))
 
 
 def test_published_values_are_below_the_verdicts() -> None:

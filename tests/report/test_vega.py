@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from seatrial.report.charts.vega import _clean, render
+import pytest
+
+from seatrial.report.charts.vega import _clean, decade_ticks, render
 
 
 def cleaned(svg: str) -> str:
@@ -40,3 +42,18 @@ def test_a_quantity_keeps_its_no_break_space():
     spec = {"data": {"values": values}, "mark": "bar", "encoding": {"y": {"field": "x", "type": "nominal"}}}
     drawn = render(spec, "c", "title 1\N{NO-BREAK SPACE}KiB", "d").text
     assert "size 1\N{NO-BREAK SPACE}KiB" in drawn and "title 1\N{NO-BREAK SPACE}KiB" in drawn and "?" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.5, 2e6, [1, 10, 100, 1000, 1e4, 1e5, 1e6]),
+        (1.0, 60.0, [1, 2, 5, 10, 20, 50]),
+        (1.4, 6.2, [2, 3, 4, 5, 6]),  # was 2 and 5
+        (30.0, 48.0, [30, 35, 40, 45]),  # was none
+        (3e-9, 3.2e-9, [3e-9, 3.05e-9, 3.1e-9, 3.15e-9, 3.2e-9]),
+        (5.0, 5.0, [5]),
+    ],
+)
+def test_a_logarithmic_axis_has_at_least_four_ticks(low, high, ticks):
+    assert decade_ticks(low, high) == ticks

@@ -198,6 +198,11 @@ def side_label(along: str, value: Value | None) -> str:
     return label(along, value)
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of at most so many characters: a longer one without its middle, since names differ at their ends."""
+    return text if len(text) <= most else f"{text[: most // 2].rstrip()}…{text[len(text) - (most - 1) // 2 :].lstrip()}"
+
+
 def setting_number(name: str, value: float) -> str:
     """The value of a numeric setting, in the unit that the suffix of its name states."""
     for suffix, unit in _UNIT_OF_SUFFIX.items():

@@ -10,13 +10,14 @@ from typing import Any
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import RepeatValue
-from seatrial.model.spelling import NO_VALUE, arrow, display_scale, show
+from seatrial.model.spelling import NO_VALUE, arrow, display_scale, shortened, show
 from seatrial.model.study.comparison import Comparison, Side
 from seatrial.report.charts.repeats import moment
 from seatrial.report.charts.vega import Chart, between, chart, layer, quantity
 from seatrial.report.pages.view import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import effect_of, signed, size_of
 from seatrial.report.studies.verdicts import ORDER, short
+from seatrial.stats.restated import without_restated
 
 Recorded = Callable[[str, int], str | None]
 """(experiment, repeat) -> the address of its raw record, or None."""
@@ -54,18 +55,27 @@ class Drawn(Frozen):
 
 
 def drawn_pairs(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> list[Drawn]:
-    """At most eight, in their order: those with the largest differences, and ambiguous ones before equal ones."""
+    """At most eight, in their order: those with the largest differences, and ambiguous ones before equal ones; of
+    figures that restate each other, the first."""
     drawable = [
         (one, name)
         for one, name in zip(comparisons, subjects, strict=True)
         if (finite(one.baseline) or finite(one.candidate)) and effect_of(one) is not None
     ]
     ranked = sorted(range(len(drawable)), key=lambda n: (ORDER.index(drawable[n][0].verdict), -size_of(drawable[n][0])))
+    tried = sorted(ranked[: 3 * PANELS])
+    restated = {tried[place] for place in without_restated([_series(drawable[n][0]) for n in tried])}
+    kept = [n for n in ranked[: 3 * PANELS] if n not in restated][:PANELS]
     drawn = []
-    for one, name in (drawable[n] for n in sorted(ranked[:PANELS])):
+    for one, name in (drawable[n] for n in sorted(kept)):
         values = [value for side in (one.baseline, one.candidate) for value in (finite(side) or [side.median])]
         drawn.append(Drawn(name, one, *display_scale(values, one.unit)))
     return drawn
+
+
+def _series(one: Comparison) -> tuple[object, list[float]]:
+    """What figures have in common that may restate each other, and all values."""
+    return (one.benchmark, *one.parameters.items()), [*finite(one.baseline), *finite(one.candidate)]
 
 
 def finite(side: Side) -> list[float]:
@@ -86,15 +96,23 @@ def left_out(drawn: Sequence[Drawn], total: int) -> str:
     """A sentence if not all comparisons are drawn; "" if all are."""
     if len(drawn) == total:
         return ""
-    return f" {len(drawn)} of {total} comparisons are drawn: those with repeats and the largest differences."
+    return (
+        f" {len(drawn)} of {total} comparisons are drawn: those with repeats and the largest differences, one "
+        "of figures that restate each other."
+    )
 
 
 def concat(panels: Sequence[dict[str, Any]], titles: Sequence[str]) -> dict[str, Any]:
     """Panels side by side in two columns, each with its own axes and title."""
     titled = []
     for panel, title in zip(panels, titles, strict=True):
-        short = title if len(title) <= _TITLE_CHARACTERS else f"{title[: _TITLE_CHARACTERS - 1]}…"
-        head = {"text": short, "anchor": "start", "fontSize": 12, "fontWeight": "normal", "color": "var(--ink)"}
+        head = {
+            "text": shortened(title, _TITLE_CHARACTERS),
+            "anchor": "start",
+            "fontSize": 12,
+            "fontWeight": "normal",
+            "color": "var(--ink)",
+        }
         titled.append({**panel, "title": {**head, "limit": PANEL_WIDTH, "frame": "group", "offset": 6}})
     return {"concat": titled, "columns": 2, "spacing": {"row": 26, "column": 28}}
 

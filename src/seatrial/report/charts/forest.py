@@ -12,7 +12,7 @@ from typing import Any
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
-from seatrial.model.spelling import arrow, count
+from seatrial.model.spelling import arrow, count, shortened
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.report.charts.vega import Chart, chart, layer, named_ticks
 from seatrial.report.studies.effect import (
@@ -35,7 +35,7 @@ _ROW_HEIGHT = 24
 _WIDTH = 430
 _LABEL_WIDTH = 320
 _LABEL_CHARACTERS = 46
-_EFFECT_WIDTH = 190
+_EFFECT_WIDTH = 330
 _PIXELS_OF_A_CHARACTER = 1.4
 """The renderer measures text in its own font; some browsers' fonts are wider and would be cut off at the edges."""
 _LEAST_SPAN = 1.05
@@ -231,13 +231,11 @@ def _values(position: int, row: _Row) -> dict[str, Any]:
     one = row.comparison
     plain, family = row.plain or (None, None), row.family or (None, None)
     low, high = margin_edges(one.margin)
-    is_short = len(row.subject) <= _LABEL_CHARACTERS
-    subject = row.subject if is_short else f"{row.subject[: _LABEL_CHARACTERS - 1]}…"
     return {
         "row": position,
         "top": position - 0.5,
         "bottom": position + 0.5,
-        "subject": f"{subject} {arrow(one.better)}",
+        "subject": f"{shortened(row.subject, _LABEL_CHARACTERS)} {arrow(one.better)}",
         "effect": effect_words(one),
         "verdict": one.verdict.value,
         "ratio": one.ratio,

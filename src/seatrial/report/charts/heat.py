@@ -27,6 +27,7 @@ _SWATCH_WIDTH, _SWATCH_HEIGHT = 46, 12
 LEGEND_HEIGHT = 34
 LEGEND_WIDTH = _SWATCH_WIDTH * CLASSES + 170
 
+_GRID_TOP = 44.0
 Place = tuple[int, int]
 """(row, column) of a cell, from 0."""
 
@@ -125,6 +126,76 @@ def values_in_cells(values: Mapping[Place, float], scale: HeatScale, width: floa
         )
         for (row, column), value in values.items()
     )
+
+
+class Axis(Frozen):
+    """One axis of a grid: its name, and the label of each row or column."""
+
+    name: str
+    labels: Sequence[str]
+
+
+class Grid(Frozen):
+    """A map over two axes: `values` by (row, column), in SI; `frame` is a cell that is marked."""
+
+    title: str
+    rows: Axis
+    columns: Axis
+    values: Mapping[Place, float]
+    frame: Place | None = None
+    left: float = 70.0
+    cell: tuple[float, float] = (58.0, 26.0)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height, with the labels."""
+        return self.left + self.cell[0] * len(self.columns.labels), _GRID_TOP + self.cell[1] * len(self.rows.labels)
+
+    @property
+    def has_blanks(self) -> bool:
+        """Whether some cells have no value."""
+        return len(self.values) < len(self.rows.labels) * len(self.columns.labels)
+
+    def drawn(self, scale: HeatScale, x: float = 0.0) -> str:
+        """The SVG; rows are named on the left, columns above. Cells that are too small have no numbers, and not all
+        names fit."""
+        across, down = self.cell
+        width, height = across * len(self.columns.labels), down * len(self.rows.labels)
+        step = max(1, math.ceil(CELL_WITH_LABEL / down))
+        parts = [
+            rectangle(0, 0, width, height, "ground"),
+            cells(self.values, scale, across, down),
+            values_in_cells(self.values, scale, across, down) if step == 1 else "",
+            rectangle(0, 0, width, height, "frame"),
+            text(0, -24, self.title, "heading", "start"),
+            text(-6, -8, self.rows.name, "tick", "end"),
+            *(
+                text(-6, (n + 0.5) * down + 4, name, "tick", "end")
+                for n, name in enumerate(self.rows.labels)
+                if n % step == 0
+            ),
+            *(text((n + 0.5) * across, -8, name, "tick") for n, name in enumerate(self.columns.labels)),
+            text(width, -24, self.columns.name, "tick", "end") if len(self.columns.labels) > 1 else "",
+        ]
+        if self.frame is not None:
+            parts += framed(self.frame[1] * across, self.frame[0] * down, across, down)
+        return f'<g transform="translate({number(x + self.left)} {number(_GRID_TOP)})">{"".join(parts)}</g>'
+
+
+_GRID_GAP = 34.0
+
+
+def grids(found: Sequence[Grid], unit: Unit, better: str, ident: str, title: str, caption: str) -> Svg:
+    """Grids side by side with one scale of colours; `better` states which end of it is better."""
+    scale = heat_scale([value for grid in found for value in grid.values.values()], unit)
+    drawn, x = [], 0.0
+    for grid in found:
+        drawn.append(grid.drawn(scale, x))
+        x += grid.size[0] + _GRID_GAP
+    tallest = max(grid.size[1] for grid in found)
+    drawn.append(legend(scale, found[0].left, tallest + 14, better, any(grid.has_blanks for grid in found)))
+    size = max(x - _GRID_GAP + 2, found[0].left + LEGEND_WIDTH), tallest + 18 + LEGEND_HEIGHT
+    return svg(ident, size, title, caption, drawn)
 
 
 def legend(scale: HeatScale, x: float, y: float, note: str, unmeasured: bool) -> str:

@@ -17,15 +17,12 @@ from seatrial.report.pages.view import (
     BenchmarkView,
     Cell,
     Cells,
-    Svg,
     Table,
     TrialView,
     median_cells,
     right,
 )
 
-_CELL_WIDTH, _CELL_HEIGHT = 58.0, 26.0
-_LEFT, _TOP, _GAP = 70.0, 44.0, 34.0
 _AXES = ("file_B", "record_B")
 
 Point = tuple[int, int]
@@ -66,7 +63,8 @@ def io_surfaces(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         first = next(iter(side_by_side[0].figures.values()))
         caption = _in_words(side_by_side, first.unit)
         ident = view.anchor(f"{benchmark.name}-surface-{count}")
-        picture = _picture(side_by_side, first.unit, arrow_meaning(first.better), ident, title, caption)
+        maps = [_grid(surface) for surface in side_by_side]
+        picture = heat.grids(maps, first.unit, arrow_meaning(first.better), ident, title, caption)
         yield Chart(title, caption, picture, _numbers(side_by_side))
 
 
@@ -124,42 +122,15 @@ def _at(point: Point) -> str:
     return f"file {setting_number('file_B', point[0])}, record {setting_number('record_B', point[1])}"
 
 
-def _picture(found: Sequence[Surface], unit: Unit, better: str, ident: str, title: str, caption: str) -> Svg:
-    scale = heat.heat_scale([figure.median for surface in found for figure in surface.figures.values()], unit)
-    drawn: list[str] = []
-    x, tallest, is_blank = 0.0, 0.0, False
-    for surface in found:
-        content, width, height = _multiple(surface, scale)
-        drawn.append(f'<g transform="translate({heat.number(x)} 0)">{content}</g>')
-        x += width + _GAP
-        tallest = max(tallest, height)
-        is_blank = is_blank or len(surface.figures) < len(surface.files) * len(surface.records)
-    drawn.append(heat.legend(scale, _LEFT, tallest + 14, better, is_blank))
-    size = max(x - _GAP + 2, _LEFT + heat.LEGEND_WIDTH), tallest + 18 + heat.LEGEND_HEIGHT
-    return heat.svg(ident, size, title, caption, drawn)
-
-
-def _multiple(surface: Surface, scale: heat.HeatScale) -> tuple[str, float, float]:
-    """(SVG, width, height) of one small map: file sizes from left to right, record sizes from the bottom up."""
+def _grid(surface: Surface) -> heat.Grid:
+    """One small map: file sizes from left to right, record sizes from the bottom up."""
     files, records = surface.files, surface.records[::-1]
     values: dict[heat.Place, float] = {
         (records.index(record), files.index(file)): figure.median for (file, record), figure in surface.figures.items()
     }
-    width, height = _CELL_WIDTH * len(files), _CELL_HEIGHT * len(records)
-    parts = [
-        heat.rectangle(0, 0, width, height, "ground"),
-        heat.cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
-        heat.values_in_cells(values, scale, _CELL_WIDTH, _CELL_HEIGHT),
-        heat.rectangle(0, 0, width, height, "frame"),
-        heat.text(0, -24, surface.name, "heading", "start"),
-        heat.text(-6, -8, "record", "tick", "end"),
-        *(heat.text(-6, (n + 0.5) * _CELL_HEIGHT + 4, setting_number("record_B", r), "tick", "end")
-          for n, r in enumerate(records)),
-        *(heat.text((n + 0.5) * _CELL_WIDTH, -8, setting_number("file_B", f), "tick") for n, f in enumerate(files)),
-        heat.text(width, -24, "file size", "tick", "end") if len(files) > 1 else "",
-    ]  # fmt: skip
-    content = f'<g transform="translate({heat.number(_LEFT)} {heat.number(_TOP)})">{"".join(parts)}</g>'
-    return content, _LEFT + width, _TOP + height
+    down = heat.Axis("record", [setting_number("record_B", size) for size in records])
+    across = heat.Axis("file size", [setting_number("file_B", size) for size in files])
+    return heat.Grid(surface.name, down, across, values)
 
 
 def _numbers(found: Sequence[Surface]) -> Table:

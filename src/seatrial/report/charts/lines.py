@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
+from seatrial.analysis.grouped import grouped
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.spelling import label
 from seatrial.report.pages.view import Row
+from seatrial.stats.restated import without_restated
 
 Measured = tuple[Row, FigureResult]
 
@@ -20,6 +22,29 @@ class Series(Frozen):
     name: str
     points: Sequence[tuple[float, FigureResult]]
     rows: Sequence[Row]
+
+
+def restated_figures(measured: Sequence[Measured]) -> dict[str, str]:
+    """Figure -> the figure before it that it restates, such as steps per second and seconds per step: each has its
+    chart once."""
+    by_name = grouped((figure.name, (row, figure)) for row, figure in measured)
+    names = list(by_name)
+    found = without_restated(
+        [
+            (
+                [(row.result.id, *figure.point.items(), figure.n_repeats) for row, figure in own],
+                [value for _, figure in own for value in figure.values],
+            )
+            for own in by_name.values()
+        ]
+    )
+    return {names[own]: names[first] for own, first in found.items()}
+
+
+def restated_words(restated: Mapping[str, str], drawn: Collection[str]) -> str:
+    """A sentence on the figures that restate those `drawn`; "" if there are none."""
+    names = [f"{own} ({first})" for own, first in restated.items() if first in drawn]
+    return f" Not drawn, because they restate the figure in brackets: {', '.join(names)}." if names else ""
 
 
 def settings_of(row: Row, figure: FigureResult) -> Mapping[str, Value]:

@@ -9,6 +9,7 @@ from typing import Any
 from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.results.figure_result import FigureResult, RepeatValue
 from seatrial.model.spelling import NO_VALUE, show_percent
+from seatrial.report.charts.lines import restated_figures, restated_words
 from seatrial.report.charts.vega import Chart, chart, layer, quantity
 from seatrial.report.pages.view import BenchmarkView, Cell, Cells, Row, Table, TrialView, headings, right
 
@@ -31,7 +32,9 @@ Series = tuple[Row, FigureResult]
 def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     """One small panel for each figure, all with the same axes. If there are more than sixteen, those with the largest
     spread."""
-    drawable = [(row, figure) for row, figure in benchmark.measured if figure.n_repeats > 1 and figure.median]
+    restated = restated_figures(benchmark.measured)
+    measured = ((row, figure) for row, figure in benchmark.measured if figure.name not in restated)
+    drawable = [(row, figure) for row, figure in measured if figure.n_repeats > 1 and figure.median]
     if not drawable:
         return
     widest = sorted(drawable, key=lambda series: -(relative_width(series[1]) or 0.0))[:_MOST_PANELS]
@@ -39,6 +42,7 @@ def repeats_in_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart
     caption = ""
     if len(chosen) < len(drawable):
         caption = f"The {len(chosen)} of {len(drawable)} series with the largest spread are shown."
+    caption += restated_words(restated, {figure.name for _, figure in chosen})
     caption = f"{caption} {_selection(chosen)}".strip()
     ident, title = view.anchor(f"{benchmark.name}-repeats"), f"{benchmark.name}: all repeats over time"
     words = " ".join(

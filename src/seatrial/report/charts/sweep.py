@@ -14,7 +14,16 @@ from seatrial.model.machine.limit import Basis
 from seatrial.model.spelling import arrow, bare_name, display_scale, label, setting_number, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.report.charts import vega
-from seatrial.report.charts.lines import Measured, Series, distinguishing_settings, following, lines_over, settings_of
+from seatrial.report.charts.lines import (
+    Measured,
+    Series,
+    distinguishing_settings,
+    following,
+    lines_over,
+    restated_figures,
+    restated_words,
+    settings_of,
+)
 from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, Cell, Cells, Table, TrialView, median_cells, right
 
 _FEWEST_POINTS = 3
@@ -37,9 +46,9 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Ch
 
     Two numbers that vary together inside the program (a matrix of CPU pairs) are not drawn here but as a heat map.
     """
-    units = grouped(
-        (figure.unit, (row, figure)) for row, figure in benchmark.measured if not vega.has_its_own_panel(figure)
-    )
+    drawable = [(row, figure) for row, figure in benchmark.measured if not vega.has_its_own_panel(figure)]
+    restated = restated_figures(drawable)
+    units = grouped((figure.unit, (row, figure)) for row, figure in drawable if figure.name not in restated)
     for number, (unit, measured) in enumerate(units.items(), start=1):
         axis = _axis(measured)
         if axis is None:
@@ -53,6 +62,7 @@ def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Ch
                 continue
             title = f"{benchmark.name} over {bare_name(axis)}{f' ({words})' if words else ''}"
             caption = _caption(own, axis, unit, shown, len(lines))
+            caption += restated_words(restated, {figure.name for _, figure in own})
             ident = view.anchor(f"{benchmark.name}-over-{axis}-{number}-{part}")
             numbers, said = _table(title, shown, axis), _in_words(shown, axis, unit)
             yield vega.chart(_spec(shown, axis, unit), ident, title, caption, numbers, said)

@@ -38,7 +38,7 @@ STROKE_LEGEND: dict[str, Any] = {
 """The legend of lines, below a chart."""
 
 _FONT_PX = 12
-_MANY_DECADES = 2e4
+_FEWEST_TICKS = 4
 _LEGIBLE = {"labelFontSize": _FONT_PX, "titleFontSize": _FONT_PX, "titleFontWeight": "normal"}
 _CONFIG: dict[str, Any] = {
     "font": "sans-serif",
@@ -70,12 +70,22 @@ _LOCAL = re.compile(r"url\(#([\w-]+)\)")
 
 
 def decade_ticks(low: float, high: float) -> list[float]:
-    """Ticks for a logarithmic axis: 1, 2, 5, 10, ... within it; only powers of ten on a wide axis."""
-    factors = (1, 2, 5) if high / low < _MANY_DECADES else (1,)
+    """Ticks for a logarithmic axis: powers of ten, or 1, 2, 5, 10, ..., or even steps; the first with at least four."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    # Via text: 2 * 10.0 ** -9 has a rounding error that a label would show.
-    ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
-    return [tick for tick in ticks if low <= tick <= high]
+    ticks: list[float] = []
+    for factors in ((1,), (1, 2, 5)):
+        # Via text: 2 * 10.0 ** -9 has a rounding error that a label would show.
+        ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= _FEWEST_TICKS:
+            return ticks
+    power = math.floor(math.log10(high - low)) if high > low else 0
+    for step, scale in ((1, power), (5, power - 1), (2, power - 1), (1, power - 1)) if high > low else ():
+        size = float(f"{step}e{scale}")
+        even = [float(f"{k * step}e{scale}") for k in range(math.ceil(low / size), math.floor(high / size) + 1)]
+        if len(even) >= _FEWEST_TICKS:
+            return even
+    return ticks
 
 
 def named_ticks(ticks: Sequence[float], name_of: Callable[[float], str]) -> dict[str, Any]:

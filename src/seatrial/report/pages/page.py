@@ -55,7 +55,7 @@ def study_article(
         *comparison_sections(result.compared, ident, record),
         *start_sections(result.results),
         *scaling_sections(result.scaling, ident),
-        *best_of_sections(result.best_of),
+        *best_of_sections(result.best_of, ident),
         *experiment_sections(result.results, record),
     ]
     place = next((at for at, section in enumerate(results, start=1) if section.name == "verdicts"), 1)

@@ -92,6 +92,8 @@ def best_of_lines(result: BestOfResult) -> list[str]:
     if undecided:
         names = few_names([contender_name(one, result.over) for one in undecided], _MOST_NAMED)
         lines.append(f"Not told from the leader: {names}. More repeats may decide.")
+    if len(result.untested) > _MOST_NAMED:
+        lines.append(f"{len(result.untested)} contenders have too few repeats for a test ({result.needed} needed).")
     contenders = count(len(result.contenders), "contender")
     lines.append(f"The search took {count(result.repeats, 'repeat')} of {contenders} in {show(result.cost_s, 's')}.")
     if len(ranking) > 1:
@@ -118,6 +120,7 @@ def contender_interval(result: BestOfResult, contender: Contender) -> str:
 def contenders_table(result: BestOfResult) -> Table:
     """All contenders; a failed one has a reason as its remark, and no place."""
     best = next((one.median for one in result.contenders if one.median is not None), None)
+    is_said_below = len(result.untested) > _MOST_NAMED
     rows: list[Cells] = []
     for place, one in enumerate(result.contenders):
         name, repeats = contender_name(one, result.over), Cell.number(one.n_repeats)
@@ -129,7 +132,8 @@ def contenders_table(result: BestOfResult) -> Table:
         median = Cell(f"{show(one.median, result.unit, 4)} {arrow(result.better)}", one.median)
         lead = Cell(NO_VALUE if share is None else f"{share:.3f}", share)
         interval = contender_interval(result, one)
-        rows.append([Cell.number(place + 1), name, median, interval, lead, repeats, place_words(result, place)])
+        remark = UNDECIDED if is_said_below and place in result.untested else place_words(result, place)
+        rows.append([Cell.number(place + 1), name, median, interval, lead, repeats, remark])
     numbers = right("Median", "95 % interval", "vs. leader", "Repeats")
     return Table.of("All contenders, best first", headings(*right("Place"), "Contender", *numbers, "Remark"), rows)
 

@@ -23,6 +23,7 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
+from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
@@ -35,6 +36,7 @@ from seatrial.report.studies.article import Section, chart_section, tables_secti
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
 from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, shared
+from seatrial.stats.restated import without_restated
 
 _MOST_ROWS = 1000
 _MOST_EXPERIMENTS_UNFOLDED = 20
@@ -157,17 +159,27 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
         return []
     parts = []
     said: set[str] = set()
+    restated = without_restated(
+        [
+            ((one.benchmark, one.along, *one.parameters.items()), [point.value or 0.0 for point in one.points])
+            for one in results
+        ]
+    )
     for number, result in enumerate(results, start=1):
         own = f"{ident}-{number}"
         (reach,) = reaches_of([result])
         makers: tuple[Callable[[ScalingResult, str], Chart | None], ...] = (scaling_chart, efficiency_chart, fit_chart)
-        drawn = [maker(result, own) for maker in makers] if number <= _MOST_SCALING_CHARTS else []
+        first = restated.get(number - 1)
+        has_charts = first is None and number <= _MOST_SCALING_CHARTS
+        drawn = [maker(result, own) for maker in makers] if has_charts else []
         lines = [
             scaling_words.scaling_design(result),
             scaling_words.crossing_words(result),
             *(scaling_words.fit_words(result, fit) for fit in result.fits),
         ]
         lines += [scaling_words.no_fit_words(result), result.note if result.fits else ""]
+        if first is not None:
+            lines = [f"It restates {results[first].figure}, which has the charts."]
         parts.append(
             {
                 "subject": f"{result.benchmark} {result.figure}",
@@ -180,17 +192,18 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
     return [Section("scaling", "Scaling", "scaling", {"parts": parts})]
 
 
-def best_of_sections(results: Sequence[BestOfResult]) -> list[Section]:
-    """One section for all sweeps: the winner, its lead, all contenders."""
+def best_of_sections(results: Sequence[BestOfResult], ident: str) -> list[Section]:
+    """One section for all sweeps: the winner, its lead, a map of two axes, all contenders."""
     said: set[str] = set()
     parts = [
         {
             "subject": best_of_words.best_of_figure(result),
             "headline": best_of_words.best_of_headline(result) if len(results) > 1 else "",
             "lines": said_once(best_of_words.best_of_lines(result), said),
+            "chart": best_map(result, f"{ident}-{number}") if number <= _MOST_SCALING_CHARTS else None,
             "table": best_of_words.contenders_table(result),
         }
-        for result in results
+        for number, result in enumerate(results, start=1)
     ]
     return [Section("best-of", "Best of the sweep", "best_of", {"parts": parts})] if parts else []
 

@@ -1,0 +1,40 @@
+"""Whether one figure restates another: nanoseconds per day and seconds per step are one measurement in two units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_SAME = 5e-4
+"""Largest relative change of the ratio (or product) of two figures that restate each other: printed digits round."""
+_FEWEST = 3
+_LEAST_CHANGE = 40 * _SAME
+"""Figures that vary less than this could agree by chance."""
+
+
+def restates(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether the ratio or the product of two figures is the same at all points; `one` and `other` have their values
+    at the same points."""
+    values = (*one, *other)
+    if len(one) != len(other) or len(one) < _FEWEST or not all(math.isfinite(v) and v > 0 for v in values):
+        return False
+    a, b = ([math.log(value) for value in values] for values in (one, other))
+    if _range(a) < _LEAST_CHANGE:
+        return False
+    return any(_range([x + sign * y for x, y in zip(a, b, strict=True)]) < _SAME for sign in (-1, 1))
+
+
+def without_restated(series: Sequence[tuple[object, Sequence[float]]]) -> dict[int, int]:
+    """The place of each series that restates an earlier one -> the place of that one. A series is what it has in common
+    with those that it may restate (the points of its values), and its values."""
+    found: dict[int, int] = {}
+    for place, (points, own) in enumerate(series):
+        alike = (k for k in range(place) if k not in found and series[k][0] == points)
+        earlier = (k for k in alike if restates(series[k][1], own))
+        if (first := next(earlier, None)) is not None:
+            found[place] = first
+    return found
+
+
+def _range(values: Sequence[float]) -> float:
+    return max(values) - min(values)
