@@ -55,3 +55,11 @@ def test_a_page_has_every_benchmark_and_format(tmp_path: Path) -> None:
     refused = seatrial_here("discover", "--from", "nope=x", cwd=tmp_path).stderr
     dumps = refused.partition("known: ")[2].strip().split(", ")
     assert len(dumps) > 10 and not [name for name in (*benchmarks, *readers(), *dumps) if f"`{name}`" not in page]
+
+
+def test_one_script_makes_every_picture() -> None:
+    script = (DOCS / "pictures.py").read_text(encoding="utf-8")
+    pages = [DOCS.parent / "README.md", *DOCS.glob("*.md")]
+    shown = {name for page in pages for name in re.findall(r"images/([\w-]+)\.png", page.read_text(encoding="utf-8"))}
+    assert shown == {file.stem for file in (DOCS / "images").iterdir()}
+    assert not [name for name in shown if f'"{name}":' not in script]

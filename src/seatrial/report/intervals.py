@@ -13,7 +13,7 @@ from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Path
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.no_cpu import NOT_JUDGED
-from seatrial.model.spelling import show_percent
+from seatrial.model.spelling import count, show_percent
 from seatrial.stats.interval import MINIMUM_REPEATS
 
 
@@ -45,6 +45,9 @@ class RemarkKind(Enum):
     FEW = "few"
     CORRELATED = "correlated"
     ROUNDED = "rounded"
+
+
+_LONG = frozenset({RemarkKind.CORRELATED, RemarkKind.ROUNDED})
 
 
 class Remark(Frozen):
@@ -87,16 +90,17 @@ def widening_words(figure: FigureResult, said: Container[RemarkKind] = ()) -> st
     return "; ".join(remark_words(one.kind, [one.amount]) for one in found)
 
 
-def shared_remarks(of: Sequence[Sequence[Remark]]) -> dict[RemarkKind, str]:
+def shared_remarks(of: Sequence[Sequence[Remark]], fewest: int = _FEWEST_TO_SHARE) -> dict[RemarkKind, str]:
     """The remarks that several figures share, each as one sentence without a full stop, so that it is said once: "All
-    12 figures: rounded to 1 % by the timer or the printed digits"; `of` are the remarks of each figure."""
+    12 figures: rounded to 1 % by the timer or the printed digits"; `of` are the remarks of each figure. Long ones are
+    said so from `fewest` figures on."""
     found = grouped((one.kind, one.amount) for figure in of for one in figure)
     total = len(of)
     return {
-        kind: f"{'All' if len(amounts) == total else f'{len(amounts)} of'} {total} figures: "
+        kind: f"{'All' if len(amounts) == total > 1 else f'{len(amounts)} of'} {count(total, 'figure')}: "
         f"{remark_words(kind, amounts)}"
         for kind, amounts in found.items()
-        if len(amounts) >= _FEWEST_TO_SHARE
+        if len(amounts) >= (fewest if kind in _LONG else _FEWEST_TO_SHARE)
     }
 
 

@@ -87,7 +87,7 @@ def _group(benchmark: BenchmarkView) -> FigureGroup:
             key = (figure.limit.basis.value, derivation(figure.limit, figure.attainable))
             marks.setdefault(key, _letter(len(marks)))
     references = ReferenceMarks()
-    shared = shared_remarks([_remarks(row, figure) for row, figure in benchmark.measured])
+    shared = shared_remarks([_remarks(row, figure) for row, figure in benchmark.measured], fewest=1)
     notes = {
         kind: ("" if text.startswith("All") else mark, text)
         for (kind, text), mark in zip(shared.items(), _MARKS, strict=False)
