@@ -117,6 +117,14 @@ class FailOn(StrEnum):
 
 
 ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="the results folder")]
+WaitQuietOption = Annotated[
+    str | None,
+    typer.Option(
+        "--wait-quiet",
+        metavar="TIME",
+        help="wait at most so long until nothing else uses the CPUs, then measure anyway; not part of --budget",
+    ),
+]
 FromOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.output import RESULTS, Output, PageOption, ResultsOption, message, print_painted, style_of, write_file
+from seatrial.cli.output import (
+    RESULTS,
+    Output,
+    PageOption,
+    ResultsOption,
+    WaitQuietOption,
+    message,
+    print_painted,
+    style_of,
+    write_file,
+)
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
 from seatrial.model.units import parse_bytes, parse_seconds
@@ -71,6 +81,7 @@ def _profile(
     tables: Annotated[
         Path | None, typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run")
     ] = None,
+    wait_quiet: WaitQuietOption = None,
     output: PageOption = None,
     results: ResultsOption = RESULTS,
     *,
@@ -90,6 +101,7 @@ def _profile(
     else:
         found = profile(
             words or (),
+            wait_quiet_s=None if wait_quiet is None else parse_seconds(wait_quiet),
             results=results,
             io_s=io_s,
             wait_every=wait_every,

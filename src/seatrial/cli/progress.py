@@ -15,6 +15,7 @@ from seatrial.model.secrets import masked_parameters
 from seatrial.model.spelling import count, settings
 from seatrial.model.units import budget_for, duration
 from seatrial.plan.points import Point
+from seatrial.probes.quiet import Quiet
 
 if TYPE_CHECKING:
     from seatrial.cli.progress_bar import ProgressBar
@@ -114,6 +115,12 @@ class TerminalProgress(Listener):
             self._bar.show(what, decided, progress.experiments, done)
         else:
             self._now_and_then(f"[{done}] {what}")
+
+    def looked(self, seen: Quiet) -> None:
+        """Report what else uses this machine."""
+        if not self._quiet:
+            busy = "" if seen.is_quiet else "this machine is busy, which slows what is measured: "
+            self._always(f"{busy}{seen}" + ("" if seen.is_quiet else "; --wait-quiet TIME waits until it is not"))
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Report what the run is waiting for."""

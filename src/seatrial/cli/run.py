@@ -21,6 +21,7 @@ from seatrial.cli.output import (
     SetOption,
     SiteOption,
     SystemOption,
+    WaitQuietOption,
 )
 from seatrial.cli.programs import WORDS, ProgramOptions, WithWords, checked, merged, program_settings, single_settings
 from seatrial.errors import UsageError
@@ -66,6 +67,7 @@ def _run(
             help="the longest wait for another run that measures on this host (default: until it ends)",
         ),
     ] = None,
+    wait_quiet: WaitQuietOption = None,
     ignore_lock_of: Annotated[
         list[str] | None,
         typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
@@ -142,6 +144,7 @@ def _run(
             site=site,
             system=system,
             wait_s=None if wait is None else parse_seconds(wait),
+            wait_quiet_s=None if wait_quiet is None else parse_seconds(wait_quiet),
             ignore_lock_of=ignore_lock_of or (),
             progress=progress,
         )

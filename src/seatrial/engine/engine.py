@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.engine.durations import Durations, learn
 from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
@@ -128,6 +130,7 @@ class _Run:
                 self.beside = held.beside
                 self._refresh()  # what others recorded during the wait
                 self._rounds()
+            lock = replace(lock, quiet_s=None)  # it was waited for once
             time.sleep(_random.uniform(0.0, _GIVE_WAY_S) if self._affordable() else 0.0)
         return frozenset(member.ready.experiment.id for member in self._measured())
 

@@ -16,6 +16,7 @@ from seatrial.engine.listener import Listener
 from seatrial.engine.lock_file import FOLDER, Holder, OwnFiles, Told, holders, holders_text, lock_places
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.frozen import Frozen
+from seatrial.probes.quiet import wait_until_quiet
 
 _AGAIN_S = (0.1, 0.4)
 """Two that try at the same moment both give way; a random time tells them apart."""
@@ -30,10 +31,12 @@ _log = logging.getLogger(__name__)
 
 class HostLock(Frozen):
     """How to take the lock. `wait_s`: how long to wait for it (None: until it is free). `past`: the users whose
-    measurements are not waited for."""
+    measurements are not waited for. `quiet_s`: how long to wait, once it is held, until nothing else uses the CPUs;
+    when that is over, it is measured anyway."""
 
     wait_s: float | None = None
     past: frozenset[int] = frozenset()
+    quiet_s: float | None = None
 
     @contextmanager
     def held(
@@ -51,6 +54,8 @@ class HostLock(Frozen):
         try:
             own = self._take(places, wait, tell)
             try:
+                if self.quiet_s is not None:
+                    wait_until_quiet(self.quiet_s)
                 yield HeldLock(places, own, self.past)
             finally:
                 own.remove()

@@ -10,6 +10,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import Outcome
 from seatrial.model.study.study import KeptStudy
 from seatrial.plan.points import Point
+from seatrial.probes.quiet import Quiet
 
 
 class PreparedItem(Frozen):
@@ -55,6 +56,9 @@ class Listener:
 
     def prepared(self, experiments: Sequence[Ready | Refused], study: KeptStudy | None) -> None:
         """The programs are built, and the facts are stored; nothing is measured yet. `study` as it is stored."""
+
+    def looked(self, seen: Quiet) -> None:
+        """What else uses this machine, in the first second of a run; called while it is prepared."""
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Other seatrial processes measure on this host: nothing is started until they end. Called when the wait

@@ -17,6 +17,7 @@ from seatrial.launch.local import Ended
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import filled
 from seatrial.model.secrets import masked_words
+from seatrial.probes.quiet import wait_until_quiet
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.parquet import write_parquet
@@ -74,6 +75,7 @@ def profile(
     has_counters: bool = False,
     has_openmp: bool = False,
     stdout: int | None = None,
+    wait_quiet_s: float | None = None,
 ) -> ProfileResult:
     """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
 
@@ -83,7 +85,8 @@ def profile(
     `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off). `paths`: calls of
     the call path that is recorded with each call site (0: the call site alone). `rows`: of the table of each thread, a
     power of two. `has_counters`: count cycles, instructions, cache misses and floating-point operations of each rank;
-    `has_openmp`: record OpenMP regions, if the runtime has OMPT.
+    `has_openmp`: record OpenMP regions, if the runtime has OMPT. `wait_quiet_s`: the longest wait until nothing else
+    uses the CPUs; the command is then run anyway.
 
     Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
     started, BuildError if the profiler cannot be built, and StoreError.
@@ -107,6 +110,8 @@ def profile(
         ) from error
     try:
         settings = ProbeSettings(io_s, wait_every, trace_B, paths, rows, has_counters, has_openmp)
+        if wait_quiet_s is not None:
+            wait_until_quiet(wait_quiet_s)
         ended = run_profiled(command, tables, settings, stdout)
     except BaseException:
         _remove_if_empty(tables, folder)

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Thread
 
 from msgspec.structs import replace
 
@@ -44,6 +45,7 @@ from seatrial.places.guest.of_run import guest_names, with_guests
 from seatrial.plan.points import PROBES, Settings, plan_points, refuse_unfit, study_points, values_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import only_study, with_declared
+from seatrial.probes.quiet import look
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -61,6 +63,7 @@ def run(
     site: str | Path | None = None,
     system: str | None = None,
     wait_s: float | None = None,
+    wait_quiet_s: float | None = None,
     ignore_lock_of: Sequence[str] = (),
     progress: Listener | None = None,
 ) -> RunResult:
@@ -78,7 +81,9 @@ def run(
     site file, `system` a system in it (`NAME[:PARTITION]`). `progress` is called between repeats.
 
     One run at a time measures on a host: `wait_s` is the longest wait for another one (default: until it ends). Runs of
-    the users `ignore_lock_of` (names or numbers) are not waited for, which the records note.
+    the users `ignore_lock_of` (names or numbers) are not waited for, which the records note. `wait_quiet_s` is the
+    longest wait until nothing else uses the CPUs; then it is measured anyway. `progress.looked` gets what else uses
+    this machine.
 
     Raises UsageError before anything runs, BusyError after the wait. KeyboardInterrupt passes through: finished repeats
     are kept.
@@ -86,7 +91,9 @@ def run(
     if repeats is not None and repeats < 1:
         raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
     clock = Clock()
-    listener, lock = progress or Listener(), HostLock(wait_s, users_named(ignore_lock_of))
+    listener, lock = progress or Listener(), HostLock(wait_s, users_named(ignore_lock_of), wait_quiet_s)
+    if progress is not None:
+        Thread(target=lambda: progress.looked(look()), daemon=True).start()
     with at_site(site, system), _folder(results) as path, ExitStack() as held:
         names: list[str] = []
         if len(targets) == 1 and isinstance(targets[0], Study):
@@ -184,6 +191,7 @@ def versus(
     site: str | Path | None = None,
     system: str | None = None,
     wait_s: float | None = None,
+    wait_quiet_s: float | None = None,
     ignore_lock_of: Sequence[str] = (),
     progress: Listener | None = None,
 ) -> RunResult:
@@ -210,6 +218,7 @@ def versus(
         site=site,
         system=system,
         wait_s=wait_s,
+        wait_quiet_s=wait_quiet_s,
         ignore_lock_of=ignore_lock_of,
         progress=progress,
     )

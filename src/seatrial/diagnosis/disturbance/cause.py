@@ -261,7 +261,7 @@ _SENTENCE: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
 _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
     RepeatCause.CPU_QUOTA: lambda one: raise_quota(one.seen["quota"], "use fewer threads"),
     RepeatCause.STEAL: lambda _: use_own_host("Measure"),
-    RepeatCause.OTHER_PROCESSES: lambda _: stop_others(),
+    RepeatCause.OTHER_PROCESSES: lambda _: f"{stop_others()} or wait until they end (`--wait-quiet 10min`)",
     RepeatCause.NO_CPU: lambda _: "Measure with nothing else running; `perf sched timehist` shows who had the CPUs",
     RepeatCause.MORE_THREADS_THAN_CPUS: lambda one: (
         f"Start as many threads as there are CPUs for them ({one.seen['cpus']}), or let the program use more CPUs "
