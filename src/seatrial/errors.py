@@ -39,12 +39,38 @@ class UsageError(SeatrialError):
     exit_code = 2
 
 
-class PlaceError(UsageError):
-    """A place in a file that the user wrote; `line` counts from 1, None for the whole file."""
+_MOST_FAULTS = 20
 
-    def __init__(self, file: str, line: int | None, seen: str, todo: str = "") -> None:
+
+class PlaceError(UsageError):
+    """A fault in a file that the user wrote; `line` counts from 1, None for the whole file. `path`: the keys and
+    positions that lead to it. `faults`: all that were found, in the order of the file. The error has the words of the
+    first one, and `str()` reports all."""
+
+    def __init__(
+        self, file: str, line: int | None, seen: str, todo: str = "", path: tuple[str | int, ...] = ()
+    ) -> None:
         super().__init__(f"{file}: line {line}: {seen}" if line is not None else f"{file}: {seen}", todo)
+        self.file = file
         self.line = line
+        self.path = path
+        self.faults: tuple[PlaceError, ...] = (self,)
+
+    @classmethod
+    def of(cls, faults: Iterable[PlaceError]) -> PlaceError:
+        """One error that reports all of them, each in one line."""
+        flat = {str(one): one for fault in faults for one in fault.faults}
+        found = sorted(flat.values(), key=lambda fault: fault.line or 0)
+        if len(found) == 1:
+            return found[0]
+        lines = [f"{one.message}; {one.todo}" if one.todo else one.message for one in found[:_MOST_FAULTS]]
+        if len(found) > _MOST_FAULTS:
+            lines.append(f"and {len(found) - _MOST_FAULTS} more")
+        first = found[0]
+        whole = cls(first.file, first.line, "", first.todo, first.path)
+        whole.message, whole.faults = first.message, tuple(found)
+        whole.args = ("\n  ".join([f"{first.file}: {len(found)} errors", *lines]),)
+        return whole
 
 
 _LIKE = 0.5

@@ -11,6 +11,7 @@ from cli.in_process import seatrial_here
 
 from seatrial.applications.readers import readers
 from seatrial.benchmarks import registry
+from seatrial.plan.files import read_yaml
 from seatrial.plan.study_model import BestOfModel, CompareModel, RepeatModel, ScalingModel, StudyModel
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -46,6 +47,12 @@ def test_a_new_study_names_every_key(tmp_path: Path) -> None:
     seatrial_here("init", "study", cwd=tmp_path, XDG_DATA_HOME=str(tmp_path))
     named = re.findall(r"^(?:# )?(\w+):(?= |$)", (tmp_path / "study.yaml").read_text(), re.MULTILINE)
     assert set(named) - {"Measure"} == set(StudyModel.keys)
+    text = (tmp_path / "study.yaml").read_text()
+    for model in (CompareModel, ScalingModel, BestOfModel, RepeatModel):
+        assert not [key for key in model.keys if f"{key}: " not in text]
+    shown = re.sub(r"^# (?=[a-z_]+: [\[{])", "", text, flags=re.MULTILINE)
+    whole = StudyModel.of(read_yaml(shown.encode(), "study.yaml"))
+    assert set(whole.values) == set(StudyModel.keys)  # what is commented out is valid as well
 
 
 def test_a_page_has_every_benchmark_and_format(tmp_path: Path) -> None:

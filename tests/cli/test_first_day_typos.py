@@ -122,7 +122,7 @@ STUDIES: list[tuple[str, str, str, str]] = [
     ),
     (
         "a misspelt kind",
-        STREAM + "axes: {threads: [1, 2]}\nscaling: {kind: stong, along: threads}\n",
+        "benchmarks: {memory.stream: {}}\naxes: {threads: [1, 2]}\nscaling: {kind: stong, along: threads}\n",
         "scaling.kind: it cannot be 'stong'",
         "did you mean strong?",
     ),

@@ -55,6 +55,16 @@ def test_the_first_fault_of_the_file_is_reported(content: str, line: int, seen: 
     assert refused.value.line == line and seen in refused.value.message and todo in refused.value.todo
 
 
+def test_all_faults_are_reported_each_in_a_line() -> None:
+    with pytest.raises(PlaceError) as refused:
+        read("words: [1, b]\ninner: {size: 0}\nothers: {x: 3}\n")
+    first, *lines = str(refused.value).splitlines()
+    assert first.endswith(": 3 errors") and [one.line for one in refused.value.faults] == [1, 2, 3]
+    assert (
+        "words: it cannot be 1; it takes a word" in lines[0] and "inner.size: " in lines[1] and "others.x" in lines[2]
+    )
+
+
 def test_the_schema_has_what_is_declared() -> None:
     schema = schema_of(OuterModel, "t")
     assert schema["required"] == ["inner"] and schema["$defs"]["InnerModel"]["properties"]["size"] == {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.errors import UsageError
+from seatrial.errors import PlaceError, UsageError
 from seatrial.model.study.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study
 from seatrial.plan import files
 from seatrial.plan.study_file import read_study
@@ -381,6 +381,54 @@ def test_a_wrong_study_is_one_clear_message(text: str, line: int | None, seen: s
     assert seen in error.message, error
     assert todo in error.todo, error
     assert error.exit_code == 2 and len(str(error)) < 1000
+
+
+MANY_FAULTS = """\
+study: two words
+question: Is it faster?
+benchmarks:
+  memory.stream: {thread: 4, kernel: cop}
+  cpu.peek: {}
+axes:
+  nontemporal: [false, maybe]
+compare: {along: nontemporal, margn: 2%}
+repeat: {budget: 5}
+repeats: 4
+best_of: {over: [array_B], figure: triad}
+"""
+
+
+def test_all_faults_of_a_file_are_reported_at_once_each_in_a_line() -> None:
+    with pytest.raises(PlaceError) as caught:
+        read_study(MANY_FAULTS.encode(), "s.yaml")
+    first, *lines = str(caught.value).splitlines()
+    assert first == "s.yaml: 8 errors" and len(lines) == 8 and caught.value.line == 1
+    for line, key, accepts in (
+        (1, "study", "letters, digits, - and _"),
+        (4, "benchmarks.memory.stream.thread", "did you mean threads?"),
+        (4, "benchmarks.memory.stream.kernel", "copy"),
+        (5, "benchmarks.cpu.peek", "did you mean cpu.peak?"),
+        (7, "axes.nontemporal", "true or false"),
+        (8, "compare.margn", "did you mean margin?"),
+        (9, "repeat.budget", "such as 5min"),
+        (10, "repeats", "did you mean repeat?"),
+    ):
+        own = [text for text in lines if text.startswith(f"  s.yaml: line {line}: {key}: ")]
+        assert len(own) == 1 and accepts in own[0], (key, lines)
+
+
+def test_what_follows_from_another_fault_is_not_reported() -> None:
+    """The axis is unknown, and so the comparison: one fault. Without it, both wrong names are reported."""
+    text = "study: s\nquestion: q?\nbenchmarks: {memory.stream: {}}\naxes: {thread: [1, 2]}\ncompare: threads\n"
+    with pytest.raises(PlaceError, match=r"axes\.thread") as caught:
+        read_study(text.encode(), "s.yaml")
+    assert len(caught.value.faults) == 1
+    sound = text.replace("thread:", "threads:").replace(
+        "compare: threads", "compare: thread\nscaling: {kind: weak, along: node}"
+    )
+    with pytest.raises(PlaceError) as caught:
+        read_study(sound.encode(), "s.yaml")
+    assert [fault.line for fault in caught.value.faults] == [5, 6]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from seatrial.errors import UnknownNameError, UsageError
+from seatrial.errors import PlaceError, UnknownNameError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Parameter, ParameterKind, Value
 from seatrial.model.study.study import LABEL, OF_SIDES, SYSTEM, is_of_environment
@@ -162,7 +162,7 @@ def _key_line(document: Document, path: KeyPath, name: str) -> int:
     return document.line(path)
 
 
-def unknown_name(document: Document, path: KeyPath, what: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown_name(document: Document, path: KeyPath, what: str, name: str, known: Iterable[str]) -> PlaceError:
     """An error that suggests the nearest known names."""
     error = UnknownNameError(what, name[:_LONGEST_LABEL], known)
     return document.refuse(path, error.message, error.todo, _key_line(document, path, name))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from seatrial.errors import UnknownNameError, UsageError
+from seatrial.errors import PlaceError, UnknownNameError, UsageError
 from seatrial.model.benchmark.declaration import (
     STDERR,
     STDOUT,
@@ -23,6 +23,7 @@ from seatrial.model.benchmark.program import RANKS
 from seatrial.model.study.study import LABEL
 from seatrial.model.units import UNITS, parse_seconds
 from seatrial.plan.file_model import (
+    Faults,
     Kind,
     Model,
     Spot,
@@ -295,11 +296,10 @@ class DeclarationModel(Model):
 
     def declaration(self) -> Declaration:
         """The declared benchmark."""
-        self._refuse_twice(self.figures, set())
-        self._refuse_twice(self.checks, {"exit_status"})
+        faults = Faults([*self._twice(self.figures, set()), *self._twice(self.checks, {"exit_status"})])
         if self.ranks is not None and self.exit_status != 0:
             todo = "remove it: a launcher ends with another status if a rank fails"
-            raise self.refuse(("exit_status",), "it does not apply to MPI programs", todo)
+            faults.found.append(self.refuse(("exit_status",), "it does not apply to MPI programs", todo))
         found = Declaration(
             name=self.name,
             question=self.question,
@@ -314,7 +314,8 @@ class DeclarationModel(Model):
             exit_status=self.exit_status,
             expected_s=self.expected,
         )
-        self._check_braces(found)
+        faults.found += self._wrong_braces(found)
+        faults.raise_all()
         return found
 
     def _parameters(self) -> Iterator[Parameter]:
@@ -327,14 +328,14 @@ class DeclarationModel(Model):
             help_ = "MPI ranks; all: as many as fit on the cores"
             yield Parameter(RANKS, ParameterKind.INTEGER, self.ranks, help_, words=("all",), minimum=1)
 
-    def _refuse_twice(self, outputs: Sequence[OutputModel], seen: set[str]) -> None:
+    def _twice(self, outputs: Sequence[OutputModel], seen: set[str]) -> Iterator[PlaceError]:
         for output in outputs:
             if output.name in seen:
-                raise output.refuse(("name",), f"{output.name} is given twice", "choose another name")
+                yield output.refuse(("name",), f"{output.name} is given twice", "choose another name")
             seen.add(output.name)
 
-    def _check_braces(self, declared: Declaration) -> None:
-        """Raises PlaceError for `{name}` without a parameter of that name."""
+    def _wrong_braces(self, declared: Declaration) -> Iterator[PlaceError]:
+        """The faults of `{name}` without a parameter of that name."""
         values: Mapping[str, Any] = {parameter.name: parameter.default for parameter in declared.parameters}
         places: list[tuple[KeyPath, str]] = [(("argv", k), word) for k, word in enumerate(declared.argv)]
         places += [(("variables", name), value) for name, value in declared.variables]
@@ -344,9 +345,9 @@ class DeclarationModel(Model):
             except KeyError as error:
                 unknown = UnknownNameError("parameter", str(error.args[0])[:100], values)
                 todo = f"{unknown.todo}; write {{{{ for a brace"
-                raise self.refuse(path, unknown.message, todo) from None
+                yield self.refuse(path, unknown.message, todo)
             except ValueError as error:
-                raise self.refuse(path, str(error)) from None
+                yield self.refuse(path, str(error))
 
 
 class InputFileModel(Model):

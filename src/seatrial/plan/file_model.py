@@ -7,8 +7,8 @@
         kernel = optional("the kernel of the guest: begins with / or ~/", PATH)
 
 A declaration holds what the key accepts (words for messages and for editors), the type and the limits of its value, and
-what the value becomes: `kernel` of the model is a path, or None. A model reads its mapping when it is made, and raises
-the fault that is first in the file, with file, line, key and accepted values. `schema_of` is the JSON schema.
+what the value becomes: `kernel` of the model is a path, or None. A model reads its mapping when it is made, and reports
+all faults at once, each with file, line, key and accepted values. `schema_of` is the JSON schema.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from enum import Enum
+from functools import partial
 from types import NoneType
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
@@ -360,17 +361,40 @@ def schema_of(root: type[Model], title: str) -> dict[str, Any]:
     return deepcopy(head | ({"$defs": inner} if inner else {}) | root.schema())
 
 
-def _all(parts: Iterable[tuple[Spot, Kind[T]]], faults: Iterable[PlaceError] = ()) -> list[T]:
-    """What is read at all these places. Raises the fault that is first in the file."""
-    found, all_faults = [], list(faults)
-    for spot, kind in parts:
+class Faults:
+    """The faults of a file, collected so that all are reported at once."""
+
+    def __init__(self, faults: Iterable[PlaceError] = ()) -> None:
+        self.found = list(faults)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Collect the fault of a part; the next part is read all the same."""
         try:
-            found.append(kind.read(spot))
-        except PlaceError as error:
-            all_faults.append(error)
-    if all_faults:
-        raise min(all_faults, key=lambda fault: fault.line or 0)
-    return found
+            yield
+        except PlaceError as fault:
+            self.found += fault.faults
+
+    def each(self, makes: Iterable[Callable[[], T]]) -> list[T]:
+        """What these make, without those that are faulty."""
+        made = []
+        for make in makes:
+            with self.part():
+                made.append(make())
+        return made
+
+    def raise_all(self) -> None:
+        """Raise all faults as one error, if there are any."""
+        if self.found:
+            raise PlaceError.of(self.found)
+
+
+def _all(parts: Iterable[tuple[Spot, Kind[T]]], faults: Iterable[PlaceError] = ()) -> list[T]:
+    """What is read at all these places. Raises all faults as one error."""
+    collected = Faults(faults)
+    made = collected.each(partial(kind.read, spot) for spot, kind in parts)
+    collected.raise_all()
+    return made
 
 
 def _has_size(value: str | list[Any] | dict[str, Any], least: int, most: int | None) -> bool:

@@ -112,7 +112,7 @@ class Document(Frozen):
     def refuse(self, path: KeyPath, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
         """An error about a place in the file."""
         key = ".".join(_short(step) for step in path if isinstance(step, str))
-        return PlaceError(self.file, line or self.line(path), f"{key}: {seen}" if key else seen, todo)
+        return PlaceError(self.file, line or self.line(path), f"{key}: {seen}" if key else seen, todo, path)
 
 
 class FileKind(Frozen):

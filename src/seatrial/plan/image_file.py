@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from seatrial.benchmarks import benchmark_of, registry
-from seatrial.errors import UnknownNameError
+from seatrial.errors import PlaceError, UnknownNameError
 from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.environment.image import (
     FACTS_FOLDER,
@@ -22,6 +22,7 @@ from seatrial.model.environment.image import (
     StaticBase,
 )
 from seatrial.plan.file_model import (
+    Faults,
     Kind,
     Model,
     Spot,
@@ -229,14 +230,15 @@ class ImageModel(Model):
 
     def definition(self, file: str, digest: str, folder: Path) -> ImageDefinition:
         """The definition in the file of that name; relative paths are in the folder."""
-        base = StaticBase() if isinstance(self.base, str) else self.base.base(folder)
+        base, faults = StaticBase() if isinstance(self.base, str) else self.base.base(folder), Faults()
         if self.packages and not isinstance(base, DebianBase):
             todo = "write base: {debian: SUITE}, or put what the package has into the base image"
-            raise self.refuse(("packages",), "packages need base: {debian: SUITE}", todo)
+            faults.found.append(self.refuse(("packages",), "packages need base: {debian: SUITE}", todo))
         if self.build and isinstance(base, StaticBase):
             todo = "write base: {debian: SUITE} with g++ in packages, or build outside with -static: programs"
-            raise self.refuse(("build",), "a static image has no compiler", todo)
-        self._refuse_same_names()
+            faults.found.append(self.refuse(("build",), "a static image has no compiler", todo))
+        faults.found += self._same_names()
+        faults.raise_all()
         return ImageDefinition(
             file=file,
             digest=digest,
@@ -250,13 +252,13 @@ class ImageModel(Model):
             format=self.format,
         )
 
-    def _refuse_same_names(self) -> None:
+    def _same_names(self) -> Iterator[PlaceError]:
         names: dict[str, str] = {}
         for position, node in enumerate(self.at("programs").node.items if self.programs else ()):
             name = PurePosixPath(node.written).name
             if name in names:
                 seen = f"{node.written} and {names[name]} have the same name"
-                raise self.refuse(("programs", position), seen, "rename one of them")
+                yield self.refuse(("programs", position), seen, "rename one of them")
             names[name] = node.written
 
     def _added(self, folder: Path) -> Iterator[AddedFile]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,6 +46,7 @@ from seatrial.plan.environment_axes import (
     environment_value,
 )
 from seatrial.plan.file_model import (
+    Faults,
     Kind,
     Model,
     Spot,
@@ -265,18 +267,22 @@ class PartitionModel(Model):
 
     def named(self, name: str, known: Iterable[str]) -> Partition:
         """The partition under its name; `known` are the environments of the file."""
-        known = tuple(known)
+        known, faults = tuple(known), Faults()
         for position, environment in enumerate(self.environments):
             if environment not in known:
                 unknown = UnknownNameError("environment", environment[:100], known)
-                raise self.refuse(("environments", position), unknown.message, unknown.todo)
+                faults.found.append(self.refuse(("environments", position), unknown.message, unknown.todo))
         if self.nodes is not None and self.hosts and self.nodes != len(self.hosts):
             seen = f"{self.nodes} nodes, but {len(self.hosts)} hosts are named"
-            raise self.refuse(("nodes",), seen, "remove one of the two")
+            faults.found.append(self.refuse(("nodes",), seen, "remove one of the two"))
         has_python = self.python != NO_PYTHON
         if has_python and not self.shared:
-            why = "Python on the nodes needs the results folder on a file system that they share"
-            raise self.refuse(("shared",), why, "set python: none, so that jobs bring their programs with them")
+            why, todo = (
+                "Python on the nodes needs the results folder on a file system that they share",
+                "set python: none",
+            )
+            faults.found.append(self.refuse(("shared",), why, f"{todo}, so that jobs bring their programs with them"))
+        faults.raise_all()
         return Partition(
             name,
             self.environments,
@@ -309,15 +315,13 @@ class SystemModel(Model):
 
     def named(self, name: str, known: Iterable[str]) -> System:
         """The system under its name; `known` are the environments of the file."""
-        return System(
-            name,
-            tuple(
-                Partition(partition) if inner is None else inner.named(partition, known)
-                for partition, inner in self.partitions.items()
-            ),
-            self.batch,
-            self.poll,
+        faults = Faults()
+        partitions = faults.each(
+            partial(Partition, partition) if inner is None else partial(inner.named, partition, known)
+            for partition, inner in self.partitions.items()
         )
+        faults.raise_all()
+        return System(name, tuple(partitions), self.batch, self.poll)
 
 
 class GuestModel(Model):
@@ -369,23 +373,27 @@ class SiteModel(Model):
 
     def site(self, file: str) -> Site:
         """The site of the file of that name."""
+        faults = Faults()
         for name in self.guests or ():
             if name in (NO_GUEST, RUNNING):
                 seen = f"{name!r} means something else in environment.vm"
-                raise self.refuse(("guests",), seen, "choose another name")
-        return Site(
+                faults.found.append(self.refuse(("guests",), seen, "choose another name"))
+        systems = (self.systems or {}).items()
+        found = Site(
             tuple(
                 SiteEnvironment(name) if environment is None else environment.named(name)
                 for name, environment in (self.environments or {}).items()
             ),
-            tuple(system.named(name, self.environments or ()) for name, system in (self.systems or {}).items()),
+            tuple(faults.each(partial(system.named, name, self.environments or ()) for name, system in systems)),
             file,
             self.benchmarks,
-            tuple(guest.named(name) for name, guest in (self.guests or {}).items()),
+            tuple(faults.each(partial(guest.named, name) for name, guest in (self.guests or {}).items())),
             {name: program for name, program in (self.programs or {}).items() if isinstance(program, Path)},
             tuple(container.named(name) for name, container in (self.containers or {}).items()),
             {name: program for name, program in (self.programs or {}).items() if not isinstance(program, Path)},
         )
+        faults.raise_all()
+        return found
 
 
 def site_of(path: Path | None) -> Site:

@@ -7,7 +7,20 @@ from pathlib import Path
 
 from seatrial.model.machine.guest import GuestDevice, GuestNode, GuestPart, GuestTopology
 from seatrial.model.units import parse_bytes
-from seatrial.plan.file_model import Kind, Model, Spot, listed, member, model, optional, required, scalar, text, whole
+from seatrial.plan.file_model import (
+    Faults,
+    Kind,
+    Model,
+    Spot,
+    listed,
+    member,
+    model,
+    optional,
+    required,
+    scalar,
+    text,
+    whole,
+)
 from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
 
 KIND = FileKind("topology file", "give the YAML file of a guest", needs="a topology needs at least nodes")
@@ -123,9 +136,14 @@ class TopologyModel(Model):
             self.distances,
             tuple(device.device() for device in self.devices),
         )
-        self._check_nodes(found)
-        self._check_distances(len(found.nodes))
-        self._check_devices(found)
+        faults = Faults()
+        with faults.part():
+            self._check_nodes(found)
+        with faults.part():
+            self._check_distances(len(found.nodes))
+        with faults.part():
+            self._check_devices(found)
+        faults.raise_all()
         return found
 
     def _check_nodes(self, found: GuestTopology) -> None:
@@ -158,12 +176,15 @@ class TopologyModel(Model):
     def _check_devices(self, found: GuestTopology) -> None:
         if sum(1 for _ in found.all_devices()) > _MOST_DEVICES:
             raise self.refuse(("devices",), "too many devices", f"{_MOST_DEVICES} at most, switches included")
+        faults = Faults()
         for k, device in enumerate(found.devices):
             if device.node >= len(found.nodes):
                 seen, last = f"there is no node {device.node}", len(found.nodes) - 1
-                raise self.refuse(("devices", k, "node"), seen, f"nodes are 0 to {last}")
+                faults.found.append(self.refuse(("devices", k, "node"), seen, f"nodes are 0 to {last}"))
             if device.kind is GuestPart.CXL_MEMORY and (device.size_B or 0) % _CXL_STEP_B:
-                raise self.refuse(("devices", k, "size"), "CXL memory comes in multiples of 256MiB", "round it up")
+                seen = "CXL memory comes in multiples of 256MiB"
+                faults.found.append(self.refuse(("devices", k, "size"), seen, "round it up"))
+        faults.raise_all()
 
 
 def topology_of(path: Path) -> GuestTopology:
