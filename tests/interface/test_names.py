@@ -20,8 +20,9 @@ SIGNATURES = {
     "discover_fabric": "(dumps)",
     "run": "(*targets, set=None, results='seatrial-results', budget_s=None, repeats=None, again=False, keep=False, "
     "site=None, system=None, wait_s=None, wait_quiet_s=None, ignore_lock_of=(), progress=None)",
-    "versus": "(*commands, set=None, margin=None, equivalence=None, results='seatrial-results', budget_s=None, again=False, "
-    "keep=False, site=None, system=None, wait_s=None, wait_quiet_s=None, ignore_lock_of=(), progress=None)",
+    "versus": "(*commands, set=None, margin=None, equivalence=None, results='seatrial-results', budget_s=None, "
+    "again=False, keep=False, site=None, system=None, wait_s=None, wait_quiet_s=None, ignore_lock_of=(), "
+    "progress=None)",
     "results": "(folder='seatrial-results')",
     "compare": "(*sides, along=None, margin=None, equivalence=None)",
     "profile": "(command, *, results='seatrial-results', io_s=0.2, wait_every=0, trace_B=0, paths=0, rows=4096, "
