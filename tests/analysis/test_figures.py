@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -17,9 +18,14 @@ from seatrial.model.benchmark.quotients import WorkRate
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome, Sample, State
+from seatrial.model.spelling import show
 from seatrial.model.study.result import RecordPlace
+from seatrial.report.documents.results import results_document
+from seatrial.report.studies.effect import RATIO_RULE, ratio_rule
+from seatrial.report.text.results import results_text
 from seatrial.store.contents import Contents
 
 
@@ -49,13 +55,45 @@ def test_each_repeat_is_held_against_the_clock_of_its_own_run():
     found = figure(*(record(k, 0.9 * clock, clock) for k, clock in enumerate((1.0, 4.0, 4.0, 1.0, 2.0))))
     assert found.fraction_of_limit == pytest.approx(0.9)
     mixed = figure(record(0, 0.5, 1.0), record(1, 1.8, 2.0), record(2, 2.4, 3.0))
-    assert mixed.fraction_of_limit == pytest.approx(0.8)
-    assert mixed.limit.value == 3.0 and mixed.median == 1.8  # the limit of the repeat that reached 80 %
+    assert mixed.median == 1.8 and mixed.limit.value == 2.0, "the limit of the repeat with the median"
+    assert mixed.fraction_of_limit == pytest.approx(0.9)
 
 
 def test_a_figure_that_is_better_lower_turns_the_share_round():
     found = figure(record(0, 2.0, 1.0), record(1, 4.0, 3.0), record(2, 8.0, 2.0), better=Better.LOWER)
-    assert found.fraction_of_limit == pytest.approx(0.5) and found.limit.value == 1.0
+    assert found.fraction_of_limit == pytest.approx(0.75) and found.limit.value == 3.0
+
+
+def number(text: str) -> float:
+    """Of "58.2 GFLOP/s" or "99.3 %", in SI units."""
+    value, _, unit = text.partition(" ")
+    return float(value) * {"k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "µ": 1e-6, "%": 0.01}.get(unit[:1], 1.0)
+
+
+@pytest.mark.parametrize("better", Better)
+def test_what_is_printed_beside_each_other_divides(better: Better) -> None:
+    """Random clocks: each repeat has its own limit, some have none; the value over the limit is the share, in digits
+    as printed, on the terminal, in the table of the page and in JSON."""
+    source = random.Random(39)
+    for _ in range(60):
+        n = source.randint(1, 9)
+        clocks = [source.choice((1e9, 2.1e9, 3.7e9)) * source.uniform(0.97, 1.03) for _ in range(n)]
+        shares = [source.uniform(0.2, 0.99) for _ in range(n)]
+        rates = [c * s if better is Better.HIGHER else c / s for c, s in zip(clocks, shares, strict=True)]
+        found = figure(*(record(k, *pair) for k, pair in enumerate(zip(rates, clocks, strict=True))), better=better)
+        share = found.fraction_of_limit
+        assert share is not None and found.limit.value is not None and min(shares) - 1e-9 <= share <= max(shares) + 1e-9
+        result = ExperimentResult("0" * 16, Experiment("cpu.peak", {}, "", "p", "m"), "", Outcome.ok(), (found,))
+        against = results_text([result]).splitlines()[-1].rpartition(f"n={n}  ")[2]
+        printed, _, limit = against.partition(" of ")
+        value, of = found.median, number(limit)
+        assert number(show(value, "flop/s")) == pytest.approx(value, rel=6e-3)
+        ratio = value / of if better is Better.HIGHER else of / value
+        assert ratio == pytest.approx(number(printed), rel=6e-3, abs=6e-3), against
+        one = results_document([result], {})["experiments"][0]["figures"][0]
+        exact = one["median"] / one["limit"]["value"]
+        exact = exact if better is Better.HIGHER else 1 / exact
+        assert exact == pytest.approx(one["fraction_of_limit"])
 
 
 def test_without_a_known_limit_there_is_no_share_but_a_reason():
@@ -167,3 +205,8 @@ def test_a_resolution_that_a_sample_states_counts_instead_of_the_clocks() -> Non
     for wrong in (-0.1, float("inf"), "much", None):
         with pytest.raises(ProtocolError, match="cannot be computed"):
             figure(stepped(0, 1.0, extra={"resolution": wrong}))
+
+
+def test_a_ratio_that_the_medians_beside_it_do_not_give_is_explained() -> None:
+    assert ratio_rule([(0.777, 18.47, 25.02)]) == RATIO_RULE
+    assert ratio_rule([(0.738, 18.47, 25.02), (None, 1.0, 2.0)]) == ""

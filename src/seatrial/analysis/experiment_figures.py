@@ -8,6 +8,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from seatrial.analysis.grouped import grouped
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Better, Figure
 from seatrial.model.benchmark.parameter import Params, Value, value_from_json
@@ -106,26 +108,29 @@ class Repeats:
         """The figures, in declared order."""
         order = {figure.name: position for position, figure in enumerate(self._benchmark.figures)}
         found = sorted(self._gathered.items(), key=lambda item: order[str(item[0][0])])
-        limits = self._limits_of({key: entry.typical for key, entry in found if entry.limits is None})
+        limits = self._limits_of({key: entry.middle for key, entry in found if entry.limits is None})
         columns = (
             [record.repeat for record in self._ok],
             [record.order for record in self._ok],
             [record.t0 for record in self._ok],
         )
-        return tuple(entry.result(self._params, columns, limits.get(key)) for key, entry in found)
+        return tuple(entry.result(self._params, columns, limits.get(key, ())) for key, entry in found)
 
-    def _limits_of(self, wanted: Mapping[tuple[object, ...], int | None]) -> dict[tuple[object, ...], Limit | None]:
-        """The limits of figures in some repeat, each repeat read once more."""
-        by_place = grouped((place, key) for key, place in wanted.items() if place is not None)
-        return {
-            key: reading.limit
+    def _limits_of(self, wanted: Mapping[_Key, Sequence[int]]) -> dict[_Key, list[Limit | None]]:
+        """The limits of figures in some repeats, each repeat read once more."""
+        by_place = grouped((place, key) for key, places in wanted.items() for place in places)
+        return grouped(
+            (key, reading.limit)
             for place, keys in by_place.items()
             for reading in self._readings(self._ok[place])
             if (key := _key(reading)) in keys
-        }
+        )
 
 
-def _key(reading: Reading) -> tuple[object, ...]:
+_Key = tuple[object, ...]
+
+
+def _key(reading: Reading) -> _Key:
     return reading.figure.name, point_key(reading.point)
 
 
@@ -137,7 +142,7 @@ class _Gathered:
         self.places, self.values, self.resolutions = array("q"), list[float](), array("d")
         self.turns: list[tuple[float, ...]] = []
         self.minimum, self.maximum, self.n_samples = first.minimum, first.maximum, 0
-        self.shares, self.shared = array("d"), array("q")
+        self.limited = array("q")
         self.limits: list[Limit | None] | None = [] if keeps_limits else None
         self.first_limit: Limit | None = None
 
@@ -155,43 +160,22 @@ class _Gathered:
         self.n_samples += reading.n_samples
         if self.first_limit is None:
             self.first_limit = reading.limit
-        share = share_of(reading.value, reading.limit, reading.figure.better)
-        if share is not None:
-            self.shares.append(share)
-            self.shared.append(place)
+        if share_of(reading.value, reading.limit, reading.figure.better) is not None:
+            self.limited.append(len(self.values) - 1)
             if self.limits is not None:
                 self.limits.append(reading.limit)
 
     @property
-    def share(self) -> float | None:
-        """The median over repeats of the share of the limit.
+    def middle(self) -> list[int]:
+        """The positions of the repeats whose limits the figure has."""
+        return [self.places[place] for place in middle_places(self.values, self.limited)]
 
-        Each repeat is compared with its own limit, which uses the clock of its run: a median value over the clock of
-        another repeat would not be the share of any run.
-        """
-        return median(self.shares) if self.shares else None
-
-    @property
-    def nearest(self) -> int | None:
-        """Of the repeats with a share, the position of the one that is nearest to the median."""
-        middle = self.share
-        if middle is None:
-            return None
-        return min(range(len(self.shares)), key=lambda place: abs(self.shares[place] - middle))
-
-    @property
-    def typical(self) -> int | None:
-        """The position of the repeat whose share is nearest to the median."""
-        nearest = self.nearest
-        return None if nearest is None else self.shared[nearest]
-
-    def result(self, params: Params, columns: _Columns, limit: Limit | None) -> FigureResult:
-        """The figure. `columns` are of all repeats; `limit` is that of the typical repeat, unless it was kept."""
-        figure, nearest = self.figure, self.nearest
-        if nearest is None:
-            limit = self.first_limit
-        elif self.limits is not None:
-            limit = self.limits[nearest]
+    def result(self, params: Params, columns: _Columns, limits: Sequence[Limit | None]) -> FigureResult:
+        """The figure. `columns` are of all repeats; `limits` are those of the middle repeats, unless they were kept."""
+        if self.limits is not None:
+            order = {place: n for n, place in enumerate(self.limited)}
+            limits = [self.limits[order[place]] for place in middle_places(self.values, self.limited)]
+        limit = middle_limit(limits) if self.limited else self.first_limit
         if len(self.places) < len(columns[0]):
             numbers, orders, starts = columns
             columns = (
@@ -201,7 +185,34 @@ class _Gathered:
             )
         repeats = RepeatValues(*columns, self.values, self.turns, self.resolutions if any(self.resolutions) else ())
         seen = Extent(self.minimum, self.maximum, self.n_samples)
-        return summarised(figure, self.point, params, repeats, seen, limit, self.share)
+        return summarised(self.figure, self.point, params, repeats, seen, limit)
+
+
+def middle_places(values: Sequence[float], limited: Sequence[int]) -> list[int]:
+    """The places of the one or two values that the median is made of; if they have no limit, of the nearest value that
+    has one (`limited` are their places). Empty if none has.
+
+    A figure is compared with the limit of the same repeats: that may use the clock of the run, and the median over the
+    clock of another run is not the share of any.
+    """
+    ordered = sorted(range(len(values)), key=lambda place: values[place])
+    half = len(ordered) // 2
+    middle = ordered[half : half + 1] if len(ordered) % 2 else ordered[half - 1 : half + 1]
+    known = set(limited)
+    if all(place in known for place in middle):
+        return middle
+    centre = median(values)
+    return [min(limited, key=lambda place: abs(values[place] - centre))] if limited else []
+
+
+def middle_limit(limits: Sequence[Limit | None]) -> Limit | None:
+    """The limit of a median: that of its repeat or, as the median itself, the mean of those of two."""
+    known = [limit for limit in limits if limit is not None and limit.value is not None]
+    if not known or len({limit.value for limit in known}) == 1:
+        return known[0] if known else None
+    value = sum(limit.value or 0.0 for limit in known) / len(known)
+    derivation = f"mean of the two middle repeats; one of them: {known[0].derivation}"
+    return replace(known[0], value=value, derivation=derivation)
 
 
 class Extent(Frozen):
@@ -219,9 +230,9 @@ def summarised(
     repeats: RepeatValues,
     seen: Extent,
     limit: Limit | None,
-    share: float | None,
 ) -> FigureResult:
-    """A figure from its values in repeats, which are in order of time. `share` is the median share of the limit."""
+    """A figure from its values in repeats, which are in order of time. `limit` is that of the middle repeats, so that
+    the median over it is the share."""
     values = repeats.values
     middle = median(values)
     correlation = dependence(values)
@@ -241,7 +252,7 @@ def summarised(
         n_samples=seen.n_samples,
         limit=limit,
         repeats=repeats,
-        fraction_of_limit=share,
+        fraction_of_limit=share_of(middle, limit, figure.better),
         attainable=_declared(lambda: figure.attainable(params), ALL_OF_IT),
         one_limit_over=figure.one_limit_over,
         customary=_declared(lambda: "" if figure.customary is None else figure.customary(params, middle), ""),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.experiment_figures import Extent, stated_figures, summarised
+from seatrial.analysis.experiment_figures import Extent, middle_limit, middle_places, stated_figures, summarised
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.index.chunk import ChunkReader, json_text
 from seatrial.analysis.results import as_comparable
@@ -210,25 +209,23 @@ def _figure(group: _Group, experiment: Experiment, records: _Records) -> FigureR
     import numpy as np
 
     columns = group.columns
-    shares = columns["share"]
-    known = np.flatnonzero(~np.isnan(shares))
-    share, typical = None, 0
-    if len(known):
-        own = shares[known]
-        share = median(own.tolist())
-        typical = int(known[int(np.argmin(np.abs(own - share)))])
+    values = columns["value"].tolist()
+    places = middle_places(values, np.flatnonzero(~np.isnan(columns["share"])).tolist())
     point = json.loads(group.point)
     figure = registry()[experiment.benchmark].figure(group.name)
     limit = None
     if figure.limit is not None:
-        file, start, length = (int(columns[name][typical]) for name in ("file", "start", "length"))
-        limit = records.limit(file, start, length, group.name, group.point)
+        file, start, length = (columns[name] for name in ("file", "start", "length"))
+        limits = [
+            records.limit(int(file[at]), int(start[at]), int(length[at]), group.name, group.point)
+            for at in places or [0]
+        ]
+        limit = middle_limit(limits) if places else limits[0]
     resolutions = columns["resolution"].tolist()
-    n = len(shares)
-    repeats = RepeatValues((), (), (), columns["value"].tolist(), (), resolutions if any(resolutions) else ())
+    repeats = RepeatValues((), (), (), values, (), resolutions if any(resolutions) else ())
     seen = Extent(float(columns["minimum"].min()), float(columns["maximum"].max()), int(columns["n"].sum()))
-    result = summarised(figure, point, experiment.parameters, repeats, seen, limit, share)
-    return replace(result, repeats=_Counted(n))
+    result = summarised(figure, point, experiment.parameters, repeats, seen, limit)
+    return replace(result, repeats=_Counted(len(values)))
 
 
 def _impossible(connection: duckdb.DuckDBPyConnection) -> dict[int, tuple[int, int]]:

@@ -25,7 +25,7 @@ from seatrial.version import __version__
 if TYPE_CHECKING:
     import duckdb
 
-_VERSION = 1
+_VERSION = 2
 _MEMORY = "400MB"
 
 

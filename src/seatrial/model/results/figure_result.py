@@ -241,9 +241,8 @@ class FigureResult(Frozen):
 
     `median` and `ci95` (distribution-free interval of the median, None below 6 repeats) are over repeats, which are in
     order of time; `minimum` and `maximum` are over all samples. `limit` is the physical limit, else a measured ceiling,
-    else one of basis unknown. If each repeat has its own limit (from its clock), `fraction_of_limit` is the median of
-    the repeats' shares, and `limit` that of the repeat with the nearest share, so `fraction_of_limit` may differ from
-    `median` over `limit` in the last digits.
+    else one of basis unknown. If each repeat has its own limit (from its clock), `limit` is that of the repeat with the
+    median, or the mean of those of the two middle ones: `fraction_of_limit` is `median` over it (or its inverse).
 
     `attainable`, `one_limit_over` and `is_secondary` are those that the figure declares; see `Figure`. `customary` is
     the median in the unit that users of an application expect, "" if there is no such unit. `dependence` is the

@@ -171,6 +171,20 @@ def interval_words(interval: Interval | None) -> str:
     return f"{interval[0]:.{decimals}f} to {interval[1]:.{decimals}f}"
 
 
+RATIO_RULE = (
+    "A ratio is the median over pairs of repeats (Hodges-Lehmann), so that it can differ from the ratio of the two "
+    "medians beside it."
+)
+_SEEN = 0.005
+
+
+def ratio_rule(ratios: Iterable[tuple[float | None, float | None, float | None]]) -> str:
+    """What a ratio is, if one of these visibly differs from the ratio of the values beside it (ratio, candidate,
+    baseline); "" if none does."""
+    known = [(ratio, a, b) for ratio, a, b in ratios if ratio and a and b]
+    return RATIO_RULE if any(abs(ratio * b / a - 1) > _SEEN for ratio, a, b in known) else ""
+
+
 def asks_equivalence(comparisons: Iterable[Comparison]) -> bool:
     """Whether any of them was tested for equivalence."""
     return any(one.asks_equivalence for one in comparisons)

@@ -9,6 +9,7 @@ from seatrial.model.results.no_cpu import NOT_JUDGED, no_cpu_sentence
 from seatrial.model.spelling import bare_name, count, label, setting_number, show_percent, workers_text
 from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult, judged_points
 from seatrial.model.study.study import varying
+from seatrial.report.studies.effect import ratio_rule
 
 FEWEST_FOR_A_FIT = 5
 _WIDE = 0.02
@@ -78,6 +79,12 @@ def scaling_design(result: ScalingResult) -> str:
         f"{result.kind.capitalize()} scaling: {work} {along}. The baseline is {base}, the smallest that succeeded; "
         f"efficiency is {efficiency}."
     )
+    first = next((point.value for point in result.points if point.workers == result.baseline_workers), None)
+    if first is not None and (result.kind == "strong" or result.better is Better.HIGHER):
+        values = ((point.speedup, point.value, first) for point in result.points)
+        swapped = ((speedup, base, value) for speedup, value, base in values)
+        note = ratio_rule(swapped if result.better is Better.LOWER else values)
+        text = " ".join(filter(None, (text, note.replace("A ratio is", "A speedup is"))))
     held = " · ".join(label(name, value) for name, value in result.parameters.items())
     return f"{text} Fixed: {held}." if held else text
 

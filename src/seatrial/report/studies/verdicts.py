@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.match import sessions_words
@@ -26,6 +26,7 @@ from seatrial.report.studies.effect import (
     is_speed,
     margin_edges,
     margin_words,
+    ratio_rule,
     ratio_words,
     signed_words,
     size_of,
@@ -310,6 +311,11 @@ def verdict_rows(compared: Compared) -> list[tuple[str, str, str]]:
         rows.append((what, one.verdict.value, f"ratio {one.ratio:.4g}, {interval}, {count(one.n_repeats, 'repeat')}"))
     lost = (f"{compared.candidate} against {compared.baseline}", NOT_COMPARED)
     return [*rows, *((*lost, why) for why in compared.lost)]
+
+
+def ratio_note(comparisons: Iterable[Comparison]) -> str:
+    """What a ratio is, if a reader who divides the medians beside it gets another one; else ""."""
+    return ratio_rule((one.ratio, one.candidate.median, one.baseline.median) for one in comparisons)
 
 
 def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "All comparisons") -> Table:

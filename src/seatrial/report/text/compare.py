@@ -17,7 +17,7 @@ from seatrial.report.studies.container_section import alike_line, cost_lines, fa
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
 from seatrial.report.studies.effect import ratio_words
 from seatrial.report.studies.sections import published_lines
-from seatrial.report.studies.verdicts import Statement, comparison_table, headline, in_order_of_sizes
+from seatrial.report.studies.verdicts import Statement, comparison_table, headline, in_order_of_sizes, ratio_note
 from seatrial.report.text.results import few, not_run, results_text
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, joined, plain, rows_of, sentences, side_text
 
@@ -146,7 +146,8 @@ def _verdicts(compared: Sequence[Compared], style: Style) -> str:
     rows = rows_of(table, {"Effect": None, "p": None})
     for row, (comparison, _) in zip(rows[1:], pairs, strict=True):
         row[-2] = style.paint(row[-2], _TONES.get(comparison.verdict, "near"))
-    return "\n".join([*blocks, "", style.table(rows, has_head=True)])
+    note = sentences([ratio_note(comparison for comparison, _ in pairs)], style)
+    return "\n".join([*blocks, "", style.table(rows, has_head=True), *note])
 
 
 def _statement(one: Statement, style: Style) -> list[str]:
