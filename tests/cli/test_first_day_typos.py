@@ -93,7 +93,7 @@ COMMAND_LINES: list[tuple[str, str, str]] = [
     ("run --version", "run has no option --version", "write `seatrial --version`"),
     ("run cpu.peak --results .", ". is not empty and is not a results folder", "give another folder with --results"),
     ("run cpu.peak --results study.yaml", "study.yaml is a file, not a", "give another folder with --results"),
-    ("history", "history needs FIGURE", "FIGURE: a figure, such as triad or BENCHMARK:triad"),
+    ("history", "history needs FIGURE", "FIGURE: a figure, such as triad or BENCHMARK:triad, or a benchmark"),
 ]
 
 STREAM = "benchmarks: {memory.stream: {threads: all}}\n"

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+from analysis.made_up_folders import MadeUpFolder
 from analysis.test_index import indexed, put, read
 from cli.test_export import refused, say
 from msgspec.structs import replace
@@ -102,6 +103,17 @@ def test_history_finds_a_change_and_what_else_changed(tmp_path: Path) -> None:
     text = say(tmp_path, "history", "memory.stream:triad", "a", "a")
     assert "2023-11-28" in text and "2023-11-29" in text and "library libm.so.6" in text
     assert "did you mean triad" in refused(tmp_path, "history", "tirad", "a")
+    several = refused(tmp_path, "history", "memory.stream", "a")
+    assert "memory.stream has 4 figures" in several and "memory.stream:triad" in several
+
+
+def test_a_benchmark_with_one_main_figure_is_named_in_its_place(tmp_path: Path) -> None:
+    """As docs/first-day.md has it: `history cpu.peak october november`."""
+    MadeUpFolder(tmp_path / "october").add([1e11, 1.01e11, 1.02e11])
+    by_benchmark, by_figure = (
+        json.loads(say(tmp_path, "history", name, "october", "--format", "json")) for name in ("cpu.peak", "fma")
+    )
+    assert by_benchmark == by_figure and by_benchmark["series"]
 
 
 def test_a_steady_history_has_no_change_and_a_short_one_says_so(tmp_path: Path) -> None:

@@ -417,6 +417,21 @@ def test_all_faults_of_a_file_are_reported_at_once_each_in_a_line() -> None:
         assert len(own) == 1 and accepts in own[0], (key, lines)
 
 
+def test_a_benchmark_with_one_main_figure_is_named_in_its_place() -> None:
+    text = "study: s\nquestion: q?\nbenchmarks: {cpu.peak: {}}\naxes: {precision: [fp64, fp32]}\n"
+    for name in ("cpu.peak", "fma"):
+        study = read_study(f"{text}best_of: {{over: [precision], figure: {name}}}\n".encode(), "s.yaml")
+        assert study.best_of is not None and study.best_of.figure == "fma"
+        study = read_study(f"{text}compare: {{along: precision, figures: [{name}]}}\n".encode(), "s.yaml")
+        assert study.compare is not None and study.compare.figures == ("fma",)
+    several = (
+        "benchmarks: {memory.stream: {}}\naxes: {node: [0, 1]}\ncompare: {along: node, figures: [memory.stream]}\n"
+    )
+    with pytest.raises(PlaceError, match=r"memory\.stream has 4 figures") as caught:
+        read_study(f"study: s\nquestion: q?\n{several}".encode(), "s.yaml")
+    assert "copy, scale, add, triad" in caught.value.todo
+
+
 def test_what_follows_from_another_fault_is_not_reported() -> None:
     """The axis is unknown, and so the comparison: one fault. Without it, both wrong names are reported."""
     text = "study: s\nquestion: q?\nbenchmarks: {memory.stream: {}}\naxes: {thread: [1, 2]}\ncompare: threads\n"

@@ -6,7 +6,7 @@ A session is what one process recorded. Its median is one value, because repeats
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
@@ -17,6 +17,7 @@ from seatrial.analysis.fairness.side import SideFacts
 from seatrial.analysis.results import all_results
 from seatrial.diagnosis.disturbance.missing import missing_cpu
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.benchmark.benchmark import several_figures
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.history import Change, FigureHistory, Session
 from seatrial.model.results.no_cpu import NoCpu
@@ -54,27 +55,41 @@ class _Series(Struct):
 
 
 def histories(folders: Sequence[Contents], name: str) -> tuple[FigureHistory, ...]:
-    """The histories of a figure (`FIGURE`, or `BENCHMARK:FIGURE`) over these folders, by benchmark, setting and host.
+    """The histories of a figure (`FIGURE`, `BENCHMARK:FIGURE`, or the name of a benchmark with one main figure) over
+    these folders, by benchmark, setting and host.
 
-    Raises UnknownNameError if no folder has it, UsageError if only emulated processors have.
+    Raises UnknownNameError if no folder has it, UsageError if only emulated processors have, or if the benchmark has
+    several figures.
     """
+    found = [(contents, result) for contents in folders for result in all_results(contents)]
     benchmark, _, figure = name.rpartition(":")
+    if not benchmark and (own := _main_figures(name, [result for _, result in found])):
+        if len(own) > 1:
+            raise several_figures(name, own)
+        benchmark, figure = name, own[0]
     known: set[str] = set()
     gathered = _Gathered()
     emulated = ""
-    for contents in folders:
-        for result in all_results(contents):
-            if result.emulated is not None and any(one.name == figure for one in result.emulated.figures):
-                emulated = result.emulated.why
-            for one in result.figures:
-                known |= {one.name, f"{result.experiment.benchmark}:{one.name}"}
-                if one.name == figure and benchmark in ("", result.experiment.benchmark):
-                    gathered.add(contents, result, one)
+    for contents, result in found:
+        if result.emulated is not None and any(one.name == figure for one in result.emulated.figures):
+            emulated = result.emulated.why
+        for one in result.figures:
+            known |= {one.name, f"{result.experiment.benchmark}:{one.name}"}
+            if one.name == figure and benchmark in ("", result.experiment.benchmark):
+                gathered.add(contents, result, one)
     if not gathered.series and emulated:
         raise UsageError(f"{name} has no history: {emulated}", "name folders with results of a machine")
     if not gathered.series:
         raise UnknownNameError("figure", name, known)
     return gathered.histories()
+
+
+def _main_figures(benchmark: str, results: Iterable[ExperimentResult]) -> list[str]:
+    """The figures of a benchmark that are not secondary, also those of emulated processors."""
+    own = [result for result in results if result.experiment.benchmark == benchmark]
+    figures = [figure for one in own for figure in (*one.figures, *(one.emulated.figures if one.emulated else ()))]
+    main = dict.fromkeys(figure.name for figure in figures if not figure.is_secondary)
+    return list(main or dict.fromkeys(figure.name for figure in figures))
 
 
 def long_histories(folders: Sequence[tuple[Contents, Sequence[ExperimentResult]]]) -> tuple[FigureHistory, ...]:

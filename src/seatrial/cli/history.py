@@ -18,7 +18,9 @@ from seatrial.report.text.history import history_text
 
 @command("history")
 def _history(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or BENCHMARK:triad")],
+    figure: Annotated[
+        str, typer.Argument(metavar="FIGURE", help="a figure, such as triad or BENCHMARK:triad, or a benchmark")
+    ],
     folders: Annotated[
         list[Path] | None, typer.Argument(metavar="DIR", help="results folders (default: seatrial-results)")
     ] = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial as partial_of
 
-from seatrial.errors import PlaceError
+from seatrial.errors import PlaceError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import ParameterKind, Value
 from seatrial.model.frozen import Frozen
@@ -130,7 +130,14 @@ class _Context(Frozen):
         return node.value
 
     def figure(self, path: KeyPath, name: str, benchmarks: Sequence[Benchmark]) -> str:
-        """A figure of one of these benchmarks. Raises UsageError with the nearest names."""
+        """A figure of one of these benchmarks, or the main figure of the one of that name. Raises UsageError with the
+        nearest names."""
+        for benchmark in benchmarks:
+            if benchmark.name == name:
+                try:
+                    return benchmark.main_figure().name
+                except UsageError as error:
+                    raise self.document.refuse(path, error.message, error.todo.replace(f"{name}:", "")) from None
         known = [figure.name for benchmark in benchmarks for figure in benchmark.figures]
         if name not in known:
             what = f"figure of {' or '.join(benchmark.name for benchmark in benchmarks)}"

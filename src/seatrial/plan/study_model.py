@@ -35,7 +35,7 @@ _LONGEST_NAME = 200
 _PARTIAL_SETS = f"a list of partial parameter sets, such as {{threads: 4}}; at most {_MOST_PARTIAL_SETS}"
 _PARTIAL_SET = "a partial parameter set, such as {threads: 4}"
 _AXIS = "the name of an axis"
-_FIGURE = "the name of a figure"
+_FIGURE = "the name of a figure, or of a benchmark with one main figure"
 
 
 def _name(spot: Spot) -> str:

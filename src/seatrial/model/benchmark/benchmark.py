@@ -6,7 +6,7 @@ docs/add-a-benchmark.md shows one from end to end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 from msgspec import field
 from msgspec.structs import force_setattr
 
-from seatrial.errors import UnknownNameError
+from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark.declaration import Declaration, StoredDeclaration
 from seatrial.model.benchmark.parameter import Parameter, Params, Value
 from seatrial.model.benchmark.program import Program, ProgramRecord
@@ -389,6 +389,21 @@ class Benchmark(Frozen):
             if figure.name == name:
                 return figure
         raise UnknownNameError(f"figure of {self.name}", name, (f.name for f in self.figures))
+
+    def main_figure(self) -> Figure:
+        """The figure that the name of the benchmark stands for: the only one that is not secondary, with its default
+        parameters. Raises UsageError with its figures if there are several."""
+        defaults = self.point({})
+        main = [figure for figure in self.figures if figure.is_there(defaults) and not figure.is_secondary]
+        if len(main) == 1:
+            return main[0]
+        raise several_figures(self.name, [figure.name for figure in main or self.figures])
+
+
+def several_figures(benchmark: str, figures: Iterable[str]) -> UsageError:
+    """The error for the name of a benchmark in place of a figure, where it has several."""
+    names = [f"{benchmark}:{figure}" for figure in figures]
+    return UsageError(f"{benchmark} has {len(names)} figures", f"name one of them: {', '.join(names)}")
 
 
 class Skip(Exception):
