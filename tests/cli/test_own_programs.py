@@ -103,9 +103,11 @@ def test_a_comparison_is_one_document_and_a_gate(tmp_path: Path) -> None:
     wall = next(one for one in document["comparisons"] if one["figure"] == "wall")
     assert wall["verdict"] == "slower" and wall["candidate_name"] == "sleep 0.02" and not wall["secondary"]
     text = seatrial_here("run", *arguments, cwd=tmp_path)  # it is finished: only read
-    *rest, last = text.stdout.splitlines()
-    assert text.returncode == 0 and last.startswith("answer: sleep 0.01") and "wall" in last, text.stdout
-    assert any("cpu_time" in line for line in rest)
+    first, *rest = text.stdout.splitlines()
+    assert text.returncode == 0 and first.startswith("answer: sleep 0.01") and "wall" in first, text.stdout
+    assert len(rest) <= 8 and any(line.startswith("slower wall: ") for line in rest), text.stdout
+    brief = seatrial_here("run", *arguments, "-q", cwd=tmp_path)
+    assert brief.stdout == f"{first}\n" and "cpu_time" in seatrial_here("run", *arguments, "-v", cwd=tmp_path).stdout
     wide = ["--margin", "99%", "--budget", "5s", "--fail-on", "slower", "--format", "json"]
     gate = seatrial_here("run", *arguments, *wide, cwd=tmp_path)  # less than twice as long
     assert gate.returncode == 0 and {one["margin"] for one in json.loads(gate.stdout)["comparisons"]} == {0.99}

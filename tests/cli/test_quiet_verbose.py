@@ -57,7 +57,7 @@ def test_discover_and_check(tmp_path: Path) -> None:
 def test_results(kept: Path) -> None:
     made(kept / "a"), made(kept / "b", 0.9, seed=2)
     brief = lines(kept, "compare", "a", "b", "-q")
-    assert brief[0].startswith("answer: ") and lines(kept, "compare", "a", "b")[-len(brief) :] == brief
+    assert brief[0].startswith("answer: ") and lines(kept, "compare", "a", "b")[: len(brief)] == brief
     assert say(kept, "report", "r", "-q") == "" and (kept / "r" / "report.html").is_file()
     changes = lines(kept, "history", "triad", "r", "-q")
     assert changes and all("sureness" in line for line in changes)

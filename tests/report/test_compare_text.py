@@ -32,6 +32,7 @@ from seatrial.report.schemas import schema
 from seatrial.report.studies.design import spoken
 from seatrial.report.studies.verdicts import more_repeats
 from seatrial.report.text.compare import compare_text, study_text
+from seatrial.report.text.terminal import Detail
 from seatrial.stats.interval import least_repeats
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("compare-1"))
@@ -100,11 +101,31 @@ def test_unintended_differences_come_first_in_document_and_text():
     text = compare_text([made])
     order = ["2 unintended differences", "fact governor", "intended:", "parameter nontemporal", "faster copy"]
     assert [text.index(each) for each in order] == sorted(text.index(each) for each in order)
-    assert "more (--format json lists all)" not in text
-    twenty = tuple(Difference(f"parameter {k}", "1", "2", True) for k in range(20))
-    assert "and 8 more (--format json lists all)" in compare_text([dataclasses.replace(made, differences=twenty)])
     several = compare_document(several_candidates().compared)["differences"]
     assert several[0]["what"] == "fact load" and several[0]["candidate_name"] == "record 64 KiB"
+
+
+def test_by_default_a_comparison_is_its_answer_and_verdicts():
+    """`--versus -q` printed 25 lines, and the answer last."""
+    made = COMPARED["many"]()
+    usual, brief = (compare_text([made], detail=detail) for detail in (Detail.USUAL, Detail.BRIEF))
+    assert usual.startswith(brief) and brief.startswith("answer: ") and len(brief.splitlines()) <= 5
+    assert "more verdicts (--verbose shows all)" in usual and "simultaneous" not in usual
+    small = compare_text([fair()], detail=Detail.USUAL)
+    assert "baseline" not in small and "intended:" not in small and len(small.splitlines()) <= 16
+    text = compare_text([unfair()], detail=Detail.USUAL)
+    for each in ("2 unintended differences", "fact governor", "not interleaved", "two machines: n1"):
+        assert each in text, each
+    assert "stopped:" not in text
+
+
+def test_by_default_a_study_has_one_line_for_a_scaling_and_the_first_of_a_sweep():
+    text = study_text(whole_study(), detail=Detail.USUAL)
+    brief = study_text(whole_study(), detail=Detail.BRIEF)
+    assert text.startswith(brief) and brief.startswith("answer: ")
+    assert "(strong scaling): 12.0 s ↓ at 1 thread to " in text.replace("\N{NO-BREAK SPACE}", " ") and "█" in text
+    assert "and 2 more contenders (--verbose shows all)" in text and "Amdahl" not in text
+    assert "no result at 32 threads: run: signal 11" in text and "failed: memory.stream threads=4" in text
 
 
 def test_outliers_are_listed_only_after_screening():

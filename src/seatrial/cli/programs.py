@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from seatrial.cli.command import Options
-from seatrial.cli.output import message, print_json, style_of
+from seatrial.cli.output import Output, message, print_json, style_of
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def single_settings(settings: Mapping[str, Sequence[str]]) -> dict[str, Value]:
     return {name: values[0] for name, values in settings.items()}
 
 
-def print_comparison(found: RunResult, *, as_json: bool) -> None:
+def print_comparison(found: RunResult, out: Output) -> None:
     """The comparison on stdout; on stderr, the commands that failed, with the end of what they printed."""
     from msgspec.structs import replace
 
@@ -152,10 +152,10 @@ def print_comparison(found: RunResult, *, as_json: bool) -> None:
 
     compared = found.study.compared if found.study is not None else ()
     answer = None if found.study is None else replace(answer_of_study(found.study), maximum=None)  # --budget lifts it
-    if as_json:
+    if out.as_json:
         print_json(compare_document(compared, answer=answer))
     else:
-        print(compare_text(compared, answer=answer, style=style_of(sys.stdout)))
+        print(compare_text(compared, answer=answer, style=style_of(sys.stdout), detail=out.detail))
     for one in found.experiments:
         if not one.outcome.is_ok:
             name = written("argv", one.experiment.parameters["argv"])

@@ -78,8 +78,8 @@ def _run(
     out: Annotated[
         Output,
         {
-            "quiet": "no progress; only results, waits and failures",
-            "verbose": "a line for every repeat, and every figure of a trial",
+            "quiet": "no progress; of a trial, study or comparison the answer alone; waits and failures",
+            "verbose": "a line for every repeat; every figure of a trial, the tables of a study",
         },
     ],
 ) -> int:

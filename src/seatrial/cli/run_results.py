@@ -50,7 +50,7 @@ class Printer(Frozen):
         page). Else the figures, or the result of the study."""
         is_full = self.out.detail is Detail.FULL
         if found.study is not None:
-            return study_text(found.study, style=style)
+            return study_text(found.study, style=style, detail=self.out.detail)
         if found.trial is None:
             return _by_environment(found, style, self.out.detail)
         answer = "\n".join(style.wrapped(clean(verdict(found.trial).sentence), "answer: "))
@@ -61,7 +61,7 @@ class Printer(Frozen):
         """Print the comparison of programs; the exit status."""
         if found.problem is not None:
             message(f"seatrial: {found.problem}")
-        print_comparison(found, as_json=self.out.as_json)
+        print_comparison(found, self.out)
         return self._status(found)
 
     def _status(self, found: RunResult) -> int:

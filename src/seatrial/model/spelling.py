@@ -198,6 +198,19 @@ def side_label(along: str, value: Value | None) -> str:
     return label(along, value)
 
 
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDE = 20.0
+"""Bars of values that differ by more are on a logarithmic scale."""
+
+
+def spark_line(values: Sequence[float]) -> str:
+    """A bar for each value, from the smallest to the largest."""
+    low, high = min(values), max(values)
+    if low > 0 and high > _WIDE * low:
+        values, low, high = [math.log(one) for one in values], math.log(low), math.log(high)
+    return "".join(_BARS[round((one - low) / ((high - low) or 1.0) * (len(_BARS) - 1))] for one in values)
+
+
 def shortened(text: str, most: int) -> str:
     """A text of at most so many characters: a longer one without its middle, since names differ at their ends."""
     return text if len(text) <= most else f"{text[: most // 2].rstrip()}…{text[len(text) - (most - 1) // 2 :].lstrip()}"

@@ -23,9 +23,10 @@ from seatrial.model.study.result import EFFICIENT, ScalingPoint, ScalingResult
 from seatrial.report.charts import vega
 from seatrial.report.intervals import no_interval_words
 from seatrial.report.pages.view import Cell, Cells, Column, Table, headings, right
-from seatrial.report.studies.effect import interval_words, ratio_words, signed
+from seatrial.report.studies.effect import ratio_words, signed
 from seatrial.report.studies.scaling_words import (
     crossing_words,
+    efficiency_words,
     failed,
     fit_words,
     measured,
@@ -183,7 +184,7 @@ def scaling_table(result: ScalingResult) -> Table:
     """All points with their statistics; a separate column for the residuals of each fit."""
     winners = winning_parameters(result)
     has_failed = any(point.value is None for point in result.points)
-    numbers = ("Median", "95 % interval", "Repeats", "Speedup", "95 % interval", "Efficiency", "95 % interval")
+    numbers = ("Median", "95 % interval", "Repeats", "Speedup", "Efficiency")
     residuals = [f"Residual, {fit.law.capitalize()}" for fit in result.fits]
     columns: list[str | Column] = [*right(bare_name(result.along), *numbers, *residuals)]
     columns += ["Winning settings"] * bool(winners) + ["Reason for no result"] * has_failed
@@ -202,15 +203,12 @@ def scaling_table(result: ScalingResult) -> Table:
 
 def _cells(result: ScalingResult, point: ScalingPoint) -> list[Cell]:
     interval = NO_VALUE if point.value is None else no_interval_words(point.n_repeats)
-    efficiency = point.efficiency_ci95
     return [
         Cell.amount(point.value, result.unit, 4),
         Cell(interval if point.ci95 is None else show_range(*point.ci95, result.unit, beside=point.value)),
         Cell.number(point.n_repeats),
         Cell(NO_VALUE if point.speedup is None else ratio_words(point.speedup, point.speedup_ci95), point.speedup),
-        Cell(NO_VALUE if point.speedup_ci95 is None else interval_words(point.speedup_ci95)),
-        Cell.share(point.efficiency),
-        Cell(NO_VALUE if efficiency is None else f"{efficiency[0] * 100:.1f} to {efficiency[1] * 100:.1f} %"),
+        Cell(efficiency_words(result, point) or NO_VALUE, point.efficiency),
     ]
 
 

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.no_cpu import NOT_JUDGED, no_cpu_sentence
-from seatrial.model.spelling import bare_name, count, label, setting_number, show_percent, workers_text
+from seatrial.model.spelling import (
+    arrow,
+    bare_name,
+    count,
+    label,
+    setting_number,
+    show,
+    show_percent,
+    spark_line,
+    workers_text,
+)
 from seatrial.model.study.result import EFFICIENT, Fit, ScalingPoint, ScalingResult, judged_points
 from seatrial.model.study.study import varying
 from seatrial.report.studies.effect import ratio_rule
@@ -32,6 +42,22 @@ def failed(result: ScalingResult) -> list[ScalingPoint]:
 def workers(result: ScalingResult, number: float) -> str:
     """A number of workers with its name: "16 threads", "1 node"."""
     return workers_text(result.along, number)
+
+
+def ends_words(result: ScalingResult) -> str:
+    """The first and the last point in one line, with a bar for each: "8.20 s at 1 thread to 1.31 s at 8 threads
+    (efficiency 78 % [77, 80]) █▄▂▁"."""
+    points = measured(result)
+    if not points:
+        return "no result"
+    (first, low), (last, high) = points[0], points[-1]
+    start = f"{show(low, result.unit)} {arrow(result.better)} at {workers(result, first.workers)}"
+    if len(points) == 1:
+        return start
+    efficiency = efficiency_words(result, last)
+    rated = f" (efficiency {efficiency})" if efficiency else ""
+    bars = spark_line([value for _, value in points])
+    return f"{start} to {show(high, result.unit)} at {workers(result, last.workers)}{rated} {bars}"
 
 
 def efficiency_words(result: ScalingResult, point: ScalingPoint) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Iterable, Sequence
 from statistics import median
 
@@ -13,7 +12,7 @@ from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.results.sample import State
-from seatrial.model.spelling import arrow, settings, show, show_percent, show_range
+from seatrial.model.spelling import arrow, settings, show, show_percent, show_range, spark_line
 from seatrial.report.intervals import RemarkKind, derivation, remarks, shared_remarks, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone
@@ -23,9 +22,6 @@ _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""
 _MOST_POINTS = 3
 """Points of a sweep that are listed one by one."""
-_BARS = "▁▂▃▄▅▆▇█"
-_WIDE = 20.0
-"""Bars of values that differ by more are on a logarithmic scale."""
 _MOST_NAMES = 8
 _TONES: dict[State, Tone] = {State.SKIPPED: "near", State.UNSUPPORTED: "warning"}
 
@@ -115,11 +111,7 @@ def _ends(figures: Sequence[FigureResult]) -> tuple[str, ...]:
     """The first and the last point of a sweep, and a bar for each between them."""
     first, last = figures[0], figures[-1]
     ends = [f"{show(one.median, one.unit)} at {settings(one.point)}" for one in (first, last)]
-    heights = [one.median for one in figures]
-    low, high = min(heights), max(heights)
-    if low > 0 and high > _WIDE * low:
-        heights, low, high = [math.log(one) for one in heights], math.log(low), math.log(high)
-    bars = "".join(_BARS[round((one - low) / ((high - low) or 1.0) * (len(_BARS) - 1))] for one in heights)
+    bars = spark_line([one.median for one in figures])
     return (f"{first.name} {arrow(first.better)}", *ends, bars)
 
 
