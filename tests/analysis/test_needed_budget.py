@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import replace
 from statistics import NormalDist
 
 import pytest
 from report.study_samples import compared, comparison, study
 
-from seatrial.analysis.stretches import needed_budget
+from seatrial.analysis.stretches import needed_budget, why_undecided
+from seatrial.model.study.answer import Undecided
 from seatrial.model.study.comparison import Stopped
 from seatrial.model.study.study import NeededBudget, RepeatPolicy
 from seatrial.model.units import budget_for
@@ -78,6 +80,19 @@ def test_the_budget_is_what_was_spent_and_the_missing_blocks_of_both_sides() -> 
 def test_on_the_edge_of_the_margin_the_budget_is_unknown() -> None:
     found = needed_budget([comparison(ratio=1.02, half=0.03, stopped=Stopped.BUDGET)], {}, 100.0)
     assert found == NeededBudget(1, None, 0)
+
+
+def test_noise_that_is_wide_against_the_margin_has_a_budget_and_is_no_edge() -> None:
+    """The width falls with the root of the number: from +-23 % to +-2 %, about 110 times as many."""
+    noisy = comparison(ratio=1.02, half=0.21, n=12, stopped=Stopped.BUDGET)
+    assert why_undecided(noisy) is Undecided.NOISE
+    costs = {"0" * 16: 0.5, "1" * 16: 0.5}
+    needed = needed_budget([noisy], costs, 12.0)
+    assert needed is not None and needed.repeats == math.ceil(12 * (0.21 / math.log(1.02)) ** 2)
+    text = " ".join(study_text(study(compared=(compared(noisy),), needed=needed, repeat_s=costs, spent_s=12.0)).split())
+    assert "the noise is too large to decide" in text and "edge of the margin" not in text
+    assert re.search(r"about 22 min more \(a budget of \d+min[^)]*\) may decide", text)
+    assert why_undecided(comparison(ratio=1.02, half=0.03, stopped=Stopped.BUDGET)) is Undecided.AT_MARGIN
 
 
 def test_the_study_states_it_in_text_and_json() -> None:

@@ -159,7 +159,7 @@ def test_colours_are_codes_and_nothing_else():
 
 
 def test_a_study_prints_its_question_its_results_and_what_is_missing():
-    text = study_text(whole_study())
+    text = " ".join(study_text(whole_study()).split())
     for each in ("Do non-temporal stores pay", "1 slower, 2 faster", "at least 80 % efficient up to 8 threads",
                  "no result at 32 threads: run: signal 11", "is the best with 3.42 GB/s", "undecided",
                  "2 of 3 experiments succeeded, 1 failed"):  # fmt: skip

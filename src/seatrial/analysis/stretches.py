@@ -21,6 +21,7 @@ from seatrial.model.study.study import NeededBudget, distinct, distinguishing, i
 from seatrial.stats.interval import LEAST_SESSIONS, least_repeats
 from seatrial.stats.sequential import MOST_GROWTH, least_blocks, needed_blocks
 
+_WIDE = 2.0
 ROOM = 1.1
 """Repeats do not all take the same time, nor does each estimate need exactly as many."""
 
@@ -52,7 +53,9 @@ def why_undecided(comparison: Comparison) -> Undecided | None:
         return Undecided.UNFINISHED
     if comparison.ci95_family is None:
         return Undecided.FEW
-    return Undecided.AT_MARGIN if _for_a_verdict(comparison) is None else Undecided.WIDE
+    if _for_a_verdict(comparison) is not None:
+        return Undecided.WIDE
+    return Undecided.AT_MARGIN if _to_the_margin(comparison) is None else Undecided.NOISE
 
 
 def needed_repeats(comparison: Comparison, points: int = 1) -> int | None:
@@ -62,6 +65,8 @@ def needed_repeats(comparison: Comparison, points: int = 1) -> int | None:
     why = why_undecided(comparison)
     if why is Undecided.FEW:
         return _for_an_interval(comparison, points)
+    if why is Undecided.NOISE:
+        return _to_the_margin(comparison)
     return _for_a_verdict(comparison) if why is Undecided.WIDE else None
 
 
@@ -87,6 +92,27 @@ def repeats_to_exclude(ratio: float, ends: tuple[float, float], excluded: float,
     if room <= 0 or half <= 0 or half / room > math.sqrt(MOST_GROWTH):
         return None
     return max(made + 1, math.ceil(made * (half / room) ** 2))
+
+
+def half_width(comparison: Comparison) -> float | None:
+    """Half of the interval behind the verdict, as a share of the ratio (0.23 of "+2 % [-19, +27]"); None: unknown."""
+    ends = comparison.ci95_family
+    if ends is None or not all(0.0 < end < math.inf for end in ends):
+        return None
+    return math.expm1(math.log(ends[1] / ends[0]) / 2)
+
+
+def _to_the_margin(comparison: Comparison) -> int | None:
+    """The repeats with which an interval that is wide against the margin would be as narrow, if its width falls with
+    the root of their number. None if it is not wide: then the difference is at the edge of the margin, and more do not
+    help. It is wide if it allows every verdict, or is `_WIDE` times as wide as the margin."""
+    half, made, ends = half_width(comparison), repeats_made(comparison), comparison.ci95_family
+    if half is None or ends is None or made < 1:
+        return None
+    allows_all = ends[0] < 1 / (1 + comparison.margin) and ends[1] > 1 + comparison.margin
+    if not allows_all and half <= _WIDE * comparison.margin:
+        return None
+    return max(made + 1, math.ceil(made * (math.log1p(half) / math.log1p(comparison.margin)) ** 2))
 
 
 def _for_a_verdict(comparison: Comparison) -> int | None:

@@ -14,11 +14,11 @@ from seatrial.analysis.rules.expectation import LOW_SHARE, Judge, Judgement
 from seatrial.analysis.rules.finding import NO_CPU_RULE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Finding, Severity
-from seatrial.model.results.figure_result import ExperimentResult
-from seatrial.model.results.no_cpu import NOT_JUDGED, NoCpu, no_cpu_sentence
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.sample import NO_TIME
 from seatrial.model.spelling import count, show_percent
 from seatrial.model.study.result import Trial
+from seatrial.report.first_sentence import first_of_results
 
 
 class TrialVerdict(Frozen):
@@ -70,7 +70,7 @@ def verdict(trial: Trial, judge: Judge | None = None) -> TrialVerdict:
         measured=tried,
         expected=counts[Judgement.EXPECTED],
         defects=counts[Judgement.DEFECT],
-        first=first_sentence(trial.results),
+        first=first_of_results(trial.results),
         is_said_first=bool(trial.findings) and trial.findings[0].rule == NO_CPU_RULE,
         no_cpu=missing_cpus(trial.results),
     )
@@ -90,21 +90,6 @@ def _counted(counts: Mapping[Judgement, int]) -> list[str]:
     (number, said), *others = found
     clauses = [f"{number} of {count(tried, 'experiment')} {said}", *(f"{number} {said}" for number, said in others)]
     return clauses + ([count(counts[Judgement.DEFECT], "defect")] if counts[Judgement.DEFECT] else [])
-
-
-def first_sentence(results: Sequence[ExperimentResult]) -> str:
-    """What qualifies these results before anything else, without a full stop: programs that had no CPU, or else what
-    used CPUs beside most of them; "" if neither."""
-    measured = [result for result in results if result.outcome.is_ok]
-    missing = missing_cpus(measured)
-    if missing:
-        whose = "these" if len(missing) > 1 else "its"
-        return no_cpu_sentence(missing, f"{whose} figures are {NOT_JUDGED}", len(measured))
-    loaded = [result.beside for result in measured if result.beside]
-    if 2 * len(loaded) <= len(measured):
-        return ""
-    when = f" during {len(loaded)} of {len(measured)} experiments" if len(measured) > 1 else ""
-    return f"Measured beside other load{when}: {loaded[0]}"
 
 
 def _worst(findings: Sequence[Finding]) -> tuple[str, str]:

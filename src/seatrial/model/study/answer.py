@@ -25,7 +25,8 @@ class Undecided(StrEnum):
 
     FEW = "too few repeats for an interval"
     WIDE = "the interval allows more than one verdict"
-    AT_MARGIN = "the estimate is at the edge of the margin"
+    NOISE = "the interval is wide against the margin"
+    AT_MARGIN = "the interval is narrow, and the estimate at the edge of the margin"
     APART = "the sides were measured apart"
     PUBLISHED = "a side is a published value"
     UNFINISHED = "the run has not come to its end"

@@ -6,16 +6,25 @@ from collections.abc import Sequence
 
 from seatrial.analysis.stretches import coarse
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.results.no_cpu import NOT_JUDGED, no_cpu_sentence
+from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.spelling import bare_name, count, label, setting_number, show, show_percent, workers_text, written
 from seatrial.model.study.answer import Answer, Reach, Span, Stretch, Undecided
 from seatrial.model.study.comparison import Verdict
 from seatrial.model.study.result import EFFICIENT, BestOfResult
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, distinguishing
 from seatrial.model.units import budget_for, duration
+from seatrial.report.first_sentence import first_of_answer
 from seatrial.report.studies.best_of_words import best_of_headline
 from seatrial.report.studies.change_words import breakdown_sentence
-from seatrial.report.studies.effect import UNDECIDED, alike_words, change_words, margin_words, range_words, signed_words
+from seatrial.report.studies.effect import (
+    UNDECIDED,
+    alike_words,
+    change_words,
+    margin_words,
+    noise_words,
+    range_words,
+    signed_words,
+)
 from seatrial.report.studies.scaling_words import efficiency_range
 from seatrial.stats.interval import LEAST_SESSIONS
 
@@ -33,19 +42,8 @@ _BARE_VALUES = frozenset({"true", "false", "unset", "none"})
 def answer_sentence(answer: Answer) -> str:
     """The answer, without a full stop: what had no CPU, or the load beside it, if any, and one sentence. That begins
     with a capital letter unless with a name."""
-    first = qualifying_sentence(answer)
+    first = first_of_answer(answer)
     return f"{first}. {_sentence(answer)}" if first else _sentence(answer)
-
-
-def qualifying_sentence(answer: Answer) -> str:
-    """What qualifies an answer before anything else, without a full stop: sides or experiments that had no CPU, or else
-    the load beside them; "" if neither."""
-    if answer.no_cpu:
-        then = "the ratios include this" if answer.stretches else "this is in the figures"
-        if answer.reaches:
-            then = f"efficiencies without these CPUs are {NOT_JUDGED}"
-        return no_cpu_sentence(answer.no_cpu, then, answer.measured)
-    return f"Measured beside other load: {answer.beside}" if answer.beside else ""
 
 
 def _sentence(answer: Answer) -> str:
@@ -241,6 +239,8 @@ def _undecided_words(one: Stretch, answer: Answer) -> str:
             return f"{text}: {one.needed} repeats needed, {made} made"
         case Undecided.WIDE if one.needed is not None:
             return f"{text}: about {one.needed} repeats needed, {min(one.made)} made"
+        case Undecided.NOISE if one.needed is not None:
+            return f"{text}: {noise_words(one.margin, min(one.made), one.needed)}"
         case Undecided.APART:
             needed = f"both side by side in one study, or {LEAST_SESSIONS} sessions each in alternation"
             return f"{text}: measured apart; a verdict needs {needed}"
@@ -249,7 +249,10 @@ def _undecided_words(one: Stretch, answer: Answer) -> str:
         case Undecided.UNFINISHED:
             return f"{text}: not finished; the same command continues it"
         case Undecided.AT_MARGIN:
-            return f"{text}: at the edge of the margin of {margin_words(one.margin)}, more repeats may never decide"
+            return (
+                f"{text}: the difference is at the edge of the margin of {margin_words(one.margin)}, more repeats may "
+                "never decide"
+            )
     return text
 
 
@@ -344,7 +347,8 @@ def _undecided_reach(one: Reach) -> str:
     if first.ci95 is None:
         need = "no interval" if one.needed is None else f"{count(one.needed, 'repeat')} needed, {one.made} made"
         return f"{text}: {need}"
-    return f"{text}: {efficiency_range(first.values, first.ci95)}" if len(one.undecided) == 1 else text
+    text = f"{text}: {efficiency_range(first.values, first.ci95)}" if len(one.undecided) == 1 else text
+    return text if one.needed is not None else f"{text}; the budget that would decide is not known"
 
 
 # Sweeps without a comparison

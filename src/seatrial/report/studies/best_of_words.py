@@ -158,7 +158,7 @@ def _repeats(answer: Answer) -> str:
     needs = [
         (one.needed, min(one.made))
         for one in answer.stretches
-        if one.why in (Undecided.FEW, Undecided.WIDE) and one.needed is not None
+        if one.why in (Undecided.FEW, Undecided.WIDE, Undecided.NOISE) and one.needed is not None
     ]
     needs += [(one.needed, one.made) for one in answer.reaches if one.needed is not None]
     if not needs:

@@ -200,6 +200,20 @@ def margin_words(margin: float) -> str:
     return f"{margin * 100:.4g} %"
 
 
+def noise_words(margin: float, made: int, needed: int) -> str:
+    """That the interval is wide against the margin: nothing is known of a difference that small."""
+    return (
+        f"the noise is too large to decide; an interval as narrow as the margin of {margin_words(margin)} needs about "
+        f"{rounded_up(needed)} repeats ({made} made)"
+    )
+
+
+def rounded_up(number: int) -> int:
+    """Rounded up to two digits: an extrapolation is no more exact."""
+    step: int = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // step) * step
+
+
 def is_speed(unit: Unit) -> bool:
     """Whether "faster" applies; joules, watts and bytes are better or worse."""
     return unit in _OF_SPEED

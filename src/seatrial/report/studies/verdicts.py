@@ -8,11 +8,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.match import sessions_words
-from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made
+from seatrial.analysis.stretches import is_apart, needed_repeats, repeats_made, why_undecided
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import NO_VALUE, arrow, count, label, show_alike
+from seatrial.model.study.answer import Undecided
 from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing, varying
@@ -26,8 +27,10 @@ from seatrial.report.studies.effect import (
     is_speed,
     margin_edges,
     margin_words,
+    noise_words,
     ratio_rule,
     ratio_words,
+    rounded_up,
     signed_words,
     size_of,
     verdict_word,
@@ -171,13 +174,20 @@ def more_repeats(comparison: Comparison) -> str:
     if _is_open(comparison):
         return _to_an_interval(comparison, made, noun)
     needed = needed_repeats(comparison)
+    name = "equivalence" if comparison.asks_equivalence else "margin"
     if needed is None:
-        name = "equivalence" if comparison.asks_equivalence else "margin"
         return (
-            f"The estimate is at the edge of the margin of {margin_words(comparison.margin)}: more repeats may never "
-            f"decide. Consider whether a difference of this size matters, and set `{name}` accordingly."
+            f"The interval is narrow, and the difference is at the edge of the margin of "
+            f"{margin_words(comparison.margin)}: more repeats may never decide. Consider whether a difference of this "
+            f"size matters, and set `{name}` accordingly."
         )
-    more = _rounded(needed - made)
+    if why_undecided(comparison) is Undecided.NOISE:
+        noise = noise_words(comparison.margin, made, needed)
+        return (
+            f"{noise[0].upper()}{noise[1:]}. Sooner: measure with less noise (nothing else on the machine: "
+            f"`--wait-quiet 10min`), or set a larger `{name}`."
+        )
+    more = rounded_up(needed - made)
     return (
         f"About {count(more, f'more {noun}', f'more {_plural(noun)}')} might decide, if spread and estimate "
         f"stay the same ({made} were made)."
@@ -284,12 +294,6 @@ def _to_an_interval(comparison: Comparison, made: int, noun: str) -> str:
         f"An interval{f' for a family{family}' if family else ''} needs {least} {_plural(noun)}; "
         f"{made} {'was' if made == 1 else 'were'} made."
     )
-
-
-def _rounded(number: int) -> int:
-    """Rounded up to two digits: an extrapolation is no more exact."""
-    step: int = 10 ** max(0, len(str(number)) - 2)
-    return -(-number // step) * step
 
 
 def _plural(noun: str) -> str:

@@ -13,10 +13,10 @@ from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.results.sample import State
 from seatrial.model.spelling import arrow, settings, show, show_percent, show_range, spark_line
+from seatrial.report.first_sentence import first_of_results
 from seatrial.report.intervals import RemarkKind, derivation, remarks, shared_remarks, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone
-from seatrial.report.trial_verdict import first_sentence
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""
@@ -34,7 +34,7 @@ def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN, deta
     left_out = {id(result) for alike in shared.values() for result in alike}
     several = len({host for result in results for host in result.hosts}) > 1
     kept = [result for result in results if id(result) not in left_out]
-    first = first_sentence(kept)
+    first = first_of_results(kept)
     blocks = ["\n".join(style.paint(line, "warning") for line in style.wrapped(f"{first}."))] if first else []
     shown = {"has_hosts": several, "has_company": len(kept) > 1, "is_full": detail is Detail.FULL}
     blocks += [_experiment(result, style, **shown) for result in kept]
