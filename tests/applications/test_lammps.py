@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+
 import pytest
 from applications.log_damage import check_mutants, figures, log, needs_logs, noisy, refused
+from cli.in_process import seatrial_here
 
+from seatrial.applications.lammps import why_not
 from seatrial.applications.readers import reader_of
 
 ONE = "lammps/reaxff-aks-cpu128.txt"
@@ -76,3 +82,36 @@ def test_a_run_that_did_not_start_is_refused() -> None:
 @needs_logs
 def test_mutants_are_refused_or_give_the_same() -> None:
     check_mutants("lammps", (ONE, TWO))
+
+
+HELP = "Compiler: GNU C++ with OpenMP {}\n\nInstalled packages:\n\nASPHERE OPT {} PERI\n\nList of individual style"
+
+
+@pytest.mark.parametrize(
+    ("answer", "params", "why"),
+    [
+        (HELP.format("4.5", "KIM"), {"package": "omp", "threads": 1}, "built without its package OPENMP"),
+        (HELP.format("4.5", "KIM"), {"package": "intel", "threads": 1}, "built without its package INTEL"),
+        (HELP.format("4.5", "USER-OMP"), {"package": "omp", "threads": 2}, ""),
+        (HELP.format("not enabled", "OPENMP"), {"package": "omp", "threads": 2}, "built without OpenMP"),
+        (HELP.format("not enabled", "OPENMP"), {"package": "opt", "threads": 1}, ""),
+        (HELP.format("4.5", "KIM"), {"package": "none", "threads": 1}, ""),
+        ("another program", {"package": "omp", "threads": 2}, ""),
+    ],
+)
+def test_the_program_is_asked_before_it_is_planned(answer: str, params: dict[str, str | int], why: str) -> None:
+    found = why_not(answer, params)
+    assert why in found if why else found == ""
+
+
+def test_a_plan_says_what_the_build_cannot_do(tmp_path: Path) -> None:
+    said = HELP.format("4.5", "KIM").replace("\n", "\\n")
+    program = tmp_path / "bin" / "lmp"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nprintf '{said}'\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    words = ("apps.lammps", "--set", "package=omp,none", "--set", "ranks=1", "--format", "json")
+    done = seatrial_here("plan", *words, cwd=tmp_path, PATH=path, SEATRIAL_CACHE=str(tmp_path / "cache"))
+    states = [(one["state"], one["reason"]) for one in json.loads(done.stdout)["experiments"]]
+    assert states == [("skipped", "this LAMMPS was built without its package OPENMP"), ("ready", None)]

@@ -9,8 +9,11 @@ import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
 
+from seatrial.cli.command import command_named
 from seatrial.engine import planned
+from seatrial.plan.planned import PlannedJob, PlannedJobs
 from seatrial.plan.points import plan_points
+from seatrial.report.text.plan import jobs_text
 
 STUDY = """\
 study: stores
@@ -122,8 +125,83 @@ def test_a_misspelt_library_is_refused_with_the_nearest(tmp_path: Path) -> None:
     assert not (tmp_path / "seatrial-results").exists()
 
 
-def test_a_declaration_is_no_study(tmp_path: Path) -> None:
-    (tmp_path / "app.yaml").write_text("benchmark: {name: app, question: How fast?, argv: ['true']}\n")
-    done = seatrial_here("plan", "app.yaml", cwd=tmp_path)
-    assert done.returncode == 2 and not done.stdout
-    assert "declares the benchmark local.app" in done.stderr and "seatrial run app.yaml" in done.stderr
+def test_plan_takes_what_run_takes(tmp_path: Path) -> None:
+    """Write `plan` for `run`, and nothing else changes."""
+    run, plan = ({option for p in command_named(name).params for option in p.opts} for name in ("run", "plan"))
+    assert run == plan
+    (tmp_path / "app.yaml").write_text(
+        "benchmark: {name: app, question: How fast?, argv: ['true', '{n}'], parameters: {n: 1}}\n"
+    )
+    for words, names in (
+        (["app.yaml", "--set", "n=1,2", "--again", "--wait", "3s"], ["local.app"] * 2),
+        (["cpu.peak", "memory.gups", "--set", "cores=one", "--budget", "30s"], ["cpu.peak", "memory.gups"]),
+        (["command", "--warmup", "1", "--", "true", "a b"], ["command"]),
+        (["--versus", "true", "true 1", "--margin", "1%"], ["command"] * 2),
+    ):
+        done = seatrial_here("plan", *_with_json(words), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        check(document, "plan-1")
+        assert [one["benchmark"] for one in document["experiments"]] == names, words
+    done = seatrial_here("plan", "cpu.peack", cwd=tmp_path)
+    assert done.returncode == 2 and "did you mean cpu.peak?" in done.stderr
+    done = seatrial_here("plan", "cpu.peak", "--fail-on", "slower", cwd=tmp_path)
+    assert done.returncode == 2 and "has no verdict" in done.stderr
+    done = seatrial_here("plan", "cpu.peak", "--set", "cores=one", "-q", cwd=tmp_path)
+    assert done.stdout.startswith("1 experiment; expected: about ") and len(done.stdout.splitlines()) == 1
+
+
+def _with_json(words: list[str]) -> list[str]:
+    at = words.index("--") if "--" in words else len(words)
+    return [*words[:at], "--format", "json", *words[at:]]
+
+
+SITE = """\
+systems:
+  deep:
+    batch: slurm
+    partitions:
+      one: {nodes: 1, cpus_per_node: 64}
+      two: {nodes: 2, cpus_per_node: 64}
+"""
+TWO_NODES = """\
+study: s
+question: q?
+benchmarks: {mpi.allreduce: {nodes: 2}}
+axes: {ranks: [64, 128]}
+compare: ranks
+"""
+
+
+def test_what_the_site_cannot_have_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "s.yaml").write_text(TWO_NODES)
+    (tmp_path / "more.yaml").write_text(TWO_NODES.replace("128", "256"))
+    for command in ("plan", "run"):
+        for words, why in (
+            (["s.yaml", "--system", "deep:one"], "mpi.allreduce needs 2 nodes, and deep:one has 1"),
+            (["more.yaml", "--system", "deep:two"], "ranks=256 needs 256 CPUs, and 2 nodes of deep:two have 128"),
+            (["memory.stream", "--set", "threads=65", "--system", "deep:one"], "threads=65 needs 65 CPUs, and a node"),
+        ):
+            done = seatrial_here(command, *words, "--site", "site.yaml", cwd=tmp_path)
+            assert done.returncode == 2 and why in done.stderr and len(done.stderr.splitlines()) == 2, done.stderr
+
+
+def test_what_only_the_nodes_can_run_is_not_refused(tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text(SITE)
+    (tmp_path / "s.yaml").write_text(TWO_NODES)
+    words = ("plan", "s.yaml", "--site", "site.yaml", "--system", "deep:two")
+    text = seatrial_here(*words, cwd=tmp_path).stdout
+    assert "Decided on the nodes" in text and "Cannot run here" not in text and "nothing can run here" not in text
+    assert "1 comparison in 1 group" in text or "comparisons in 1 group" in text
+    assert text.count("#!/bin/bash") == 1
+    document = json.loads(seatrial_here(*words, "--format", "json", cwd=tmp_path).stdout)
+    check(document, "plan-1")
+    assert {one["state"] for one in document["experiments"]} == {"unknown"} and document["compare"]["groups"]
+
+
+def test_the_scripts_of_several_jobs_are_printed_once() -> None:
+    script = "#!/bin/bash\n#SBATCH --partition={}\nexec job.sh\n"
+    jobs = tuple(PlannedJob(name, ("cpu.peak",), 1, 1.0, 60.0, script.format(name)) for name in ("a", "b", "c"))
+    text = jobs_text(PlannedJobs("a, b, c", jobs, True), verbose=True)
+    assert text.count("#!/bin/bash") == 1 and text.count("#SBATCH") == 3 and "as of job 1 but for 1 line" in text

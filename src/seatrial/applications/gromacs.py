@@ -320,6 +320,21 @@ def _accounts(log: Log, wall: str) -> dict[str, float]:
     raise log.error("the time accounting has no total")
 
 
+_OPENMP = re.compile(r"^OpenMP support: +(\w+)(?: \(GMX_OPENMP_MAX_THREADS = ([0-9]{1,6})\))?", re.MULTILINE)
+
+
+def why_not(answer: str, params: Params) -> str:
+    """From `gmx --version`: why this build cannot run with so many threads, "" if nothing says so."""
+    stated, threads = _OPENMP.search(answer), whole(params["threads"])
+    if stated is None or threads == 1:
+        return ""
+    if stated[1] == "disabled":
+        return "this GROMACS was built without OpenMP: only threads=1 is possible"
+    if stated[2] is not None and threads > int(stated[2]):
+        return f"this GROMACS was built for at most {stated[2]} threads of a rank"
+    return ""
+
+
 def _prepare(machine: Machine, params: Params) -> Params:
     params = resolved(machine, params)
     if params["edge"] != "auto":
@@ -387,6 +402,7 @@ BENCHMARK = problem(
         arguments=_arguments,
         parse=read_gromacs,
         version=("-quiet", "--version"),
+        why_not=why_not,
         inputs=_inputs,
         preparation=_preparation,
         variables=lambda params: {**openmp_variables(params), **dict.fromkeys(_OVERRIDING)},

@@ -353,6 +353,21 @@ def _energies(log: Log, run: _Run) -> list[float | None]:
     return [log.whole_line(line).result_of(cells[at], "an energy") for line, cells in rows]
 
 
+_PACKAGES = {"opt": ("OPT",), "omp": ("OPENMP", "USER-OMP"), "intel": ("INTEL", "USER-INTEL")}
+"""Value of `package` -> the names of the package in builds (some began with USER- until 2021)."""
+
+
+def why_not(answer: str, params: Params) -> str:
+    """From `lmp -help`: why this build cannot run so, "" if nothing says so."""
+    _, has_list, rest = answer.partition("Installed packages:")
+    names = _PACKAGES.get(str(params["package"]), ())
+    if has_list and names and set(names).isdisjoint(rest.partition("List of")[0].split()):
+        return f"this LAMMPS was built without its package {names[0]}"
+    if whole(params["threads"]) > 1 and "with OpenMP not enabled" in answer:
+        return "this LAMMPS was built without OpenMP: only threads=1 is possible"
+    return ""
+
+
 def _prepare(machine: Machine, params: Params) -> Params:
     package = str(params["package"])
     if whole(params["threads"]) > 1 and package not in _THREADED:
@@ -431,6 +446,7 @@ BENCHMARK = problem(
         arguments=_arguments,
         parse=read_lammps,
         version=("-help",),
+        why_not=why_not,
         inputs=_inputs,
         variables=openmp_variables,
     ),

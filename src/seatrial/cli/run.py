@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seatrial.cli.command import command
+from seatrial.cli.command import Options, command
 from seatrial.cli.compare import share_of
 from seatrial.cli.jobs import Jobs, places_of, print_jobs, run_jobs, unfinished_status
 from seatrial.cli.output import (
@@ -25,26 +25,25 @@ from seatrial.cli.output import (
 )
 from seatrial.cli.programs import WORDS, ProgramOptions, WithWords, checked, merged, program_settings, single_settings
 from seatrial.errors import UsageError
+from seatrial.model.frozen import Frozen
 
 
-@command("run", cls=WithWords)
-def _run(
-    context: typer.Context,
+class RunOptions(Options):
+    """What is measured, and how: of `run`, and of `plan`, which takes the same."""
+
     targets: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="TARGET",
             help="benchmarks, a study file, or `command -- PROGRAM ARGUMENTS` (default: the standard trial)",
         ),
-    ] = None,
+    ] = None
     is_versus: Annotated[
         bool, typer.Option("--versus", help="the targets are commands, each in quotes: compare them with the first")
-    ] = False,
-    margin: MarginOption = None,
-    equivalence: EquivalenceOption = None,
-    *,
-    program: ProgramOptions,
-    settings: SetOption = None,
+    ] = False
+    margin: MarginOption = None
+    equivalence: EquivalenceOption = None
+    settings: SetOption = None
     budget: Annotated[
         str | None,
         typer.Option(
@@ -52,13 +51,12 @@ def _run(
             metavar="TIME",
             help="time for the whole command; what does not fit is left out (default: 20s for each experiment)",
         ),
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="add repeats to finished experiments")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat in artefacts/")] = False,
-    results: ResultsOption = RESULTS,
-    site: SiteOption = None,
-    system: SystemOption = None,
-    jobs: Jobs,
+    ] = None
+    again: Annotated[bool, typer.Option("--again", help="add repeats to finished experiments")] = False
+    keep: Annotated[bool, typer.Option("--keep", help="keep the output of every repeat in artefacts/")] = False
+    results: ResultsOption = RESULTS
+    site: SiteOption = None
+    system: SystemOption = None
     wait: Annotated[
         str | None,
         typer.Option(
@@ -66,15 +64,64 @@ def _run(
             metavar="TIME",
             help="the longest wait for another run that measures on this host (default: until it ends)",
         ),
-    ] = None,
-    wait_quiet: WaitQuietOption = None,
+    ] = None
+    wait_quiet: WaitQuietOption = None
     ignore_lock_of: Annotated[
         list[str] | None,
         typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
-    ] = None,
+    ] = None
     fail_on: Annotated[
         FailOn | None, typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower")
-    ] = None,
+    ] = None
+
+    @property
+    def budget_s(self) -> float | None:
+        """In seconds; None: not given. Raises UsageError."""
+        from seatrial.model.units import parse_seconds
+
+        return None if self.budget is None else parse_seconds(self.budget)
+
+    def wanted(self, context: typer.Context, program: ProgramOptions, jobs: Jobs) -> Wanted:
+        """What is to be measured. Raises UsageError for options that contradict each other."""
+        from seatrial.interface.run import words_of
+        from seatrial.plan.points import parse_settings
+
+        names, words = self.targets or [], context.meta.get(WORDS)
+        values: dict[str, Any] = dict(parse_settings(self.settings or ()))
+        share, narrow = share_of("--margin", self.margin), share_of("--equivalence", self.equivalence)
+        for name, given in (("margin", self.margin), ("equivalence", self.equivalence)):
+            if given is not None and not self.is_versus:
+                raise UsageError(
+                    f"--{name} is only for --versus",
+                    f"a study states it: compare: {{along: AXIS, {name}: 1%}}; `seatrial compare` takes --{name}",
+                )
+        places = places_of(self.site, self.system, names, values, jobs, is_versus=self.is_versus, again=self.again)
+        if self.is_versus:
+            commands = [checked(words_of(text)) for text in (*names, *(words or ()))]
+            return Wanted([], merged(single_settings(values), program.settings()), commands, share, narrow)
+        names, of_program = program_settings(names, words, program)
+        if self.fail_on is not None:
+            _refuse_without_verdict(names, self.settings or ())
+        return Wanted(names, merged(values, of_program), None, places=places)
+
+
+class Wanted(Frozen):
+    """The targets with their settings, or the commands to compare with their margin; `places` are where jobs go."""
+
+    names: list[str]
+    values: dict[str, Any]
+    commands: list[tuple[str, ...]] | None
+    margin: float | None = None
+    equivalence: float | None = None
+    places: tuple[Any, ...] = ()
+
+
+@command("run", cls=WithWords)
+def _run(
+    context: typer.Context,
+    what: RunOptions,
+    program: ProgramOptions,
+    jobs: Jobs,
     out: Annotated[
         Output,
         {
@@ -86,71 +133,54 @@ def _run(
     """`run command -- ./app input` measures a program, `run --versus './a x' './b x'` compares programs."""
     from seatrial.cli.progress import TerminalProgress
     from seatrial.cli.run_results import Printer
-    from seatrial.interface.run import run, versus, words_of
+    from seatrial.interface.run import run, versus
     from seatrial.jobs.request import Submission
     from seatrial.model.units import parse_seconds
-    from seatrial.plan.points import parse_settings
 
-    names, words = targets or [], context.meta.get(WORDS)
-    values: dict[str, Any] = dict(parse_settings(settings or ()))
-    share, narrow = share_of("--margin", margin), share_of("--equivalence", equivalence)
-    for name, given in (("margin", margin), ("equivalence", equivalence)):
-        if given is not None and not is_versus:
-            raise UsageError(
-                f"--{name} is only for --versus",
-                f"a study states it: compare: {{along: AXIS, {name}: 1%}}; `seatrial compare` takes --{name}",
-            )
-    places = places_of(site, system, names, values, jobs, is_versus=is_versus, again=again)
-    if is_versus:
-        commands = [checked(words_of(text)) for text in (*names, *(words or ()))]
-        values = merged(single_settings(values), program.settings())
-        measure = partial(versus, *commands, margin=share, equivalence=narrow)
+    wanted = what.wanted(context, program, jobs)
+    if wanted.commands is None:
+        measure = partial(run, *wanted.names)
     else:
-        names, of_program = program_settings(names, words, program)
-        if fail_on is not None:
-            _refuse_without_verdict(names, settings or ())
-        values = merged(values, of_program)
-        measure = partial(run, *names)
-    budget_s = None if budget is None else parse_seconds(budget)
-    printer = Printer(results, bool(names), fail_on, out)
-    if places:
+        measure = partial(versus, *wanted.commands, margin=wanted.margin, equivalence=wanted.equivalence)
+    printer = Printer(what.results, bool(wanted.names), what.fail_on, out)
+    if wanted.places:
         asked = Submission(
-            tuple(names),
-            values,
-            results,
-            budget_s,
-            again=again,
-            keep=keep,
-            site=site,
+            tuple(wanted.names),
+            wanted.values,
+            what.results,
+            what.budget_s,
+            again=what.again,
+            keep=what.keep,
+            site=what.site,
             detach=jobs.detach,
             cancel=jobs.cancel,
             max_node_hours=jobs.max_node_hours,
             tell=out.announce,
         )
-        sent = run_jobs(places, asked)
+        sent = run_jobs(wanted.places, asked)
         if sent.result is None:
-            print_jobs(sent, places, as_json=out.as_json)
+            print_jobs(sent, wanted.places, as_json=out.as_json)
             return 0
         status = printer.found(sent.result)
         return unfinished_status(sent) or status
     progress = TerminalProgress(quiet=out.quiet, verbose=out.verbose)
     try:
         found = measure(
-            set=values,
-            results=results,
-            budget_s=budget_s,
-            again=again,
-            keep=keep,
-            site=site,
-            system=system,
-            wait_s=None if wait is None else parse_seconds(wait),
-            wait_quiet_s=None if wait_quiet is None else parse_seconds(wait_quiet),
-            ignore_lock_of=ignore_lock_of or (),
+            set=wanted.values,
+            results=what.results,
+            budget_s=what.budget_s,
+            again=what.again,
+            keep=what.keep,
+            site=what.site,
+            system=what.system,
+            wait_s=None if what.wait is None else parse_seconds(what.wait),
+            wait_quiet_s=None if what.wait_quiet is None else parse_seconds(what.wait_quiet),
+            ignore_lock_of=what.ignore_lock_of or (),
             progress=progress,
         )
     finally:
         progress.close()
-    return printer.compared(found) if is_versus else printer.found(found)
+    return printer.found(found) if wanted.commands is None else printer.compared(found)
 
 
 def _refuse_without_verdict(targets: Sequence[str], settings: Sequence[str]) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from seatrial.engine.durations import Durations, MissingBuilds
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.listener import Listener
@@ -80,15 +82,23 @@ def planned_experiments(
     )
 
 
-def planned_trial(machine: Machine) -> PlannedTrial:
-    """The experiments of the standard trial of a machine, each once."""
-    points = plan_points([], {}, machine)
+def planned_points(
+    points: Sequence[Point], machine: Machine, budget_s: float | None = None, *, is_named: bool = True
+) -> PlannedTrial:
+    """The experiments of these points, each once: of benchmarks that the user named, or of the standard trial.
+    `budget_s` is for all."""
+    refuse_misspelt(point.environment for point in points)
     times = expected_times(points, machine)
     found: dict[str, PlannedExperiment] = {}
     for point, experiment, refusal in planned_experiments(points, machine):
         planned = PlannedExperiment(point, experiment, experiment.id, refusal, times.repeat_s[id(point)])
-        found.setdefault(experiment.id, planned)
-    return PlannedTrial(tuple(found.values()), StoppingRule(budget_s=BUDGET_EACH_S), times.build_s)
+        found.setdefault(experiment.id, replace(planned, point=without_secrets(point)))
+    return PlannedTrial(tuple(found.values()), StoppingRule(budget_s=BUDGET_EACH_S), times.build_s, is_named, budget_s)
+
+
+def planned_trial(machine: Machine, budget_s: float | None = None) -> PlannedTrial:
+    """The experiments of the standard trial of a machine, each once."""
+    return planned_points(plan_points([], {}, machine), machine, budget_s, is_named=False)
 
 
 def planned_study(study: Study, machine: Machine) -> PlannedStudy:

@@ -40,7 +40,8 @@ class NotLoadedError(NotInstalledError):
 class Installed(Frozen):
     """An installed program: its path, the version that it reports, the hash of its file, and its companions. `image` is
     the digest of the container image that it belongs to, and by which it is known, with its path; "" for a program of
-    this machine. `modules` are those that it needs, `changes` the variables that they set (None: unset)."""
+    this machine. `modules` are those that it needs, `changes` the variables that they set (None: unset). `answer` is
+    all that its version command printed."""
 
     path: Path
     version: str
@@ -49,6 +50,7 @@ class Installed(Frozen):
     image: str = ""
     modules: tuple[str, ...] = ()
     changes: Changes = ()
+    answer: str = ""
 
     def document(self) -> dict[str, Any]:
         """The JSON document of `environments/<key>.json`."""
@@ -126,14 +128,15 @@ def find_command(
     if found is None:
         raise NotInstalledError(f"{name}: not found" if "/" in name else f"{name} is not on PATH", install)
     path = Path(found)
-    version = ""
+    version = answer = ""
     if ask_version:
-        version = version_in(ask_once([found, *ask_version], variables))
+        reply = ask_once([found, *ask_version], variables)
+        version, answer = version_in(reply), reply.stdout or reply.stderr
     try:
         digest = str(remembered(["sha256"], [path], lambda: hashlib.sha256(path.resolve().read_bytes()).hexdigest()))
     except OSError as error:
         raise BuildError(f"{found} cannot be read: {error.strerror or error}") from error
-    return Installed(path, version or Path(name).name, digest)
+    return Installed(path, version or Path(name).name, digest, answer=answer)
 
 
 _NAMES = ("python3", "python")

@@ -25,8 +25,8 @@ from seatrial.jobs.batch.system import JobRequest
 from seatrial.jobs.folder import VERSION, JobFolder
 from seatrial.jobs.queue import Where, part_here
 from seatrial.model.benchmark.benchmark import Benchmark
-from seatrial.model.benchmark.parameter import whole
-from seatrial.model.benchmark.program import NODES, RANKS
+from seatrial.model.benchmark.parameter import Value, whole
+from seatrial.model.benchmark.program import NODES, RANKS, THREADS
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import content_key
@@ -43,6 +43,9 @@ _SPARE = 1.25
 """A job's time limit is this much more than what its measurements take at most, for repeats slower than expected."""
 _AROUND_S = 120.0
 """Time in a job for everything but repeats and builds: starting Python, reading the machine."""
+_WORKERS = (RANKS, THREADS, "cpus", "processes")
+"""Parameters whose product is the number of CPUs that a point needs."""
+_MOST_SHOWN = 3
 _SETTINGS_PASSED_ON = ("SEATRIAL_CACHE", "SEATRIAL_SHARED_CACHE", "CXX", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
 
 
@@ -235,6 +238,52 @@ def nodes_of(point: Point) -> int:
     return 1
 
 
+def refuse_beyond_site(command: Command, points: Sequence[Point], where: Where) -> None:
+    """Raise UsageError for points that need more nodes than the site file states of a partition, or more CPUs than it
+    states of its nodes. Numbers of workers count if the command states them: `all` is resolved on the nodes."""
+    partition = where.place.partition
+    there, cpus = partition.nodes or len(partition.hosts) or None, partition.cpus_per_node
+    found: dict[str, None] = {}
+    for point in points:
+        nodes, name = nodes_of(point), point.benchmark.name
+        if there is not None and nodes > there:
+            found[f"{name} needs {nodes} nodes, and {where.text} has {there}"] = None
+            continue
+        asked = {key: whole(value) for key, value in _stated(command, point).items() if is_count(value)}
+        each = asked.pop(RANKS_PER_NODE.name, 0)
+        for workers, on, names in (
+            (math.prod(asked.values()), nodes, list(asked)),
+            (each * asked.get(THREADS, 1), 1, [RANKS_PER_NODE.name]),
+        ):
+            if cpus is not None and workers > on * cpus:
+                shown = ", ".join(f"{key}={point.parameters[key]}" for key in names)
+                have = f"a node of {where.text} has" if on == 1 else f"{on} nodes of {where.text} have"
+                found[f"{name} {shown} needs {workers} CPUs, and {have} {on * cpus}"] = None
+    if found:
+        more = f"; and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+        raise UsageError(
+            f"it does not fit on {where.text}: {'; '.join(list(found)[:_MOST_SHOWN])}{more}",
+            "ask for less, name another partition, or correct its `nodes` and `cpus_per_node` in the site file",
+        )
+
+
+def _stated(command: Command, point: Point) -> dict[str, Value]:
+    """The parameters of a point about workers whose values the command states."""
+    stated: dict[str, list[object]] = {}
+    if command.study is None:
+        stated = {name: list(values) for name, values in values_of(command.settings).items()}
+    else:
+        of_study = [one.parameters for one in command.study.benchmarks if one.name == point.benchmark.name]
+        for own in (*of_study, point.given):
+            for name, value in own.items():
+                stated.setdefault(name, []).append(value)
+    return {
+        name: point.parameters[name]
+        for name in (*_WORKERS, RANKS_PER_NODE.name)
+        if name in point.parameters and str(point.parameters[name]) in map(str, stated.get(name, ()))
+    }
+
+
 def is_count(value: object) -> TypeGuard[int]:
     """Whether a parameter is a number from 1."""
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
@@ -249,13 +298,16 @@ def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str
     }
 
 
+def _is_decided_there(point: Point) -> bool:
+    """Whether the nodes decide if it can run: it needs several, or cannot run on this one. Its time is not known."""
+    return nodes_of(point) > 1 or point.refusal is not None
+
+
 def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
     """The time of the fewest repeats, in seconds."""
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
     repeats_s = sum(
-        rule.budget_s if nodes_of(point) > 1 else rule.minimum * times.repeat_s[id(point)]
-        for point in points
-        if point.refusal is None or nodes_of(point) > 1
+        rule.budget_s if _is_decided_there(point) else rule.minimum * times.repeat_s[id(point)] for point in points
     )
     return min(repeats_s, _most_s(command, points, times))
 
@@ -269,9 +321,9 @@ def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> 
     rule = StoppingRule(budget_s=BUDGET_EACH_S)
     most_s = 0.0
     for point in points:
-        if nodes_of(point) > 1:  # it needs an allocation to be resolved: its time is not known here
+        if _is_decided_there(point):
             most_s += rule.budget_s
-        elif point.refusal is None:
+        else:
             one_s = times.repeat_s[id(point)]
             most_s += max(rule.minimum * one_s, min(rule.maximum * one_s, rule.budget_s))
     return most_s

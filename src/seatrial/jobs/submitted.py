@@ -42,6 +42,7 @@ from seatrial.jobs.request import (
     points_of,
     portion_again,
     portions_of,
+    refuse_beyond_site,
     request_document,
     script_for_node,
 )
@@ -204,6 +205,7 @@ class _Part(Struct):
     def _check(self) -> None:
         """Raise UsageError for what can be seen to be wrong before anything is submitted."""
         points, study = points_of(self.command, self.machine), self.command.study
+        refuse_beyond_site(self.command, points, self.where)
         if not self.where.place.partition.has_python:
             refuse_what_needs_python(points, self.where.text)
         if study is not None:

@@ -19,17 +19,24 @@ from seatrial.stats.interval import LOOKS, MINIMUM_REPEATS, StoppingRule
 
 class PlannedExperiment(Frozen):
     """One experiment of a plan. `id` is the one that a run uses; `refusal` is the reason if it cannot run here;
-    `expected_s` is the time of a repeat as this machine took it, in seconds (None: as the benchmark declares it)."""
+    `expected_s` is the time of a repeat as this machine took it, in seconds (None: as the benchmark declares it).
+    `is_open`: it would run on other nodes, and may run there although it cannot here."""
 
     point: Point
     experiment: Experiment
     id: str
     refusal: Outcome | None
     expected_s: float | None = None
+    is_open: bool = False
+
+    @property
+    def may_run(self) -> bool:
+        """Whether it can run here, or may where it would."""
+        return self.refusal is None or self.is_open
 
     @property
     def repeat_s(self) -> float:
-        """The expected time of one repeat, in seconds; 0 if it cannot run."""
+        """The expected time of one repeat, in seconds; 0 if it cannot run here."""
         if self.refusal is not None:
             return 0.0
         return self.point.estimate_s or 0.0 if self.expected_s is None else self.expected_s
@@ -106,7 +113,7 @@ class PlannedStudy(Frozen, dict=True):
             [by_point[id(point)] for point in group if id(point) in by_point]
             for group in compared_points(self.study, self.points)
         )
-        running = ([item for item in group if item.refusal is None] for group in groups if group)
+        running = ([item for item in group if item.may_run] for group in groups if group)
         return tuple(tuple(group) for group in running if len(group) > 1 and self._is_baseline(group[0]))
 
     def _is_baseline(self, experiment: PlannedExperiment) -> bool:
@@ -128,12 +135,14 @@ def joined_plans(study: Study, parts: Sequence[PlannedStudy]) -> PlannedStudy:
 
 
 class PlannedTrial(Frozen):
-    """The experiments of the trial, each once. `rule` stops each; `build_s` is the time to build what is missing, in
-    seconds."""
+    """The experiments of the standard trial, or of benchmarks (`is_named`), each once. `rule` stops each; `build_s` is
+    the time to build what is missing, `budget_s` that of all (None: no limit), in seconds."""
 
     experiments: tuple[PlannedExperiment, ...]
     rule: StoppingRule
     build_s: float = 0.0
+    is_named: bool = False
+    budget_s: float | None = None
 
     def estimate_of(self, experiment: PlannedExperiment) -> float:
         """The time until an experiment stops at the first look, in seconds, if it is precise then."""
@@ -146,12 +155,15 @@ class PlannedTrial(Frozen):
     @property
     def estimate_s(self) -> float:
         """The expected time of all repeats, in seconds."""
-        return sum(map(self.estimate_of, self.experiments))
+        return self._within(sum(map(self.estimate_of, self.experiments)))
 
     @property
     def most_s(self) -> float:
         """The longest expected time of all repeats, in seconds."""
-        return sum(map(self.most_of, self.experiments))
+        return self._within(sum(map(self.most_of, self.experiments)))
+
+    def _within(self, time_s: float) -> float:
+        return time_s if self.budget_s is None else min(time_s, self.budget_s)
 
     def _until(self, repeats: int, experiment: PlannedExperiment) -> float:
         least_s = self.rule.minimum * experiment.repeat_s

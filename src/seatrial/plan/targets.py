@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 def is_study_file(target: str) -> bool:
     """Whether a target of `run` is a file, not a benchmark: it ends in .yaml or .yml, contains a slash, or exists."""
-    return target.endswith(_ENDINGS) or "/" in target or Path(target).is_file()
+    return target.endswith(_ENDINGS) or "/" in target or target in (".", "..") or Path(target).is_file()
 
 
 def only_study(targets: Sequence[str], settings: Collection[str]) -> Study | None:

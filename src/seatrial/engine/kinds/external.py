@@ -240,6 +240,8 @@ class ExternalKind(ProgramKind[External]):
             wanted = {"mpi": point.environment.mpi}  # not the experiment of the library that it is linked with
             key = content_key({**identity, "wanted": wanted}) if wanted["mpi"] is not None else key
             return self.refused(point, refusal, (key, {**document, "wanted": wanted}), found.key)
+        if point.refusal is None and (why := chosen.why_not(found.answer, point.parameters)):
+            return self.refused(point, Outcome.skipped(why), (key, document), found.key)
         if point.refusal is not None:
             return self.refused(point, point.refusal, (key, document), found.key)
         of_mpi = mpi.variables if mpi is not None else ()

@@ -260,7 +260,8 @@ class External(Program):
     name matches). `parse` returns samples, checks and notes; its record has no `hello`, and `ended` is False if the
     output is incomplete. Raises ProtocolError for output that it cannot parse.
 
-    `version` are the arguments that print its version; empty if it has no such option.
+    `version` are the arguments that print its version; empty if it has no such option. `why_not` says from what that
+    prints why this build cannot run with resolved parameters ("": nothing there says so).
 
     `inputs` are files (path in the folder -> content) that are written before it starts. `preparation` are further
     argument lists of the same program, run one after another by a single process before the one that is measured; a
@@ -281,6 +282,7 @@ class External(Program):
     parse: Callable[[bytes], ProgramRecord]
     alternatives: tuple[External, ...] = ()
     version: tuple[str, ...] = ("--version",)
+    why_not: Callable[[str, Params], str] = lambda answer, params: ""
     inputs: Callable[[Params], Mapping[str, bytes]] = lambda params: {}
     preparation: Callable[[Params], Sequence[Sequence[str]]] = lambda params: ()
     variables: Callable[[Params], Mapping[str, str | None]] = lambda params: {}

@@ -95,11 +95,12 @@ def _described(
             raise NotInImageError(f"{container.image.given} has no {name}, which {program.name} needs", program.install)
         companions[name] = Path(found[name]["path"])
     path, loader = found[program.name]["path"], found[program.name]["loader"]
-    version = ""
+    version = answer = ""
     if program.version:
-        version = version_in(answer_inside(container.bare, [path, *program.version], variables))
+        reply = answer_inside(container.bare, [path, *program.version], variables)
+        version, answer = version_in(reply), reply.stdout or reply.stderr
     image = container.image.digest or container.image.given
-    known = ProgramInside(program, Installed(Path(path), version or program.name, "", companions, image))
+    known = ProgramInside(program, Installed(Path(path), version or program.name, "", companions, image, answer=answer))
     if loader:
         listed = listed_libraries(run_inside(container.bare, [loader, "--list", path], variables, of_image=True))
         for name, where in listed.items():

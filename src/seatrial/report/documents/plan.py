@@ -28,6 +28,12 @@ from seatrial.plan.planned import LinkedProgram, PlannedExperiment, PlannedJob, 
 from seatrial.plan.points import SameSides
 
 
+def _state(planned: PlannedExperiment) -> str:
+    if planned.is_open:
+        return "unknown"
+    return "ready" if planned.refusal is None else planned.refusal.state.value
+
+
 @shape(
     PlannedExperiment,
     OPEN
@@ -55,8 +61,9 @@ class PlannedJson(TypedDict):
     ]
     state: NotRequired[
         Annotated[
-            Literal["ready", "skipped", "unsupported", "failed"],
-            From(lambda planned: "ready" if planned.refusal is None else planned.refusal.state.value),
+            Literal["ready", "skipped", "unsupported", "failed", "unknown"],
+            From(_state),
+            "unknown: it cannot run on this machine (`reason`), and may on the nodes of its job",
         ]
     ]
     reason: NotRequired[Annotated[str | None, From("refusal.reason")]]

@@ -25,14 +25,25 @@ def plan_text(plan: PlannedStudy | PlannedTrial, style: Style = PLAIN, *, verbos
     study = plan.study
     head = [style.paint(clean(study.name), "heading"), *sentences([study.question], style)]
     blocks = [head, _axes(plan, style), _experiments(plan, style), _refused(plan.experiments, style)]
+    blocks.append(_open(plan.experiments, style))
     blocks += [_each(plan, style)] if verbose else []
     blocks += [_linked(plan, style), _time(plan, style), _analysis(plan, style)]
     return joined(map("\n".join, blocks))
 
 
+def plan_line(plan: PlannedStudy | PlannedTrial) -> str:
+    """The plan in one line: "3 experiments, 1 of which cannot run here; expected: about 4 min"."""
+    refused = sum(not one.may_run for one in plan.experiments)
+    some = f", {refused} of which cannot run here" if refused else ""
+    expected = f"about {duration(plan.estimate_s)}" if plan.estimate_s else "unknown"
+    return f"{count(len(plan.experiments), 'experiment')}{some}; expected: {expected}"
+
+
 def trial_text(plan: PlannedTrial, style: Style = PLAIN) -> str:
-    """The standard trial: each experiment with its time, those that cannot run, and the time of all."""
-    head = [style.paint(f"The standard trial of this machine: {count(len(plan.experiments), 'experiment')}", "heading")]
+    """Benchmarks or the standard trial: each experiment with its time, those that cannot run, and the time of all."""
+    number = count(len(plan.experiments), "experiment")
+    title = number if plan.is_named else f"The standard trial of this machine: {number}"
+    head = [style.paint(title, "heading")]
     rows, varied = [["benchmark", "", "a repeat", "expected", "at most"]], _varied(plan.experiments)
     for one in plan.experiments:
         if one.refusal is None:
@@ -43,9 +54,23 @@ def trial_text(plan: PlannedTrial, style: Style = PLAIN) -> str:
         f"{show_percent(plan.rule.precision)} before. An experiment takes at most {show(plan.rule.budget_s, 's')}, or "
         f"{plan.rule.minimum} repeats if these take longer. `seatrial run --budget TIME` measures what fits."
     )
-    refused = _refused(plan.experiments, style)
+    if plan.budget_s is not None:
+        text = (
+            f"expected: about {duration(plan.estimate_s)}; at most the budget of {duration(plan.budget_s)}, "
+            f"also with the {plan.rule.minimum} repeats that an interval needs taking longer."
+            if not plan.is_named
+            else f"expected: about {duration(plan.estimate_s)} of the budget of {duration(plan.budget_s)}; what was "
+            f"named gets its {plan.rule.minimum} repeats in any case."
+        )
+    if not any(one.refusal is None for one in plan.experiments):
+        text = _NO_TIME if any(one.is_open for one in plan.experiments) else "none: nothing can run here"
+    table = [style.table(rows, has_head=True)] if len(rows) > 1 else []
+    refused = [_refused(plan.experiments, style), _open(plan.experiments, style)]
     time = block("Time", sentences((text, _building(plan.build_s)), style), style)
-    return joined(["\n".join([*head, style.table(rows, has_head=True)]), "\n".join(refused), time])
+    return joined(["\n".join([*head, *table]), *map("\n".join, refused), time])
+
+
+_NO_TIME = "no estimate: how long a repeat takes is seen on the nodes."
 
 
 def _building(build_s: float) -> str:
@@ -96,7 +121,8 @@ def _experiments(plan: PlannedStudy, style: Style) -> list[str]:
     rows = []
     for name, those in of_benchmark.items():
         ready = sum(one.refusal is None for one in those)
-        can = "" if ready == len(those) else f"{ready} can run here"
+        open_ones = sum(one.is_open for one in those)
+        can = "" if ready + open_ones == len(those) else f"{ready + open_ones} can run" + ("" if open_ones else " here")
         mean = f"{show(sum(one.repeat_s for one in those) / ready, 's')} each repeat" if ready else ""
         rows.append((name, count(len(those), "experiment"), mean, can))
     return [*lines, style.table(rows)]
@@ -113,18 +139,29 @@ def _each(plan: PlannedStudy, style: Style) -> list[str]:
 
 def _refused(planned: Sequence[PlannedExperiment], style: Style) -> list[str]:
     """The experiments that cannot run, grouped by reason."""
+    lines = _by_reason([one for one in planned if not one.may_run], style, with_state=True)
+    return [style.paint("Cannot run here", "warning"), *lines] if lines else []
+
+
+def _open(planned: Sequence[PlannedExperiment], style: Style) -> list[str]:
+    """The experiments of jobs that cannot run on this machine: the nodes decide."""
+    lines = _by_reason([one for one in planned if one.is_open], style, with_state=False)
+    return [style.paint("Decided on the nodes; this machine cannot run", "heading"), *lines] if lines else []
+
+
+def _by_reason(planned: Sequence[PlannedExperiment], style: Style, *, with_state: bool) -> list[str]:
+    """Experiments that are refused, grouped by reason."""
     reasons: dict[tuple[str, str], list[PlannedExperiment]] = {}
     for experiment in planned:
         if experiment.refusal is not None:
             lines = (line.strip() for line in (experiment.refusal.reason or "").splitlines())
             key = (experiment.refusal.state.value, "; ".join(line for line in lines if line))
             reasons.setdefault(key, []).append(experiment)
-    if not reasons:
-        return []
-    text = [style.paint("Cannot run here", "warning")]
+    text = []
     for (state, reason), experiments in list(reasons.items())[:_MOST_LINES]:
         names = ", ".join(dict.fromkeys(experiment.experiment.benchmark for experiment in experiments))
-        text += sentences([f"{state}: {count(len(experiments), 'experiment')} of {names}: {reason}"], style)
+        what = f"{count(len(experiments), 'experiment')} of {names}: {reason}"
+        text += sentences([f"{state}: {what}" if with_state else what], style)
     if len(reasons) > _MOST_LINES:
         text.append(f"  {len(reasons) - _MOST_LINES} more reasons (--format json lists all)")
     return text
@@ -144,7 +181,8 @@ def _linked(plan: PlannedStudy, style: Style) -> list[str]:
 def _time(plan: PlannedStudy, style: Style) -> list[str]:
     budget, least = show(plan.study.repeat.budget_s, "s"), show(plan.least_s, "s")
     if plan.round_s == 0:
-        return [style.paint("Time", "heading"), "  none: nothing can run here"]
+        is_open = any(one.is_open for one in plan.experiments)
+        return [style.paint("Time", "heading"), f"  {_NO_TIME if is_open else 'none: nothing can run here'}"]
     if plan.is_short_of_time:
         text = (
             f"The budget of {budget} is too short: {MINIMUM_REPEATS} repeats of each experiment take {least}, but only "
@@ -201,10 +239,11 @@ def _comparisons(plan: PlannedStudy, compare: Compare) -> list[str]:
 def _scaling(plan: PlannedStudy, scaling: Scaling) -> str:
     """What scales, or that nothing does because too few numbers of workers can run here."""
     text = f"{scaling.kind} scaling along {clean(scaling.along)}"
+    is_open = any(one.is_open for one in plan.experiments)
     here = {
         str(point.parameters.get(scaling.along, point.given.get(scaling.along)))
         for point in plan.points
-        if point.refusal is None and scaling.along in point.given
+        if (point.refusal is None or is_open) and scaling.along in point.given
     }
     values = _axis_values(plan, scaling.along)
     if len(here) < 2:
@@ -247,7 +286,7 @@ _MOST_NAMES = 4
 
 
 def jobs_text(planned: PlannedJobs, style: Style = PLAIN, *, verbose: bool = False) -> str:
-    """The jobs with their times and node-hours, and the script of the first; `verbose`: of each."""
+    """The jobs with their times and node-hours, and the script of the first; `verbose`: what differs in each other."""
     is_of_several = len({job.system for job in planned.jobs}) > 1
     columns = ("benchmarks", "nodes", "expected", "time limit", "node-hours at most")
     rows = [["job", *["system"] * is_of_several, *columns]]
@@ -260,8 +299,12 @@ def jobs_text(planned: PlannedJobs, style: Style = PLAIN, *, verbose: bool = Fal
     machine = "the nodes, as an earlier job found them." if known else "this machine: the nodes are not known yet."
     lines = [style.paint(title, "heading"), style.table(rows, has_head=True)]
     lines += style.wrapped(f"planned for {machine}", "  ")
+    first = planned.jobs[0].script.splitlines()
     for number, job in enumerate(planned.jobs if verbose else planned.jobs[:1], start=1):
         title = f"Script of job {number}" + ("" if verbose or len(planned.jobs) == 1 else " (-v: of each)")
-        script = [f"  {clean(line)}" for line in job.script.splitlines()]
-        lines += ["", style.paint(title, "heading"), *script]
+        script = job.script.splitlines()
+        if number > 1:
+            title += f", as of job 1 but for {count(len(own := [one for one in script if one not in first]), 'line')}"
+            script = own
+        lines += ["", style.paint(title, "heading"), *(f"  {clean(line)}" for line in script)]
     return "\n".join(lines)
