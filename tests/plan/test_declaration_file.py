@@ -30,7 +30,7 @@ benchmark:
   files: [input.dat, meshes]
   expected: 10s
   figures:
-    - {name: rate, unit: flop/s, better: higher, pattern: 'rate: +(\S+) GFLOP/s', scale: 1e9, which: last}
+    - {name: rate, unit: GFLOP/s, better: higher, pattern: 'rate: +(\S+) GFLOP/s', which: last}
     - {name: step, unit: s, better: lower, json: 'timing[0].step', file: result.json}
   checks:
     - {name: residual, pattern: 'residual = (\S+)', below: 1e-8}
@@ -94,7 +94,8 @@ def test_the_identity_changes_with_what_is_read_but_not_with_the_question() -> N
         (HEAD + FIGURE + "pattern: '(a)', json: b}\n", 7, ["both pattern and json"]),
         (HEAD + FIGURE + "json: 'a..b'}\n", 7, ["results[0].rate"]),
         (HEAD + FIGURE + "json: a, file: ../b}\n", 7, ["a relative path without .."]),
-        (HEAD + FIGURE.replace("unit: s", "unit: ms") + "json: a}\n", 7, ["one of s, B"]),
+        (HEAD + FIGURE.replace("unit: s", "unit: MB/sec") + "json: a}\n", 7, ["did you mean MB/s"]),
+        (HEAD + FIGURE.replace("unit: s", "unit: a b") + "json: a}\n", 7, ["one of s, B", "MLUP/s"]),
         (HEAD + FIGURE.replace("lower", "less") + "json: a}\n", 7, ["higher or lower"]),
         (HEAD + FIGURE + "json: a, scale: 0}\n", 7, ["a number above 0"]),
         (HEAD + CHECK + "pattern: '(a)'}\n", 7, ["it has no bound"]),

@@ -20,7 +20,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import STATED, FigureResult, RepeatValues, StatedRepeats, share_of
 from seatrial.model.results.record import Reading, RepeatRecord, impossible_reason, recorded_readings
 from seatrial.model.results.sample import Outcome, State, point_key
-from seatrial.model.units import UNITS
+from seatrial.model.units import is_unit
 from seatrial.stats.interval import dependence, median_interval
 from seatrial.stats.ratio import widened_ends
 
@@ -289,7 +289,7 @@ def stated_figures(record: RepeatRecord) -> tuple[FigureResult, ...]:
 
 def _figure(one: Mapping[str, Any], record: RepeatRecord) -> FigureResult:
     middle, ends, n = float(one["median"]), one["ci95"], int(one["n_repeats"])
-    if one["unit"] not in UNITS or not 1 <= n <= 2**53:
+    if not is_unit(one["unit"]) or not 1 <= n <= 2**53:
         raise ValueError("not a figure")
     interval = None if ends is None else (float(ends[0]), float(ends[1]))
     repeats = StatedRepeats(record.repeat, record.order, record.t0, middle, n)

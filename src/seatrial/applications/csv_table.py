@@ -22,7 +22,7 @@ from seatrial.model.results.exported import COLUMNS
 from seatrial.model.results.figure_result import StatedFigure
 from seatrial.model.results.imported import ImportedFile, StatedExperiment
 from seatrial.model.results.sample import Outcome, State
-from seatrial.model.units import UNITS
+from seatrial.model.units import UNITS, is_unit
 
 _TOOL = "seatrial export"
 _LONGEST_CELL = 1 << 20
@@ -115,8 +115,8 @@ def _experiment(rows: list[_Row], number: int) -> StatedExperiment:
 
 def _figure(row: _Row) -> StatedFigure:
     cells = row.cells
-    if cells["unit"] not in UNITS:
-        raise row.error(f"the unit {cells['unit'][:20]!r} is not one of {', '.join(UNITS)}")
+    if not is_unit(cells["unit"]):
+        raise row.error(f"{cells['unit'][:20]!r} is not a unit such as {', '.join(UNITS)} or LUP/s")
     if cells["better"] not in set(Better):
         raise row.error(f"better is {cells['better'][:20]!r}, not higher or lower")
     middle, low, high = (_number(row, name) for name in ("median", "ci95_low", "ci95_high"))

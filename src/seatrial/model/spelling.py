@@ -17,7 +17,7 @@ from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.environment.container import CONTAINER, NO_CONTAINER
 from seatrial.model.machine.fact import Fact, Facts
 from seatrial.model.study.study import ENVIRONMENT_PREFIX, is_of_environment
-from seatrial.model.units import Unit
+from seatrial.model.units import Unit, takes_prefix
 
 
 def half_unit(token: str) -> float:
@@ -308,7 +308,7 @@ def _scale(value: float, unit: Unit, digits: int, binary: bool) -> tuple[float, 
         for seconds, clock_name in _CLOCK:
             if size >= 2 * seconds or seconds == _CLOCK[-1][0]:
                 return seconds, "", clock_name
-    if unit == "1" or size == 0.0:
+    if unit == "1" or size == 0.0 or not takes_prefix(unit):
         return 1.0, "", name
     steps = _BINARY if binary else _DECIMAL + (_SMALL[1:] if unit in _FRACTIONS else ())
     for position, (scale, prefix) in enumerate(steps):

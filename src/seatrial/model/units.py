@@ -1,4 +1,4 @@
-"""Units and quantities, and durations as text: SI inside, one spelling for each unit.
+"""Units and quantities, and durations as text: SI inside, one spelling for each unit; units of the user are labels.
 
 `parse_quantity` reads quantities in study files and on the command line ("64MiB", "2.5GHz", "10min", "1%") and
 returns the value in the SI unit. `seatrial.model.spelling` formats values.
@@ -9,14 +9,27 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated
 
 from seatrial.errors import UsageError, did_you_mean
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Keywords
 
-Unit = Literal["s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1"]
+UNITS = ("s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1")
 
-UNITS: tuple[Unit, ...] = ("s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1")
+_LABEL = r"[A-Za-z%µ][A-Za-z0-9%µ.^*()-]{0,23}(?:/[A-Za-z0-9%µ.^*()-]{1,23}){0,2}"
+Unit = Annotated[str, Keywords(pattern=f"^(?:1|{_LABEL})$")]
+"""One of UNITS, or the label of a user's figure without its prefix, such as "LUP/s"."""
+
+_THINGS = (
+    "atoms?|atom-steps?|bodies|cells?|columns?|cycles?|edges?|elements?|evaluations?|events?|files?|frames?|images?|"
+    "inserts?|instructions?|interactions?|iter|iterations?|jobs?|lines?|messages?|nodes?|operations?|ops|packets?|pairs?|"
+    "particles?|pixels?|points?|queries|reads?|requests?|rows?|samples?|sequences?|sites?|steps?|tasks?|timesteps?|"
+    "tokens?|transactions?|triangles?|updates?|vertices|voxels?|writes?|zones?"
+)
+_COUNTED = re.compile(rf"(?:[A-Z]{{3,}}[A-Za-z]*|(?:{_THINGS})\b).*")
+"""Labels that count something, and so may have a prefix: an abbreviation of three capital letters or more, a word."""
+_NOT_A_PREFIX = frozenset({"TEPS"})
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
@@ -75,6 +88,53 @@ def parse_quantity(text: str) -> Quantity:
     scale = _BINARY[prefixed[1]] if prefixed[1] in _BINARY else _DECIMAL[prefixed[1]]
     unit, per_base = _BASES[prefixed[2]]
     return Quantity(number * scale * per_base, unit)
+
+
+def is_unit(text: str) -> bool:
+    """Whether a text may be the unit of a figure."""
+    return text == "1" or re.fullmatch(_LABEL, text) is not None
+
+
+def takes_prefix(unit: Unit) -> bool:
+    """Whether numbers in this unit are shown with k, M, G, ...: those of UNITS, and labels that count something."""
+    return unit in UNITS or _COUNTED.fullmatch(unit) is not None
+
+
+def labelled_unit(text: str) -> tuple[Unit, float]:
+    """The unit that a user names, and what one of it is in the unit without its prefix: "MLUP/s" is 1e6 LUP/s, "GB/s"
+    1e9 B/s, "ms" 0.001 s, "ns/day" itself.
+
+    A prefix of a unit that is not in UNITS is one before something counted (`takes_prefix`). Raises UsageError for what
+    cannot be a unit, and for another spelling of one.
+    """
+    if text in UNITS:
+        return text, 1.0
+    known = _quantity_or_none(f"1 {text}") if text else None
+    if known is not None:
+        return known.unit, known.value
+    if meant := _MEANT_TIMES.get(text.lower()) or _meant_rate(text):
+        raise UsageError(f"the unit {text!r} is unknown", did_you_mean(meant))
+    if not is_unit(text):
+        raise UsageError(
+            f"{text!r} is not a unit", f"use one of {', '.join(UNITS)}, or a label such as MLUP/s, ns/day or atoms/s"
+        )
+    base = text[1:]
+    if text[0] in _DECIMAL and text not in _NOT_A_PREFIX and text[0] != "" and _COUNTED.fullmatch(base):
+        return base, _DECIMAL[text[0]]
+    return text, 1.0
+
+
+_RATE = re.compile(r"([kKMGTPE]?i?)((?i:flops?|b|bytes?|bits?|ops?))(?i:/s(?:ec(?:ond)?)?|ps)?")
+
+
+def _meant_rate(text: str) -> tuple[str, ...]:
+    """The rates that a text may mean: "GFLOPS" is GFLOP/s, "MB/sec" MB/s; none for others."""
+    found = _RATE.fullmatch(text)
+    if found is None:
+        return ()
+    prefix, name = found[1], found[2].lower()
+    ends = {"f": ("FLOP/s",), "o": ("op/s",)}.get(name[0], ("bit/s",) if name.startswith("bit") else ("B/s", "bit/s"))
+    return tuple(f"{prefix}{end}" for end in ends)
 
 
 def parse_seconds(text: str) -> float:

@@ -21,7 +21,7 @@ from seatrial.model.benchmark.declaration import (
 from seatrial.model.benchmark.parameter import Parameter, ParameterKind
 from seatrial.model.benchmark.program import RANKS
 from seatrial.model.study.study import LABEL
-from seatrial.model.units import UNITS, parse_seconds
+from seatrial.model.units import UNITS, Unit, labelled_unit, parse_seconds
 from seatrial.plan.file_model import (
     Faults,
     Kind,
@@ -94,6 +94,13 @@ def _words(spot: Spot, _: object) -> tuple[str, ...]:
         if "\0" in item.written or (position == 0 and not item.written):
             raise spot.inner(position).refuse("it is not a valid argument", "write a program and its arguments")
     return tuple(item.written for item in spot.node.items)
+
+
+def _unit(spot: Spot, value: str) -> tuple[Unit, float]:
+    try:
+        return labelled_unit(value)
+    except UsageError as error:
+        raise spot.refuse(error.message, error.todo) from None
 
 
 def _expected_s(spot: Spot, value: str) -> float:
@@ -190,13 +197,18 @@ class FigureModel(OutputModel):
 
     accepts = "a mapping: name, unit, better, and pattern or json"
 
-    unit = required(f"one of {', '.join(UNITS)} (1: a plain number)", one_of(*UNITS, suggests=False))
+    unit = required(
+        f"one of {', '.join(UNITS)} (1: a plain number), also with a prefix such as GB/s or ms; or another label, such "
+        "as MLUP/s, ns/day or atoms/s",
+        _WORD.then(lambda spot, _: _unit(spot, spot.node.written)),
+    )
     better = required("higher or lower", one_of("higher", "lower"))
-    scale = default("a number above 0: turns the printed number into the unit, such as 1e9 for GB/s", _SCALE, 1.0, 1)
+    scale = default("a number above 0: turns the printed number into the unit, such as 1e-3 for ms", _SCALE, 1.0, 1)
 
     def figure(self) -> DeclaredFigure:
         """The figure."""
-        return DeclaredFigure(self.name, self.unit, self.better == "higher", self.pick(), self.scale)
+        unit, factor = self.unit
+        return DeclaredFigure(self.name, unit, self.better == "higher", self.pick(), self.scale * factor)
 
 
 class CheckModel(OutputModel):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import cast
 from xml.sax.saxutils import escape, quoteattr
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.exported import Exported, ExportedRow, ExportedVerdict
 from seatrial.model.spelling import show
-from seatrial.model.units import Unit
 from seatrial.report.studies.verdicts import NOT_COMPARED
 
 _SKIPPED = ("skipped", "unsupported")
@@ -51,7 +49,7 @@ def junit_text(exported: Exported) -> str:
 def _of_row(row: ExportedRow, time_s: float) -> _Case:
     if row.figure:
         name = f"{row.figure} {row.figure_parameters} [{row.experiment}]"
-        unit = cast(Unit, row.unit)
+        unit = row.unit
         out = f"median {show(row.median or 0.0, unit)} ({row.median!r} {row.unit}), {row.better} is better, "
         if row.ci95_low is not None and row.ci95_high is not None:
             out += f"95 % interval {show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}, "

@@ -15,11 +15,9 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import cast
 
 from seatrial.model.results.exported import COLUMNS, Exported, ExportedRow
 from seatrial.model.spelling import show
-from seatrial.model.units import Unit
 
 
 def csv_text(exported: Exported) -> str:
@@ -97,7 +95,7 @@ def _cells(row: ExportedRow) -> tuple[str, ...]:
     shown = " ".join(f"{name}={_value(value)}" for name, value in parameters.items())
     if not row.figure or row.median is None:
         return row.benchmark, shown, "", "", "", "", f"{row.outcome}: {row.reason}" if row.reason else row.outcome
-    unit = cast(Unit, row.unit)
+    unit = row.unit
     interval = ""
     if row.ci95_low is not None and row.ci95_high is not None:
         interval = f"{show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}"

@@ -12,6 +12,7 @@ A time of 1.03 and a rate of 1/1.03 are both 3 % of extra time. The interval is 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
 from seatrial.model.benchmark.benchmark import Better
@@ -26,6 +27,8 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 UNDECIDED = "undecided"
 """The word for the verdict `ambiguous`: two sides that are not told apart are not the same."""
 _OF_SPEED: tuple[Unit, ...] = ("s", "B/s", "flop/s", "op/s", "Hz")
+_PER_TIME = re.compile(r"/(?:s|min|h|hour|d|day)$|^[A-Z]+PS$")
+"""Labels of users that are rates: "LUP/s", "ns/day", "GUPS"."""
 _TIMES = 2.0
 """From this advantage on, a factor is easier to read than a percentage."""
 _SURELY_TIMES = 3.0
@@ -216,7 +219,7 @@ def rounded_up(number: int) -> int:
 
 def is_speed(unit: Unit) -> bool:
     """Whether "faster" applies; joules, watts and bytes are better or worse."""
-    return unit in _OF_SPEED
+    return unit in _OF_SPEED or _PER_TIME.search(unit) is not None
 
 
 def word_of(comparison: Comparison) -> str:
