@@ -11,8 +11,6 @@ from seatrial.cli.jobs import Jobs
 from seatrial.cli.output import Output
 from seatrial.cli.programs import ProgramOptions, WithWords
 from seatrial.cli.run import RunOptions
-from seatrial.interface.results import margin_given
-from seatrial.interface.run import versus_study
 from seatrial.jobs.planned import plan, plan_jobs
 from seatrial.jobs.request import Submission
 from seatrial.plan.planned import PlannedJobs
@@ -47,6 +45,9 @@ def _plan(
     elif wanted.commands is None:
         planned = plan(wanted.names, wanted.values, what.budget_s, site=what.site, system=what.system)
     else:
+        from seatrial.interface.results import margin_given
+        from seatrial.interface.run import versus_study
+
         share = margin_given(wanted.margin, wanted.equivalence)
         study = versus_study(wanted.commands, wanted.values, share, equivalence=wanted.equivalence is not None)
         planned = plan([study], {}, what.budget_s, site=what.site, system=what.system)

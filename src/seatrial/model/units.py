@@ -112,7 +112,7 @@ def labelled_unit(text: str) -> tuple[Unit, float]:
     known = _quantity_or_none(f"1 {text}") if text else None
     if known is not None:
         return known.unit, known.value
-    if meant := _MEANT_TIMES.get(text.lower()) or _meant_rate(text):
+    if text and (meant := _MEANT_TIMES.get(text.lower()) or _meant_rate(text)):
         raise UsageError(f"the unit {text!r} is unknown", did_you_mean(meant))
     if not is_unit(text):
         raise UsageError(
