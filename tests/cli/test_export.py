@@ -16,8 +16,10 @@ from made_up import made_up_machine
 
 from seatrial.engine.trial import keep_machine
 from seatrial.model.machine.fact import Facts
+from seatrial.model.results.exported import Exported, ExportedRow
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome, Stage
+from seatrial.report.export.tables import markdown_text
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writers import RecordWriter
 
@@ -121,7 +123,37 @@ def test_parquet_and_markdown(tmp_path: Path, results: Path) -> None:
     found = duckdb.sql(f"SELECT * FROM '{tmp_path}/a.parquet'")
     assert ",".join(found.columns) == HEAD and len(found.fetchall()) == 9
     table = say(tmp_path, "export", "r", "--format", "markdown").splitlines()
-    assert len(table) == 11 and all(line.replace("\\|", "").count("|") == 8 for line in table)
+    assert len(table) == 11 and all(line.replace("\\|", "").count("|") == 9 for line in table)
+
+
+def test_a_column_and_a_label_for_each_parameter(tmp_path: Path, results: Path) -> None:
+    text = say(tmp_path, "export", "r", "--columns", "parameters")
+    assert text.splitlines()[0].startswith(f"{HEAD},parameter.")
+    for row in csv.DictReader(io.StringIO(text)):
+        given = {**json.loads(row["parameters"]), **json.loads(row["figure_parameters"] or "{}")}
+        assert row["parameter.threads"] == str(given.get("threads", ""))
+        assert row["parameter.argv"] == ("/home/alice/app --in alice.dat -n 4" if row["benchmark"] == "command" else "")
+    (tmp_path / "a.csv").write_text(text)
+    seatrial_here("import", "csv=a.csv", "--results", "b", cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache"))
+    assert say(tmp_path, "export", "b", "--columns", "parameters") == text
+    assert "is for CSV" in refused(tmp_path, "export", "r", "--columns", "parameters", "--format", "junit")
+    metrics = say(tmp_path, "export", "r", "--format", "openmetrics")
+    assert metrics.count('parameter_threads="2"') >= 8
+
+
+def test_markdown_has_a_relative_column_and_commands_as_typed() -> None:
+    def row(words: list[str], median: float, **more: object) -> ExportedRow:
+        given = json.dumps({"argv": words, "warmup": 0, "expect": 0, **more})
+        ends = (median * 0.99, median * 1.01)
+        of_figure = ("wall", given, "s", "lower", median, *ends, 12)
+        return ExportedRow("e", "command", given, "env", "m", "ok", "", "", *of_figure)
+
+    rows = (row(["./a", "x y"], 1.5), row(["./b"], 1.0, warmup=1), row(["sleep", "1"], 2.0))
+    table = [line.split(" | ") for line in markdown_text(Exported(rows)).splitlines()]
+    assert table[0][5] == "Relative"
+    assert [line[1] for line in table[2:]] == ["-- ./a 'x y'", "warmup=1 -- ./b", "-- sleep 1"]
+    assert [line[5] for line in table[2:]] == ["1.50 (1.47 to 1.53)", "1.00", "2.00 (1.96 to 2.04)"]
+    assert markdown_text(Exported(rows[:1])).splitlines()[2].split(" | ")[5] == ""
 
 
 def test_queries_answer_in_three_formats(tmp_path: Path, results: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,12 @@ class ExportFormat(StrEnum):
     OPENMETRICS = "openmetrics"
 
 
+class Columns(StrEnum):
+    """Further columns of a CSV export."""
+
+    PARAMETERS = "parameters"
+
+
 _TEXTS = {"csv": csv_text, "markdown": markdown_text, "junit": junit_text, "openmetrics": openmetrics_text}
 
 
@@ -43,6 +50,10 @@ def _export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")] = RESULTS,
     output_format: Annotated[ExportFormat, typer.Option("--format", help="what to write")] = ExportFormat.CSV,
     output: OutputOption = None,
+    columns: Annotated[
+        Columns | None,
+        typer.Option("--columns", help="of csv: parameters adds a column parameter.NAME for each parameter"),
+    ] = None,
     anonymous: Annotated[
         bool, typer.Option("--anonymous", help="without hosts, users, serial numbers and paths")
     ] = False,
@@ -57,13 +68,16 @@ def _export(
     is_parquet = output_format is ExportFormat.PARQUET
     if is_parquet and output is None:
         raise UsageError("Parquet is not text", "name a file: -o FILE.parquet")
+    if columns is not None and output_format is not ExportFormat.CSV:
+        raise UsageError(f"--columns is for CSV, not for {output_format}", "leave it out, or give --format csv")
     found = _exported(folder, anonymous=anonymous, verdicts=output_format is ExportFormat.JUNIT)
-    if output is None:
-        print(_TEXTS[output_format](found), end="")
-    elif is_parquet:
+    to_text = _TEXTS.get(output_format) if columns is None else partial(csv_text, with_parameters=True)
+    if output is not None and to_text is None:
         write_bytes(output, parquet_bytes(found))
-    else:
-        write_file(output, _TEXTS[output_format](found))
+    elif output is not None and to_text is not None:
+        write_file(output, to_text(found))
+    elif to_text is not None:
+        print(to_text(found), end="")
     if amount.verbose:
         message(_contents(found))
 

@@ -91,8 +91,11 @@ def parse_quantity(text: str) -> Quantity:
 
 
 def is_unit(text: str) -> bool:
-    """Whether a text may be the unit of a figure."""
-    return text == "1" or re.fullmatch(_LABEL, text) is not None
+    """Whether results may have a text as the unit of a figure: it is one without a prefix."""
+    try:
+        return labelled_unit(text) == (text, 1.0)
+    except UsageError:
+        return False
 
 
 def takes_prefix(unit: Unit) -> bool:
@@ -114,7 +117,7 @@ def labelled_unit(text: str) -> tuple[Unit, float]:
         return known.unit, known.value
     if text and (meant := _MEANT_TIMES.get(text.lower()) or _meant_rate(text)):
         raise UsageError(f"the unit {text!r} is unknown", did_you_mean(meant))
-    if not is_unit(text):
+    if re.fullmatch(_LABEL, text) is None:
         raise UsageError(
             f"{text!r} is not a unit", f"use one of {', '.join(UNITS)}, or a label such as MLUP/s, ns/day or atoms/s"
         )

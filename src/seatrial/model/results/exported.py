@@ -19,6 +19,8 @@ COLUMNS = (
     "outcome",
 )
 """The header of a CSV export (CONTRACT.md)."""
+PARAMETER = "parameter."
+"""Begins the name of a column that has one parameter, in a CSV export and in rows."""
 
 
 class ExportedRow(Frozen):

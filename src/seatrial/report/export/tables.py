@@ -16,16 +16,22 @@ from collections.abc import Callable, Iterable, Mapping
 from html import escape
 from pathlib import Path
 
-from seatrial.model.results.exported import COLUMNS, Exported, ExportedRow
-from seatrial.model.spelling import show
+from seatrial.analysis.grouped import grouped
+from seatrial.benchmarks import registry
+from seatrial.model.benchmark.parameter import Value, value_from_json
+from seatrial.model.results.exported import COLUMNS, PARAMETER, Exported, ExportedRow
+from seatrial.model.spelling import PROGRAM, settings, show, written
 
 
-def csv_text(exported: Exported) -> str:
-    """RFC 4180 with line feeds; an unknown value is an empty cell, numbers have all their digits."""
+def csv_text(exported: Exported, *, with_parameters: bool = False) -> str:
+    """RFC 4180 with line feeds; an unknown value is an empty cell, numbers have all their digits. `with_parameters`: a
+    column `parameter.NAME` for each parameter follows, with values as on the command line."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in exported.rows:
+    values = [_parameters(row) if with_parameters else {} for row in exported.rows]
+    names = list(dict.fromkeys(name for own in values for name in own))
+    writer.writerow([*COLUMNS, *(f"{PARAMETER}{name}" for name in names)])
+    for row, own in zip(exported.rows, values, strict=True):
         writer.writerow(
             [
                 row.benchmark,
@@ -38,9 +44,16 @@ def csv_text(exported: Exported) -> str:
                 *("" if value is None else repr(value) for value in (row.median, row.ci95_low, row.ci95_high)),
                 row.n_repeats if row.figure else "",
                 row.outcome,
+                *(written(name, own[name]) if name in own else "" for name in names),
             ]
         )
     return out.getvalue()
+
+
+def _parameters(row: ExportedRow) -> dict[str, Value]:
+    """All parameters of a row: of its experiment, and the point of its figure."""
+    found = {**json.loads(row.parameters), **(json.loads(row.figure_parameters) if row.figure else {})}
+    return {name: value_from_json(value) for name, value in found.items()}
 
 
 _NUMBERS = {"median": "DOUBLE", "ci95_low": "DOUBLE", "ci95_high": "DOUBLE", "n_repeats": "BIGINT"}
@@ -80,33 +93,65 @@ def parquet_bytes(exported: Exported) -> bytes:
 _OF_FIGURES = frozenset(COLUMNS[3:11])
 
 
-_HEAD = ("Benchmark", "Parameters", "Figure", "Median", "95 % interval", "Repeats", "Outcome")
+_HEAD = ("Benchmark", "Parameters", "Figure", "Median", "95 % interval", "Relative", "Repeats", "Outcome")
 
 
 def markdown_text(exported: Exported) -> str:
-    """The table, in the form that GitHub and pandoc read."""
+    """The table, in the form that GitHub and pandoc read. `Relative` is the ratio to the best of the experiments with
+    the same figure of the same benchmark, with that of the ends of the intervals."""
     lines = [_line(_HEAD), _line("---" for _ in _HEAD)]
-    lines += [_line(_cells(row)) for row in exported.rows]
+    best = _best(exported.rows)
+    lines += [_line(_cells(row, best.get(_same_figure(row)))) for row in exported.rows]
     return "\n".join(lines) + "\n"
 
 
-def _cells(row: ExportedRow) -> tuple[str, ...]:
-    parameters = json.loads(row.figure_parameters if row.figure else row.parameters)
-    shown = " ".join(f"{name}={_value(value)}" for name, value in parameters.items())
+def _same_figure(row: ExportedRow) -> tuple[object, ...]:
+    """What rows have in common that are compared: the figure, and the point of a sweep inside the program."""
+    experiment, point = json.loads(row.parameters), json.loads(row.figure_parameters)
+    own = sorted((name, repr(value)) for name, value in point.items() if name not in experiment)
+    return row.benchmark, row.figure, row.unit, row.better, tuple(own)
+
+
+def _best(rows: Iterable[ExportedRow]) -> dict[tuple[object, ...], ExportedRow]:
+    """The best of each figure that several experiments have."""
+    groups = grouped((_same_figure(row), row) for row in rows if row.figure and row.median is not None)
+    return {
+        key: (max if own[0].better == "higher" else min)(own, key=lambda row: row.median or 0.0)
+        for key, own in groups.items()
+        if len(own) > 1 and all(row.median for row in own)
+    }
+
+
+def _relative(row: ExportedRow, best: ExportedRow | None) -> str:
+    """Such as "1.35 (1.30 to 1.41)"; the ends are the widest that the two intervals allow."""
+    if best is None or not row.median or not best.median:
+        return ""
+    ratio = show(row.median / best.median, "1")
+    ends = (row.ci95_low, row.ci95_high, best.ci95_low, best.ci95_high)
+    low, high, best_low, best_high = (end or 0.0 for end in ends)
+    if row is best or min(low, high, best_low, best_high) <= 0:
+        return ratio
+    return f"{ratio} ({show(low / best_high, '1')} to {show(high / best_low, '1')})"
+
+
+def _shown(benchmark: str, parameters: Mapping[str, Value]) -> dict[str, Value]:
+    """All parameters; beside a program of the user, those without their default."""
+    if PROGRAM not in parameters or (known := registry().get(benchmark)) is None:
+        return dict(parameters)
+    defaults = {one.name: one.default for one in known.parameters if one.name != PROGRAM}
+    return {name: value for name, value in parameters.items() if value != defaults.get(name)}
+
+
+def _cells(row: ExportedRow, best: ExportedRow | None) -> tuple[str, ...]:
+    shown = settings(_shown(row.benchmark, _parameters(row)))
     if not row.figure or row.median is None:
-        return row.benchmark, shown, "", "", "", "", f"{row.outcome}: {row.reason}" if row.reason else row.outcome
+        return row.benchmark, shown, "", "", "", "", "", f"{row.outcome}: {row.reason}" if row.reason else row.outcome
     unit = row.unit
     interval = ""
     if row.ci95_low is not None and row.ci95_high is not None:
         interval = f"{show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}"
     median = f"{show(row.median, unit)} {'↑' if row.better == 'higher' else '↓'}"
-    return row.benchmark, shown, row.figure, median, interval, str(row.n_repeats), row.outcome
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return row.benchmark, shown, row.figure, median, interval, _relative(row, best), str(row.n_repeats), row.outcome
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -128,7 +173,8 @@ _FIGURES: Mapping[str, tuple[str, Callable[[ExportedRow], float | None]]] = {
 
 
 def openmetrics_text(exported: Exported) -> str:
-    """Gauges: one sample for each figure, with its parameters as a label in JSON, and the outcome of experiments."""
+    """Gauges: one sample for each figure, with a label `parameter_NAME` for each parameter and all of them in JSON, and
+    the outcome of experiments."""
     lines: list[str] = []
     for name, (meaning, value_of) in _FIGURES.items():
         rows = [(row, value) for row in exported.rows if row.figure and (value := value_of(row)) is not None]
@@ -158,7 +204,11 @@ def _of_experiment(row: ExportedRow) -> dict[str, str]:
 
 def _of_figure(row: ExportedRow) -> dict[str, str]:
     own = {"parameters": row.figure_parameters, "figure": row.figure, "unit": row.unit, "better": row.better}
-    return {**_of_experiment(row), **own}
+    each = {f"parameter_{_NOT_IN_LABELS.sub('_', name)}": written(name, v) for name, v in _parameters(row).items()}
+    return {**_of_experiment(row), **own, **each}
+
+
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9_]")
 
 
 def _labels(labels: Mapping[str, str]) -> str:
