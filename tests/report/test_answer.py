@@ -15,11 +15,11 @@ from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.study.comparison import Comparison, Design, Stopped
 from seatrial.model.study.result import Compared, StudyResult
+from seatrial.report.blocks import Detail
 from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.pages.page import compare_page, page
 from seatrial.report.studies.answer_words import answer_sentence
 from seatrial.report.text.compare import compare_text, study_text
-from seatrial.report.text.terminal import Detail
 
 SIDES = ("environment.mpi openmpi", "environment.mpi mpich")
 

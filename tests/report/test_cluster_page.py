@@ -12,9 +12,9 @@ from analysis.made_up_fleets import Planted, fleet
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.jobs.screen import JobRow
 from seatrial.model.study.screen import Item, Screen, ScreenInput
+from seatrial.report.blocks import Detail
 from seatrial.report.screen.article import cluster_page, job_lines
 from seatrial.report.text.history import screen_text
-from seatrial.report.text.terminal import Detail
 
 
 @pytest.fixture(scope="module")

@@ -27,12 +27,12 @@ from report.terminals import COLOURED
 
 from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.study.comparison import Difference, Stopped, Verdict
+from seatrial.report.blocks import Detail
 from seatrial.report.documents.compare import compare_document, study_document
 from seatrial.report.schemas import schema
 from seatrial.report.studies.design import spoken
 from seatrial.report.studies.verdicts import more_repeats
 from seatrial.report.text.compare import compare_text, study_text
-from seatrial.report.text.terminal import Detail
 from seatrial.stats.interval import least_repeats
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("compare-1"))

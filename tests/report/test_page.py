@@ -33,6 +33,7 @@ from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.sample import NO_TIME, Outcome, Stage
 from seatrial.model.study.result import NotMeasured, Trial
+from seatrial.report.blocks import Detail
 from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_devices import roofline
 from seatrial.report.pages.fingerprint import fact_lines
@@ -40,7 +41,6 @@ from seatrial.report.pages.page import page
 from seatrial.report.pages.view import trial_view
 from seatrial.report.text.machine import machine_text
 from seatrial.report.text.results import results_text
-from seatrial.report.text.terminal import Detail
 from seatrial.report.trial_verdict import verdict
 
 VOID = frozenset({"meta", "link", "br", "hr", "img", "input", "col", "base", "source", "wbr"})

@@ -12,8 +12,8 @@ from seatrial.analysis.results import RunResult
 from seatrial.cli.output import Output
 from seatrial.cli.run_results import Printer
 from seatrial.model.machine.fact import Finding, Severity
+from seatrial.report.blocks import Detail
 from seatrial.report.text.results import results_text
-from seatrial.report.text.terminal import Detail
 
 SIZES = tuple(8**k for k in range(1, 8))
 SWEEP = result(*(figure([1e-6 * size] * 6, point={"size_B": size}) for size in SIZES), n=1)

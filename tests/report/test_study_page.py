@@ -89,6 +89,8 @@ def test_figures_that_restate_each_other_have_one_chart() -> None:
     per_day = dataclasses.replace(
         step,
         figure="ns/day",
+        unit="op/s",
+        better=Better.HIGHER,
         points=tuple(dataclasses.replace(one, value=one.value and 86.4 / one.value) for one in step.points),
     )
     html = page([], None, [study(scaling=(step, per_day))])

@@ -20,4 +20,5 @@ def test_constant_short_and_broken_series_restate_nothing():
 
 def test_only_series_of_the_same_points_are_compared():
     rates = [100.0, 190.0, 340.0]
-    assert without_restated([("a", rates), ("b", rates), ("a", rates), ("a", rates)]) == {2: 0, 3: 0}
+    series = [("a", "B/s", rates), ("b", "s", rates), ("a", "s", rates), ("a", "B/s", rates), ("a", "1", rates)]
+    assert without_restated(series) == {2: 0, 4: 0}

@@ -16,8 +16,9 @@ from seatrial.cli.sources import parse_dumps, refuse_options
 from seatrial.interface.machines import Discovered, discover_fabric, discovered, is_fabric
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.fabric import Fabric
+from seatrial.report.blocks import Detail
 from seatrial.report.text.machine import machine_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style
+from seatrial.report.text.terminal import PLAIN, Style
 
 
 class PictureFormat(StrEnum):

@@ -28,9 +28,9 @@ from seatrial.model.spelling import count
 from seatrial.model.units import parse_quantity
 from seatrial.plan.files import STDIN, read_output
 from seatrial.plan.points import parse_settings
+from seatrial.report.blocks import Detail
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
-from seatrial.report.text.terminal import Detail
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

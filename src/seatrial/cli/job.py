@@ -30,8 +30,8 @@ def _measured(folder: Path) -> int:
     from seatrial.errors import SeatrialError
     from seatrial.interface.run import run
     from seatrial.jobs.folder import run_job
+    from seatrial.report.blocks import Detail
     from seatrial.report.text.results import results_text
-    from seatrial.report.text.terminal import Detail
 
     show_messages()
     try:

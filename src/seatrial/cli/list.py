@@ -30,9 +30,9 @@ from seatrial.places.guest.of_run import offered_guests
 from seatrial.plan.site_in_force import at_site, site_environments, site_in_force
 from seatrial.plan.targets import with_declared
 from seatrial.references.loader import all_references, own_file
+from seatrial.report.blocks import Detail
 from seatrial.report.documents.list import BuildTools, list_document, references_document
 from seatrial.report.text.list import area_text, details_text, list_text, names_text, references_text, tools_text
-from seatrial.report.text.terminal import Detail
 
 
 @command("list")

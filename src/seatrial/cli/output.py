@@ -17,7 +17,8 @@ import typer
 
 from seatrial.cli.command import Options
 from seatrial.errors import UsageError
-from seatrial.report.text.terminal import PLAIN, Detail, Style
+from seatrial.report.blocks import Detail
+from seatrial.report.text.terminal import PLAIN, Style
 from seatrial.store.files import write_once
 
 

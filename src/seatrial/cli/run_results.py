@@ -15,12 +15,13 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.sample import State
 from seatrial.model.study.result import StudyResult
+from seatrial.report.blocks import Detail
 from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.check import problems_text
 from seatrial.report.text.compare import study_text
 from seatrial.report.text.results import few, results_text
-from seatrial.report.text.terminal import Detail, Style, clean, joined
+from seatrial.report.text.terminal import Style, clean, joined
 from seatrial.report.trial_verdict import verdict
 
 _MOST_REASONS = 12

@@ -24,13 +24,14 @@ def restates(one: Sequence[float], other: Sequence[float]) -> bool:
     return any(_range([x + sign * y for x, y in zip(a, b, strict=True)]) < _SAME for sign in (-1, 1))
 
 
-def without_restated(series: Sequence[tuple[object, Sequence[float]]]) -> dict[int, int]:
+def without_restated(series: Sequence[tuple[object, object, Sequence[float]]]) -> dict[int, int]:
     """The place of each series that restates an earlier one -> the place of that one. A series is what it has in common
-    with those that it may restate (the points of its values), and its values."""
+    with those that it may restate (the points of its values), what it does not (unit and direction: two rates in one
+    unit are two measurements), and its values."""
     found: dict[int, int] = {}
-    for place, (points, own) in enumerate(series):
-        alike = (k for k in range(place) if k not in found and series[k][0] == points)
-        earlier = (k for k in alike if restates(series[k][1], own))
+    for place, (points, kind, own) in enumerate(series):
+        alike = (k for k in range(place) if k not in found and series[k][0] == points and series[k][1] != kind)
+        earlier = (k for k in alike if restates(series[k][2], own))
         if (first := next(earlier, None)) is not None:
             found[place] = first
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.spelling import arrow_meaning, bare_name, setting_number, shortened, written
 from seatrial.model.study.result import BestOfResult
+from seatrial.report.blocks import Chart, always
 from seatrial.report.charts import heat
-from seatrial.report.charts.vega import Chart
 from seatrial.report.studies import best_of_words
 
 _LONGEST_ROW, _LONGEST_COLUMN = 34, 16
@@ -52,7 +52,7 @@ def best_map(result: BestOfResult, ident: str) -> Chart | None:
         caption += f" Each cell is the best over {' and '.join(map(bare_name, varied[2:]))}."
     title = f"{result.figure} over {bare_name(down)} and {bare_name(across)}"
     picture = heat.grids([grid], result.unit, arrow_meaning(result.better), f"{ident}-best-map", title, caption)
-    return Chart(title, caption, picture, best_of_words.contenders_table(result))
+    return Chart(title, caption, always(picture), best_of_words.contenders_table(result))
 
 
 def _in_order(values: list[Value | None]) -> list[Value | None]:

@@ -13,20 +13,10 @@ from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.spelling import cpu_list, show, show_range
 from seatrial.model.units import Unit
+from seatrial.report.blocks import Cell, Cells, Svg, Table, headings, right
 from seatrial.report.charts import heat
 from seatrial.report.charts.vega import cpu_pair
-from seatrial.report.pages.view import (
-    MEDIAN_COLUMNS,
-    BenchmarkView,
-    Cell,
-    Cells,
-    Svg,
-    Table,
-    TrialView,
-    headings,
-    median_cells,
-    right,
-)
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, TrialView, median_cells
 
 Pair = tuple[int, int]
 

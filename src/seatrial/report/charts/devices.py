@@ -13,18 +13,9 @@ from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import arrow, display_scale, label, show, show_percent, show_range
 from seatrial.model.units import Unit
+from seatrial.report.blocks import Cell, Cells, Chart, Table, headings, right
 from seatrial.report.charts import vega
-from seatrial.report.pages.view import (
-    MEDIAN_COLUMNS,
-    BenchmarkView,
-    Cell,
-    Cells,
-    Table,
-    TrialView,
-    headings,
-    median_cells,
-    right,
-)
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, TrialView, median_cells
 
 _WIDTH, _ROW_HEIGHT = 720, 26
 _TOGETHER = "_together"
@@ -41,7 +32,7 @@ class _Family(Frozen):
     figures: Mapping[int, FigureResult]
 
 
-def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
+def devices_side_by_side(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     """One chart for each experiment and unit with figures of two devices or more."""
     for result in _of_most_devices(benchmark.results):
         by_unit = _by_unit(result)

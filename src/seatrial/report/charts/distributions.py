@@ -12,9 +12,9 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import RepeatValue
 from seatrial.model.spelling import NO_VALUE, arrow, display_scale, shortened, show
 from seatrial.model.study.comparison import Comparison, Side
+from seatrial.report.blocks import Cell, Cells, Chart, Table, headings, right
 from seatrial.report.charts.repeats import moment
-from seatrial.report.charts.vega import Chart, between, chart, layer, quantity
-from seatrial.report.pages.view import Cell, Cells, Table, headings, right
+from seatrial.report.charts.vega import between, chart, layer, quantity
 from seatrial.report.studies.effect import effect_of, signed, size_of
 from seatrial.report.studies.verdicts import ORDER, short
 from seatrial.stats.restated import without_restated
@@ -73,9 +73,13 @@ def drawn_pairs(comparisons: Sequence[Comparison], subjects: Sequence[str]) -> l
     return drawn
 
 
-def _series(one: Comparison) -> tuple[object, list[float]]:
-    """What figures have in common that may restate each other, and all values."""
-    return (one.benchmark, *one.parameters.items()), [*finite(one.baseline), *finite(one.candidate)]
+def _series(one: Comparison) -> tuple[object, object, list[float]]:
+    """For `without_restated`: all repeats of both sides."""
+    return (
+        (one.benchmark, *one.parameters.items()),
+        (one.unit, one.better),
+        [*finite(one.baseline), *finite(one.candidate)],
+    )
 
 
 def finite(side: Side) -> list[float]:

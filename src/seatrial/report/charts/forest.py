@@ -14,7 +14,8 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import arrow, count, shortened
 from seatrial.model.study.comparison import Comparison, Verdict
-from seatrial.report.charts.vega import Chart, chart, layer, named_ticks
+from seatrial.report.blocks import Chart
+from seatrial.report.charts.vega import chart, layer, named_ticks
 from seatrial.report.studies.effect import (
     TIMES,
     Effect,

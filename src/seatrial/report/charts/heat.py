@@ -18,7 +18,7 @@ from itertools import pairwise
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import display_scale
 from seatrial.model.units import Unit
-from seatrial.report.pages.view import Svg
+from seatrial.report.blocks import Svg
 
 CLASSES = 8
 _LOG_FROM = 4.0

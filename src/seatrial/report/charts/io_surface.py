@@ -10,18 +10,10 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import arrow_meaning, label, setting_number, show
 from seatrial.model.units import Unit
+from seatrial.report.blocks import Cell, Cells, Chart, Table, always, right
 from seatrial.report.charts import heat
-from seatrial.report.charts.vega import Chart, file_and_record
-from seatrial.report.pages.view import (
-    MEDIAN_COLUMNS,
-    BenchmarkView,
-    Cell,
-    Cells,
-    Table,
-    TrialView,
-    median_cells,
-    right,
-)
+from seatrial.report.charts.vega import file_and_record
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, TrialView, median_cells
 
 _AXES = ("file_B", "record_B")
 
@@ -65,7 +57,7 @@ def io_surfaces(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         ident = view.anchor(f"{benchmark.name}-surface-{count}")
         maps = [_grid(surface) for surface in side_by_side]
         picture = heat.grids(maps, first.unit, arrow_meaning(first.better), ident, title, caption)
-        yield Chart(title, caption, picture, _numbers(side_by_side))
+        yield Chart(title, caption, always(picture), _numbers(side_by_side))
 
 
 def surfaces(benchmark: BenchmarkView) -> list[Surface]:

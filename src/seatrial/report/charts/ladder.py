@@ -10,9 +10,10 @@ from seatrial.analysis.roles import LatencyLevel, levels
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import setting_number, show
+from seatrial.report.blocks import Cell, Cells, Chart, Table, right
 from seatrial.report.charts import vega
 from seatrial.report.charts.lines import Series, lines_over
-from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, Cell, Cells, Table, TrialView, median_cells, right
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, TrialView, median_cells
 
 _AXIS = "working_set_B"
 _FEWEST_POINTS = 3
@@ -39,7 +40,7 @@ class Rung(Frozen):
     is_labelled: bool
 
 
-def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
+def ladders(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     """One chart of all lines over working sets of a benchmark that have three points or more."""
     measured = [(row, figure) for row, figure in benchmark.measured if vega.working_set(figure) is not None]
     lines = [line for line in lines_over(measured, _AXIS) if len(line.points) >= _FEWEST_POINTS]

@@ -33,6 +33,7 @@ def restated_figures(measured: Sequence[Measured]) -> dict[str, str]:
         [
             (
                 [(row.result.id, *figure.point.items(), figure.n_repeats) for row, figure in own],
+                (own[0][1].unit, own[0][1].better),
                 [value for _, figure in own for value in figure.values],
             )
             for own in by_name.values()

@@ -11,19 +11,9 @@ from seatrial.analysis.pairs import pair_of
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier
 from seatrial.model.spelling import arrow_meaning, show, show_range
+from seatrial.report.blocks import Cells, Chart, Svg, Table, always, headings, right
 from seatrial.report.charts import heat
-from seatrial.report.charts.vega import Chart
-from seatrial.report.pages.view import (
-    MEDIAN_COLUMNS,
-    BenchmarkView,
-    Cells,
-    Svg,
-    Table,
-    TrialView,
-    headings,
-    median_cells,
-    right,
-)
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, TrialView, median_cells
 from seatrial.report.studies.best_of_words import screening_lines
 
 _LEAST_MARK = 3.0
@@ -50,7 +40,7 @@ def device_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
         matrix = heat.HeatMatrix(values, len(rates.devices), first.unit, better, _LEAST_MARK, has_diagonal=True)
         ident = view.anchor(f"devices-{rates.result.id}-{rates.figure}")
         picture = matrix.drawn(ident, title, caption, _labels(rates, matrix.side))
-        yield Chart(title, caption, picture, _numbers(rates, paths))
+        yield Chart(title, caption, always(picture), _numbers(rates, paths))
 
 
 def _paths(view: TrialView, rates: PeerRates) -> Paths:

@@ -9,9 +9,10 @@ from typing import Any
 from seatrial.analysis.rules.expectation import relative_width
 from seatrial.model.results.figure_result import FigureResult, RepeatValue
 from seatrial.model.spelling import NO_VALUE, show_percent
+from seatrial.report.blocks import Cell, Cells, Chart, Table, headings, right
 from seatrial.report.charts.lines import restated_figures, restated_words
-from seatrial.report.charts.vega import Chart, chart, layer, quantity
-from seatrial.report.pages.view import BenchmarkView, Cell, Cells, Row, Table, TrialView, headings, right
+from seatrial.report.charts.vega import chart, layer, quantity
+from seatrial.report.pages.view import BenchmarkView, Row, TrialView
 
 _MOST_PANELS = 16
 _MOST_POINTS = 240

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from seatrial.model.spelling import show, show_percent
+from seatrial.report.blocks import Cell, Cells, Chart, Table, right
 from seatrial.report.charts.heat import short
 from seatrial.report.charts.roofline_devices import Ridge, Roof, Roofline, RooflinePoint, device_rooflines, roofline
-from seatrial.report.charts.vega import Chart, chart, layer, logarithmic, text_layers
-from seatrial.report.pages.view import Cell, Cells, Table, TrialView, right
+from seatrial.report.charts.vega import chart, layer, logarithmic, text_layers
+from seatrial.report.pages.view import TrialView
 
 _WIDTH, _HEIGHT = 860, 400
 _GFLOP = 1e9

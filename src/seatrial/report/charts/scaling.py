@@ -20,9 +20,9 @@ from seatrial.model.spelling import (
     show_range,
 )
 from seatrial.model.study.result import EFFICIENT, ScalingPoint, ScalingResult
+from seatrial.report.blocks import Cell, Cells, Chart, Column, Table, headings, right
 from seatrial.report.charts import vega
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.view import Cell, Cells, Column, Table, headings, right
 from seatrial.report.studies.effect import ratio_words, signed
 from seatrial.report.studies.scaling_words import (
     crossing_words,
@@ -114,7 +114,7 @@ _PIXELS_OF_A_CHARACTER = 2
 _MOST_ROOM = 70
 
 
-def scaling_chart(result: ScalingResult, ident: str) -> vega.Chart | None:
+def scaling_chart(result: ScalingResult, ident: str) -> Chart | None:
     """The chart, or None if no point has a positive value."""
     points = [(point, value) for point, value in measured(result) if value > 0 and point.workers > 0]
     if not points:
@@ -219,7 +219,7 @@ _RESIDUAL_HEIGHT = 96
 _LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson"}
 
 
-def efficiency_chart(result: ScalingResult, ident: str) -> vega.Chart | None:
+def efficiency_chart(result: ScalingResult, ident: str) -> Chart | None:
     """The chart, or None with fewer than two points that have an efficiency."""
     points = _rated(result)
     if len(points) < 2:
@@ -267,7 +267,7 @@ def _efficiency_spec(result: ScalingResult) -> dict[str, Any]:
     return {"width": WIDTH, "height": HEIGHT, "layer": layers}
 
 
-def fit_chart(result: ScalingResult, ident: str) -> vega.Chart | None:
+def fit_chart(result: ScalingResult, ident: str) -> Chart | None:
     """Speedups with the fitted laws, and the residuals below; None if nothing was fitted."""
     speedups = {point.workers: point.speedup for point, _ in measured(result) if point.speedup is not None}
     fits = [fit for fit in result.fits if any(number in speedups for number, _ in fit.residuals)]

@@ -13,6 +13,7 @@ from seatrial.model.benchmark.parameter import whole
 from seatrial.model.machine.limit import Basis
 from seatrial.model.spelling import arrow, bare_name, display_scale, label, setting_number, show, show_percent
 from seatrial.model.units import Unit
+from seatrial.report.blocks import Cell, Cells, Chart, Table, right
 from seatrial.report.charts import vega
 from seatrial.report.charts.lines import (
     Measured,
@@ -24,7 +25,7 @@ from seatrial.report.charts.lines import (
     restated_words,
     settings_of,
 )
-from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, Cell, Cells, Table, TrialView, median_cells, right
+from seatrial.report.pages.view import MEDIAN_COLUMNS, BenchmarkView, TrialView, median_cells
 
 _FEWEST_POINTS = 3
 _WIDE_RANGE = 20
@@ -41,7 +42,7 @@ _ROOM = 1.1
 _WIDTH, _HEIGHT = 860, 280
 
 
-def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[vega.Chart]:
+def over_a_number(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart]:
     """One chart for each unit that was measured over at least three values of one number.
 
     Two numbers that vary together inside the program (a matrix of CPU pairs) are not drawn here but as a heat map.

@@ -13,10 +13,9 @@ from xml.etree import ElementTree
 
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.benchmark.parameter import Value
-from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.report.blocks import Chart, Svg, Table
 from seatrial.report.charts.renderer import NotDrawnError, draw
-from seatrial.report.pages.view import Svg, Table
 
 _log = logging.getLogger(__name__)
 
@@ -204,18 +203,9 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-class Chart(Frozen):
-    """One chart. `caption` states how to read it and what was left out."""
-
-    title: str
-    caption: str
-    svg: Svg
-    table: Table
-
-
 def chart(spec: Spec, ident: str, title: str, caption: str, table: Table, words: str = "") -> Chart:
     """The chart of a specification; `words` state its content for those who do not see it."""
-    return Chart(title, caption, render(spec, ident, title, f"{caption} {words}".strip()), table)
+    return Chart(title, caption, cache(lambda: render(spec, ident, title, f"{caption} {words}".strip())), table)
 
 
 def cpu_pair(figure: FigureResult) -> tuple[int, int] | None:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from seatrial.analysis.device_copies import PeerRates
 from seatrial.model.machine.machine import Machine
+from seatrial.report.blocks import Svg
 from seatrial.report.drawing.build import build_scene
 from seatrial.report.drawing.layout import lay_out
 from seatrial.report.drawing.peers import with_peer_map
 from seatrial.report.drawing.render import describe, document, fragment
-from seatrial.report.pages.view import Svg
 
 __all__ = ["machine_svg", "machine_svg_fragment"]
 

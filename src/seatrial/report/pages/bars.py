@@ -29,7 +29,8 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
-from seatrial.report.pages.view import Row, Svg
+from seatrial.report.blocks import Svg
+from seatrial.report.pages.view import Row
 from seatrial.report.studies.effect import Overhead
 
 

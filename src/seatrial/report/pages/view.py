@@ -7,7 +7,7 @@ benchmark, so a new benchmark needs no change to the page. Panels and charts onl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from heapq import nsmallest
 from pathlib import Path
@@ -20,9 +20,9 @@ from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
-from seatrial.model.spelling import DIGITS, NO_VALUE, label, show, show_percent, show_range
+from seatrial.model.spelling import label, show_percent, show_range
 from seatrial.model.study.result import PerRepeat, Trial
-from seatrial.model.units import Unit
+from seatrial.report.blocks import Cell, right
 from seatrial.report.intervals import no_interval_words
 
 if TYPE_CHECKING:
@@ -87,87 +87,6 @@ def _with_code(text: str) -> Markup:
     pieces = _CODE.split(str(_printable(text)))
     marked = [Markup("<code>{}</code>").format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces)]
     return Markup("").join(marked)
-
-
-class Svg(Frozen):
-    """An inline `<svg>` element. Its author has escaped all text in it. `is_picture`: not a sentence in its place."""
-
-    text: str
-    is_picture: bool = True
-
-    def __html__(self) -> str:
-        """The text for templates with autoescaping."""
-        return self.text
-
-
-class Cell(Frozen):
-    """The content of a cell. `value` is the exact number behind a rounded text; `href` makes it a link.
-
-    `tone` is a class of the style sheet that colours the cell; `is_code` marks a command, which a click selects.
-    """
-
-    text: str
-    value: float | None = None
-    href: str | None = None
-    tone: str = ""
-    is_code: bool = False
-
-    @classmethod
-    def amount(cls, value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> Cell:
-        """A quantity; NO_VALUE if it is not known."""
-        return cls(NO_VALUE) if value is None else cls(show(value, unit, digits, binary=binary), value)
-
-    @classmethod
-    def number(cls, number: int | None) -> Cell:
-        """A number of things."""
-        return cls(NO_VALUE) if number is None else cls(str(number), number)
-
-    @classmethod
-    def share(cls, share: float | None) -> Cell:
-        """A share in percent."""
-        return cls(NO_VALUE) if share is None else cls(show_percent(share), share)
-
-
-class Column(Frozen):
-    """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width."""
-
-    title: str
-    numeric: bool = False
-    is_upright: bool = False
-
-
-Cells = Sequence[Cell | str]
-"""A row; a text is a cell of it."""
-
-
-class Table(Frozen):
-    """Rows with column headings. `caption` describes the table; the first cell of a row is its heading."""
-
-    caption: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
-
-    @classmethod
-    def of(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table:
-        """A table of titles and cells, which may be texts."""
-        cells = [[Cell(one) if isinstance(one, str) else one for one in row] for row in rows]
-        return cls(caption, headings(*columns), cells)
-
-    @classmethod
-    def if_any(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table | None:
-        """The table; None without rows."""
-        made = cls.of(caption, columns, rows)
-        return made if made.rows else None
-
-
-def headings(*titles: str | Column) -> list[Column]:
-    """The headings of a table; one that is only a title has text below it."""
-    return [Column(one) if isinstance(one, str) else one for one in titles]
-
-
-def right(*titles: str) -> list[Column]:
-    """The headings of columns of numbers, which are on the right."""
-    return [Column(title, numeric=True) for title in titles]
 
 
 MEDIAN_COLUMNS = right("Median", "95 % interval")

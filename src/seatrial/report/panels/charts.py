@@ -13,6 +13,7 @@ from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import State
 from seatrial.model.study.result import NOT_REQUESTED
+from seatrial.report.blocks import Cells, Table
 from seatrial.report.charts.core_to_core import core_to_core
 from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.io_surface import io_surfaces
@@ -21,7 +22,7 @@ from seatrial.report.charts.pairs import device_pairs, rank_pairs
 from seatrial.report.charts.repeats import repeats_in_time
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.sweep import over_a_number
-from seatrial.report.pages.view import BenchmarkView, Cells, Table, TrialView
+from seatrial.report.pages.view import BenchmarkView, TrialView
 
 Context = Mapping[str, Any]
 

@@ -11,6 +11,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, digits_to_tell, show, show_ends
+from seatrial.report.blocks import Svg
 from seatrial.report.intervals import (
     Remark,
     RemarkKind,
@@ -22,7 +23,7 @@ from seatrial.report.intervals import (
     widening_words,
 )
 from seatrial.report.pages.bars import ReferenceLine, ReferenceMarks, bar
-from seatrial.report.pages.view import BenchmarkView, Row, Svg
+from seatrial.report.pages.view import BenchmarkView, Row
 from seatrial.report.panels.charts import Panel
 
 _MOST_DIGITS = 5

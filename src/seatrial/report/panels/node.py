@@ -13,9 +13,10 @@ from seatrial.analysis.rank_layout import bindings
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.spelling import NO_VALUE, cpu_list, few_names, show, show_transfers
+from seatrial.report.blocks import Cell, Cells, Table, headings, right
 from seatrial.report.drawing import machine_svg_fragment
 from seatrial.report.folded_tree import CPU_SIDE, Fold, fold, folded_limits, walk
-from seatrial.report.pages.view import Cell, Cells, Table, TrialView, headings, right
+from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
 from seatrial.report.panels.path_matrix import matrix
 

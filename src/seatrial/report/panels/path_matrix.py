@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list, few_names
+from seatrial.report.blocks import Cell, Cells, Column, Table, headings
 from seatrial.report.intervals import COUNTED, DIRECT, FAR, MEANINGS, NEAR, UNKNOWN, path_cells
-from seatrial.report.pages.view import Cell, Cells, Column, Table, headings
 
 _MOST = 48
 """With more devices the matrix is too large to read."""

@@ -10,7 +10,8 @@ from seatrial.analysis.rules.finding import finite_numbers
 from seatrial.benchmarks.declared import typed_command
 from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import NO_VALUE, cpu_list, plain, show, show_fact, show_percent, show_range
-from seatrial.report.pages.view import Cell, Cells, Table, TrialView, headings, right
+from seatrial.report.blocks import Cell, Cells, Table, headings, right
+from seatrial.report.pages.view import TrialView
 from seatrial.report.panels.charts import Panel
 
 _MOST_VALUES = 3

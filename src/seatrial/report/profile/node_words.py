@@ -10,7 +10,7 @@ from seatrial.model.spelling import NO_VALUE, count, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.cpu import RankCounters
 from seatrial.profiler.profile import Profile, RankCpu, RankTotals
-from seatrial.report.pages.view import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Table, headings, right
 from seatrial.report.profile.place_words import REGION_RULE, longest_words, region_lines, region_name, site_words
 from seatrial.report.studies.article import Section, tables_section
 

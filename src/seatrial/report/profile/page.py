@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from seatrial.model.spelling import NO_VALUE, count, show
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
-from seatrial.report.pages.view import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Table, headings, right
 from seatrial.report.profile import words
 from seatrial.report.profile.charts.calls import calls_chart, sizes_charts, wall_time_chart
 from seatrial.report.profile.charts.over_time import io_charts, io_table, lanes_over_time, share_over_time

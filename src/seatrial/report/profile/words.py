@@ -9,7 +9,7 @@ from seatrial.model.spelling import NO_VALUE, count, few_names, show, show_perce
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
-from seatrial.report.pages.view import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Table, headings, right
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
 from seatrial.report.profile.place_words import region_faults, share_words
 from seatrial.report.profile.remedy_words import remedy

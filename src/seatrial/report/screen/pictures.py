@@ -10,8 +10,8 @@ from seatrial.analysis.screening.columns import natural
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import arrow_meaning, count, few_names, settings, show, show_range
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, PairFigure, Screen
+from seatrial.report.blocks import Svg
 from seatrial.report.charts import heat
-from seatrial.report.pages.view import Svg
 from seatrial.report.screen.words import MOST_NAMED, figure_name
 
 _EDGE = 1060.0

@@ -9,11 +9,12 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count, few_names
 from seatrial.model.study.result import Compared
-from seatrial.report.pages.view import Table, Verbatim, rendered, style_sheet
+from seatrial.report.blocks import Table
+from seatrial.report.pages.view import Verbatim, rendered, style_sheet
 from seatrial.version import __version__
 
 if TYPE_CHECKING:
-    from seatrial.report.charts.vega import Chart
+    from seatrial.report.blocks import Chart
 
 
 class Section(Frozen):

@@ -9,8 +9,8 @@ from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, few_n
 from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.units import budget_for, duration
+from seatrial.report.blocks import Cell, Cells, Table, headings, right
 from seatrial.report.intervals import no_interval_words
-from seatrial.report.pages.view import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import UNDECIDED, change_words, effect_of, signed, signed_words
 
 _MOST_NAMED = 4

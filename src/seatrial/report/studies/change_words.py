@@ -10,7 +10,7 @@ from seatrial.model.spelling import count, label, show, show_percent
 from seatrial.model.study.comparison import Breakdown, Change, ChangeDiagnosis, ChangeEvidence, ChangeSignal, Part
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import is_of_environment
-from seatrial.report.pages.view import Table, right
+from seatrial.report.blocks import Table, right
 from seatrial.report.studies.verdicts import short
 from seatrial.stats.interval import MINIMUM_REPEATS
 

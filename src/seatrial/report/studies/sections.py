@@ -23,13 +23,13 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
+from seatrial.report.blocks import Cell, Cells, Chart, Table, headings, right
 from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
-from seatrial.report.charts.vega import Chart
 from seatrial.report.intervals import share_words
-from seatrial.report.pages.view import Cell, Cells, Table, headings, median_cells, nearest, right
+from seatrial.report.pages.view import median_cells, nearest
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.article import Section, chart_section, tables_section
@@ -161,7 +161,11 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
     said: set[str] = set()
     restated = without_restated(
         [
-            ((one.benchmark, one.along, *one.parameters.items()), [point.value or 0.0 for point in one.points])
+            (
+                (one.benchmark, one.along, *one.parameters.items()),
+                (one.unit, one.better),
+                [point.value or 0.0 for point in one.points],
+            )
             for one in results
         ]
     )

@@ -17,7 +17,7 @@ from seatrial.model.study.answer import Undecided
 from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing, varying
-from seatrial.report.pages.view import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Table, headings, right
 from seatrial.report.studies.effect import (
     alike_words,
     asks_equivalence,

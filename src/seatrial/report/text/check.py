@@ -8,7 +8,8 @@ from seatrial.analysis.rank_layout import Binding, RankLayout
 from seatrial.analysis.rules.devices import spans
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.spelling import count, cpu_list
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, clean, joined
+from seatrial.report.blocks import Detail, Tone
+from seatrial.report.text.terminal import PLAIN, Style, clean, joined
 from seatrial.report.trial_verdict import findings_counted
 
 _GROUPS = ((Severity.ERROR, "error"), (Severity.WARNING, "warning"), (Severity.INFO, "note"))

@@ -10,6 +10,7 @@ from seatrial.model.spelling import count, settings
 from seatrial.model.study.answer import Answer
 from seatrial.model.study.comparison import Breakdown, Difference, Verdict
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult, StudyResult
+from seatrial.report.blocks import Detail, Tone
 from seatrial.report.charts.scaling import scaling_table
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import answer_line
@@ -19,7 +20,7 @@ from seatrial.report.studies.design import design_lines, fairness_headline, said
 from seatrial.report.studies.sections import published_lines
 from seatrial.report.studies.verdicts import Statement, comparison_table, headline, in_order_of_sizes, ratio_note
 from seatrial.report.text.results import few, not_run, results_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone, joined, plain, rows_of, sentences, side_text
+from seatrial.report.text.terminal import PLAIN, Style, joined, plain, rows_of, sentences, side_text
 
 _MOST_VERDICTS = 6
 _MOST_PLACES = 3

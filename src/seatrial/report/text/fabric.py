@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from seatrial.model.machine.fabric import AdapterKind, Fabric, LinkEnd, Oversubscription
 from seatrial.model.machine.host_list import by_number, fold_hosts, host_spans
 from seatrial.model.spelling import count, few_names, show
+from seatrial.report.blocks import Detail
 from seatrial.report.text.check import finding_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, block, clean, joined, sentences
+from seatrial.report.text.terminal import PLAIN, Style, block, clean, joined, sentences
 
 _MOST_LEAVES = 40
 """Leaves with their nodes; `--verbose` and the JSON have all."""

@@ -8,8 +8,9 @@ from seatrial.model.results.history import Change, FigureHistory
 from seatrial.model.spelling import arrow, count, day, settings, show
 from seatrial.model.study.screen import Screen
 from seatrial.report import histories
+from seatrial.report.blocks import Detail
 from seatrial.report.screen import words as screen_words
-from seatrial.report.text.terminal import PLAIN, Detail, Style, clean, plain, sentences, side_text
+from seatrial.report.text.terminal import PLAIN, Style, clean, plain, sentences, side_text
 
 _MOST_DIFFERENCES = 12
 

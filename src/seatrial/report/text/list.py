@@ -18,7 +18,8 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
-from seatrial.report.text.terminal import PLAIN, Style, Tone
+from seatrial.report.blocks import Tone
+from seatrial.report.text.terminal import PLAIN, Style
 
 _TONES: dict[str, Tone] = {"ready": "direct", "unverified": "near"}
 _STATES = {"absent": "not installed"}

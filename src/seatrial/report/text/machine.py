@@ -28,10 +28,11 @@ from seatrial.model.spelling import (
     show_transfers,
     surrounding,
 )
+from seatrial.report.blocks import Detail
 from seatrial.report.charts.heat import short
 from seatrial.report.folded_tree import Fold, fold, folded_limits, walk
 from seatrial.report.text.path_matrix import matrix_text
-from seatrial.report.text.terminal import PLAIN, Detail, Style, block, clean, joined, sentences
+from seatrial.report.text.terminal import PLAIN, Style, block, clean, joined, sentences
 
 _ASSERTED = ("NCCL", "RCCL")
 """Their topology files may be written by hand; all other sources read the hardware."""

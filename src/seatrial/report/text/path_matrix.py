@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from seatrial.model.machine.machine import Affinity, DeviceKind, Machine
 from seatrial.model.spelling import count, cpu_list
+from seatrial.report.blocks import Tone
 from seatrial.report.intervals import DIRECT, MEANINGS, NEAR, UNKNOWN, path_cells
-from seatrial.report.text.terminal import PLAIN, Style, Tone, clean, cut
+from seatrial.report.text.terminal import PLAIN, Style, clean, cut
 
 MOST = 48
 """With more devices, a matrix is not readable."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from seatrial.model.json_shape import Json
 from seatrial.model.spelling import NO_VALUE, count, cpu_list, show, show_percent
-from seatrial.report.text.terminal import Detail, Style, clean
+from seatrial.report.blocks import Detail
+from seatrial.report.text.terminal import Style, clean
 
 
 def cluster_text(document: Json, style: Style) -> str:

@@ -13,10 +13,11 @@ from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.results.sample import State
 from seatrial.model.spelling import arrow, settings, show, show_percent, show_range, spark_line
+from seatrial.report.blocks import Detail, Tone
 from seatrial.report.first_sentence import first_of_results
 from seatrial.report.intervals import RemarkKind, derivation, remarks, shared_remarks, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
-from seatrial.report.text.terminal import PLAIN, Detail, Style, Tone
+from seatrial.report.text.terminal import PLAIN, Style
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""

@@ -7,16 +7,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Literal
 
 from seatrial.model.spelling import NO_VALUE
-
-if TYPE_CHECKING:
-    from seatrial.report.pages.view import Table
-
-Tone = Literal["heading", "error", "warning", "faint", "near", "direct"]
-
+from seatrial.report.blocks import Table, Tone
 
 _LONGEST_SIDE = 60
 _LEAST_WIDTH = 40
@@ -108,11 +101,3 @@ def block(title: str, lines: Sequence[str], style: Style, tone: Tone = "heading"
 def joined(blocks: Iterable[str]) -> str:
     """The blocks that have a text, with an empty line between them."""
     return "\n\n".join(filter(None, blocks))
-
-
-class Detail(Enum):
-    """The result alone, what fits a screen, or everything that is known."""
-
-    BRIEF = "brief"
-    USUAL = "usual"
-    FULL = "full"

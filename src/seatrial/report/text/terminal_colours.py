@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from seatrial.report.text.terminal import Style, Tone
+from seatrial.report.blocks import Tone
+from seatrial.report.text.terminal import Style
 
 _COLOURS: dict[Tone, str] = {
     "heading": "bold",

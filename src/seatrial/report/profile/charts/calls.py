@@ -7,8 +7,8 @@ from typing import Any
 
 from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
+from seatrial.report.blocks import Cell, Chart, Table, right
 from seatrial.report.charts import vega
-from seatrial.report.pages.view import Cell, Table, right
 from seatrial.report.profile.words import calls_table, sizes_table
 
 _WIDTH = 620
@@ -18,7 +18,7 @@ _PIXELS_OF_A_CHARACTER = 7.8
 _BEST, _BEYOND = "best", "above the best: waiting or contention"
 
 
-def wall_time_chart(profile: Profile, ident: str) -> vega.Chart | None:
+def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
     """Computing and MPI as shares of wall time, each with a line from the minimum to the maximum over ranks."""
     ranks = [one for one in profile.per_rank if one.wall_s > 0]
     if not ranks or profile.wall_s <= 0:
@@ -47,7 +47,7 @@ def wall_time_chart(profile: Profile, ident: str) -> vega.Chart | None:
     return vega.chart(_spec(bars, spans, list(kinds)), f"{ident}-wall", title, caption, numbers)
 
 
-def calls_chart(profile: Profile, ident: str) -> vega.Chart | None:
+def calls_chart(profile: Profile, ident: str) -> Chart | None:
     """The calls with the most time, as bars of shares of wall time. None if there are none."""
     shown = [one for one in profile.calls[:_MOST] if one.time_s > 0]
     if not shown or profile.wall_s <= 0:
@@ -99,7 +99,7 @@ _MOST_ROWS = 60
 _OTHERS = "other calls"
 
 
-def sizes_charts(profile: Profile, ident: str) -> list[vega.Chart]:
+def sizes_charts(profile: Profile, ident: str) -> list[Chart]:
     """Two charts over the size: share of MPI time, and number of calls. Empty where no call has a size."""
     sizes = [one for one in profile.sizes if one.largest_B and one.count]
     if not sizes or not profile.trust.has_sizes:

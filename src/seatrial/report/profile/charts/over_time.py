@@ -7,8 +7,8 @@ from typing import Any
 from seatrial.model.spelling import NO_VALUE, display_scale, show
 from seatrial.profiler.profile import OverTime
 from seatrial.profiler.profile_io import ProfileIo
+from seatrial.report.blocks import Cell, Cells, Chart, Table, always, right
 from seatrial.report.charts import heat, vega
-from seatrial.report.pages.view import Cell, Cells, Table, right
 
 _WIDTH, _HEIGHT = 620, 190
 _LEFT, _TOP = 90.0, 12.0
@@ -18,7 +18,7 @@ _LABEL = 14.0
 _TICKS = 5
 
 
-def share_over_time(time: OverTime, ident: str) -> vega.Chart | None:
+def share_over_time(time: OverTime, ident: str) -> Chart | None:
     """The share of MPI of all ranks as a line, least and most of a rank as a band. None with fewer than two bins."""
     if len(time.mpi_s) < 2:
         return None
@@ -62,7 +62,7 @@ def _numbers(time: OverTime) -> Table:
     return Table.of("Share of wall time in MPI by bin", right("From", "All ranks", "Least", "Most"), rows)
 
 
-def lanes_over_time(time: OverTime, ident: str) -> vega.Chart | None:
+def lanes_over_time(time: OverTime, ident: str) -> Chart | None:
     """Rank by rank (or neighbours together) over time, coloured by the share of MPI. None for one lane."""
     if len(time.lanes) < 2 or len(time.mpi_s) < 2:
         return None
@@ -90,7 +90,7 @@ def lanes_over_time(time: OverTime, ident: str) -> vega.Chart | None:
     ]
     size = (_LEFT + max(_LANES_WIDTH + 20, heat.LEGEND_WIDTH), _TOP + edge + 36 + heat.LEGEND_HEIGHT)
     picture = heat.svg(f"{ident}-lanes", size, title, caption, parts, (_LEFT, _TOP))
-    return vega.Chart(title, caption, picture, _lane_table(time))
+    return Chart(title, caption, always(picture), _lane_table(time))
 
 
 def _lane_names(time: OverTime, height: float) -> list[str]:
@@ -132,7 +132,7 @@ _ASKED, _DEVICES, _DISKS, _NFS = (
 _KINDS = (("read", "Reads over time"), ("written", "Writes over time"))
 
 
-def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[vega.Chart]:
+def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[Chart]:
     """Reading and writing, each with the ranks' own lines and those of their nodes. `until_s` is where the time axis
     ends: that of MPI over time. Empty where nothing is known over time."""
     if io.bins < 2 or not any(one.series for one in io.ranks):
@@ -163,7 +163,7 @@ def _busiest(io: ProfileIo, name: str) -> tuple[int, tuple[float, ...]] | None:
     return (one.rank, tuple(getattr(one.series, name))) if total > 0 else None
 
 
-def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> vega.Chart:
+def _chart(io: ProfileIo, what: str, title: str, until_s: float, ident: str) -> Chart:
     lines = _lines(io, what)
     names = list(lines)
     scale, unit = display_scale([until_s], "s")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import count, display_scale, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.profile import PairTable, Profile, RankTotals
+from seatrial.report.blocks import Cell, Cells, Chart, Svg, Table, right
 from seatrial.report.charts import heat
-from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, Chart, chart, quantity
-from seatrial.report.pages.view import Cell, Cells, Svg, Table, right
+from seatrial.report.charts.vega import SERIES_COLOURS, STROKE_LEGEND, chart, quantity
 
 _WIDTH, _HEIGHT = 620, 170
 _MOST_BARS = 128
@@ -137,7 +138,8 @@ def matrix_chart(profile: Profile, ident: str) -> Chart | None:
     caption += _off_node(profile)
     if len(order.groups) < profile.ranks:
         caption += f" A cell is {count(len(order.groups[0]), 'rank')} by as many, in the order of nodes."
-    return Chart(title, caption, _drawn(values, order, f"{ident}-matrix", title, caption), _pairs_table(profile))
+    draw = cache(lambda: _drawn(values, order, f"{ident}-matrix", title, caption))
+    return Chart(title, caption, draw, _pairs_table(profile))
 
 
 def _order(profile: Profile) -> _Order:
