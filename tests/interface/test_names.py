@@ -18,15 +18,15 @@ DOC = Path(__file__).parents[2] / "docs" / "python.md"
 SIGNATURES = {
     "discover": "(dumps=(), *, live=False, results=None)",
     "discover_fabric": "(dumps)",
-    "run": "(*targets, set=None, results='seatrial-results', budget_s=None, repeats=None, again=False, keep=False, "
-    "site=None, system=None, wait_s=None, wait_quiet_s=None, ignore_lock_of=(), progress=None)",
-    "versus": "(*commands, set=None, margin=None, equivalence=None, results='seatrial-results', budget_s=None, "
-    "again=False, keep=False, site=None, system=None, wait_s=None, wait_quiet_s=None, ignore_lock_of=(), "
+    "run": "(*targets, set=None, results='seatrial-results', budget=None, repeats=None, again=False, keep=False, "
+    "site=None, system=None, wait=None, wait_quiet=None, ignore_lock_of=(), progress=None)",
+    "versus": "(*commands, set=None, margin=None, equivalence=None, results='seatrial-results', budget=None, "
+    "again=False, keep=False, site=None, system=None, wait=None, wait_quiet=None, ignore_lock_of=(), "
     "progress=None)",
     "results": "(folder='seatrial-results')",
     "compare": "(*sides, along=None, margin=None, equivalence=None)",
-    "profile": "(command, *, results='seatrial-results', io_s=0.2, wait_every=0, trace_B=0, paths=0, rows=4096, "
-    "has_counters=False, has_openmp=False, stdout=None, wait_quiet_s=None)",
+    "profile": "(command, *, results='seatrial-results', io=0.2, wait=0, trace=0, paths=0, rows=4096, "
+    "counters=False, openmp=False, stdout=None, wait_quiet=None)",
 }
 FIELDS = {
     "RunResult": {"experiments", "environments", "choices", "study", "trial", "problem"},

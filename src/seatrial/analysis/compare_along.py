@@ -19,6 +19,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import NO_GUEST, VM
 from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.rows import verdicts_text
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import (
     DEFAULT_MARGIN,
@@ -91,6 +92,14 @@ class Comparisons(Frozen):
 
     compared: tuple[Compared, ...] = ()
     screen: ScreenResult | None = None
+
+    def __repr__(self) -> str:
+        screened = ", a screen for outliers" if self.screen is not None else ""
+        return f"<{verdicts_text(one for own in self.compared for one in own.comparisons)}{screened}>"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each comparison (model/results/rows.py)."""
+        return [row for one in self.compared for row in one.rows()]
 
 
 def compare_along(contents: Contents, along: str, given: float | None, *, equivalence: bool = False) -> Comparisons:

@@ -25,6 +25,7 @@ from seatrial.model.machine.identity import is_stored_as_emulated, why_not_compa
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import Emulated, ExperimentResult, FigureResult, Screening
 from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.rows import figure_rows, outcomes_text
 from seatrial.model.results.sample import Outcome
 from seatrial.model.secrets import is_masked
 from seatrial.model.spelling import count
@@ -50,6 +51,13 @@ class RunResult(Frozen):
     study: StudyResult | None = None
     trial: Trial | None = None
     problem: StoreError | None = None
+
+    def __repr__(self) -> str:
+        return f"<run of {outcomes_text(self.experiments)}>"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each figure (model/results/rows.py)."""
+        return figure_rows(self.experiments)
 
 
 class Asked(Frozen):

@@ -101,15 +101,15 @@ def _profile(
     else:
         found = profile(
             words or (),
-            wait_quiet_s=None if wait_quiet is None else parse_seconds(wait_quiet),
+            wait_quiet=wait_quiet,
             results=results,
-            io_s=io_s,
-            wait_every=wait_every,
-            trace_B=trace_B,
+            io=io_s,
+            wait=wait_every,
+            trace=trace_B,
             paths=paths,
             rows=rows,
-            has_counters=has_counters,
-            has_openmp=has_openmp,
+            counters=has_counters,
+            openmp=has_openmp,
             stdout=_STDERR if out.as_json else None,
         )
     if out.as_json:

@@ -135,7 +135,6 @@ def _run(
     from seatrial.cli.run_results import Printer
     from seatrial.interface.run import run, versus
     from seatrial.jobs.request import Submission
-    from seatrial.model.units import parse_seconds
 
     wanted = what.wanted(context, program, jobs)
     if wanted.commands is None:
@@ -168,13 +167,13 @@ def _run(
         found = measure(
             set=wanted.values,
             results=what.results,
-            budget_s=what.budget_s,
+            budget=what.budget,
             again=what.again,
             keep=what.keep,
             site=what.site,
             system=what.system,
-            wait_s=None if what.wait is None else parse_seconds(what.wait),
-            wait_quiet_s=None if what.wait_quiet is None else parse_seconds(what.wait_quiet),
+            wait=what.wait,
+            wait_quiet=what.wait_quiet,
             ignore_lock_of=what.ignore_lock_of or (),
             progress=progress,
         )

@@ -13,6 +13,7 @@ from seatrial.analysis.folder import judged_profiles, node_limits, profiles_of_t
 from seatrial.analysis.network_fit import network_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
+from seatrial.interface.arguments import Size, Time, once_named, seconds, size_B
 from seatrial.launch.local import Ended
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import filled
@@ -63,34 +64,43 @@ class ProfileResult(Frozen):
         return profile_json(self.profiles[0], self.exit_status, self.circumstances)
 
 
+@once_named(
+    io_s="io",
+    wait_every="wait",
+    trace_B="trace",
+    has_counters="counters",
+    has_openmp="openmp",
+    wait_quiet_s="wait_quiet",
+)
 def profile(
     command: Sequence[str],
     *,
     results: str | Path = "seatrial-results",
-    io_s: float = IO_EVERY_S,
-    wait_every: int = 0,
-    trace_B: int = 0,
+    io: Time = IO_EVERY_S,
+    wait: int = 0,
+    trace: Size = 0,
     paths: int = 0,
     rows: int = SLOTS,
-    has_counters: bool = False,
-    has_openmp: bool = False,
+    counters: bool = False,
+    openmp: bool = False,
     stdout: int | None = None,
-    wait_quiet_s: float | None = None,
+    wait_quiet: Time | None = None,
 ) -> ProfileResult:
     """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
 
     The command runs unmodified, with our terminal and standard input; `stdout` is a file descriptor for its output
-    instead of ours. Its profile is kept in the results folder. `io_s`: sampling interval of each rank's I/O in seconds
-    (0: off). `wait_every`: insert a barrier before every N-th collective, to measure waiting separately (0: off).
-    `trace_B`: record every call, up to this many bytes per rank, for replay with SimGrid (0: off). `paths`: calls of
+    instead of ours. Its profile is kept in the results folder. `io`: sampling interval of each rank's I/O (0: off).
+    `wait`: insert a barrier before every N-th collective, to measure waiting separately (0: off).
+    `trace`: record every call, up to this size per rank, for replay with SimGrid (0: off). `paths`: calls of
     the call path that is recorded with each call site (0: the call site alone). `rows`: of the table of each thread, a
-    power of two. `has_counters`: count cycles, instructions, cache misses and floating-point operations of each rank;
-    `has_openmp`: record OpenMP regions, if the runtime has OMPT. `wait_quiet_s`: the longest wait until nothing else
+    power of two. `counters`: count cycles, instructions, cache misses and floating-point operations of each rank;
+    `openmp`: record OpenMP regions, if the runtime has OMPT. `wait_quiet`: the longest wait until nothing else
     uses the CPUs; the command is then run anyway.
 
     Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
     started, BuildError if the profiler cannot be built, and StoreError.
     """
+    trace_B = size_B(trace)
     if 0 < trace_B < LEAST_TRACE_B:
         raise UsageError(f"--trace allows only {trace_B} B per rank", "give 64KiB or more, such as 64MiB")
     if not 0 <= paths <= MOST_PATH_FRAMES:
@@ -109,14 +119,14 @@ def profile(
             f"{tables} cannot be created: {reason(error)}", "name another folder with --results"
         ) from error
     try:
-        settings = ProbeSettings(io_s, wait_every, trace_B, paths, rows, has_counters, has_openmp)
-        if wait_quiet_s is not None:
-            wait_until_quiet(wait_quiet_s)
+        settings = ProbeSettings(seconds(io), wait, trace_B, paths, rows, counters, openmp)
+        if (longest_s := seconds(wait_quiet)) is not None:
+            wait_until_quiet(longest_s)
         ended = run_profiled(command, tables, settings, stdout)
     except BaseException:
         _remove_if_empty(tables, folder)
         raise
-    limits = node_limits(Path(results)) if has_counters else None
+    limits = node_limits(Path(results)) if counters else None
     return _result(command, tables, folder, ended, Path(results), limits, is_traced=bool(trace_B))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seatrial.analysis.compare_along import Comparisons, compare_along
 from seatrial.analysis.compare_folders import PREFIX, NamedFolder, compare_folders, compare_with_reference
@@ -16,6 +17,8 @@ from seatrial.errors import UnknownNameError, UsageError, nearest_names
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.history import FigureHistory
+from seatrial.model.results.rows import figure_rows, outcomes_text
+from seatrial.model.spelling import count
 from seatrial.model.study.result import Compared, StudyResult, Trial
 from seatrial.model.study.study import DEFAULT_MARGIN, refuse_margin
 from seatrial.profiler.profile import Profile
@@ -31,6 +34,14 @@ class Results(Frozen):
     profiles: tuple[Profile, ...]
     histories: tuple[FigureHistory, ...] = ()
     """Figures with enough sessions to find a change; only `results_of_folders` looks for them."""
+
+    def __repr__(self) -> str:
+        more = [count(len(self.trials), "machine"), count(len(self.studies), "study", "studies")]
+        return f"<{outcomes_text(self.experiments)}, {', '.join([*more, count(len(self.profiles), 'profile')])}>"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each figure (model/results/rows.py)."""
+        return figure_rows(self.experiments)
 
     @property
     def experiments(self) -> tuple[ExperimentResult, ...]:

@@ -24,6 +24,7 @@ from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, TrialToRun
 from seatrial.environments.chosen import refuse_misspelt
 from seatrial.errors import UsageError
+from seatrial.interface.arguments import Time, once_named, seconds
 from seatrial.interface.results import margin_given
 from seatrial.jobs.queue import part_here
 from seatrial.launch.allocation import machine_here
@@ -50,20 +51,22 @@ from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
 _log = logging.getLogger(__name__)
+_RENAMED = {"budget_s": "budget", "wait_s": "wait", "wait_quiet_s": "wait_quiet"}
 
 
+@once_named(**_RENAMED)
 def run(
     *targets: str | Path | Study,
     set: Settings | None = None,
     results: str | Path | None = "seatrial-results",
-    budget_s: float | None = None,
+    budget: Time | None = None,
     repeats: int | None = None,
     again: bool = False,
     keep: bool = False,
     site: str | Path | None = None,
     system: str | None = None,
-    wait_s: float | None = None,
-    wait_quiet_s: float | None = None,
+    wait: Time | None = None,
+    wait_quiet: Time | None = None,
     ignore_lock_of: Sequence[str] = (),
     progress: Listener | None = None,
 ) -> RunResult:
@@ -71,7 +74,7 @@ def run(
     standard trial, and record the results.
 
     `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
-    experiment for each. `budget_s` is the time for the whole call but for waits (default: 20 s for the repeats of
+    experiment for each. `budget` is the time for the whole call but for waits (default: 20 s for the repeats of
     each experiment; for a study, the budget in its file): what does not fit is left out, which `progress.fitted` gets
     before anything starts; only a benchmark that was named gets its six repeats in any case. `repeats` makes exactly
     that many of each experiment instead. With `results=None` nothing is kept:
@@ -80,10 +83,12 @@ def run(
     A finished experiment is not run again unless `again` is set. `keep` keeps the output of every repeat. `site` is a
     site file, `system` a system in it (`NAME[:PARTITION]`). `progress` is called between repeats.
 
-    One run at a time measures on a host: `wait_s` is the longest wait for another one (default: until it ends). Runs of
-    the users `ignore_lock_of` (names or numbers) are not waited for, which the records note. `wait_quiet_s` is the
+    One run at a time measures on a host: `wait` is the longest wait for another one (default: until it ends). Runs of
+    the users `ignore_lock_of` (names or numbers) are not waited for, which the records note. `wait_quiet` is the
     longest wait until nothing else uses the CPUs; then it is measured anyway. `progress.looked` gets what else uses
     this machine.
+
+    Times are numbers of seconds, or text with a unit ("5min").
 
     Raises UsageError before anything runs, BusyError after the wait. KeyboardInterrupt passes through: finished repeats
     are kept.
@@ -91,7 +96,9 @@ def run(
     if repeats is not None and repeats < 1:
         raise UsageError(f"repeats={repeats}: at least 1 is required", "give a number from 1")
     clock = Clock()
-    listener, lock = progress or Listener(), HostLock(wait_s, users_named(ignore_lock_of), wait_quiet_s)
+    budget_s = seconds(budget)
+    listener = progress or Listener()
+    lock = HostLock(seconds(wait), users_named(ignore_lock_of), seconds(wait_quiet))
     if progress is not None:
         Thread(target=lambda: progress.looked(look()), daemon=True).start()
     with at_site(site, system), _folder(results) as path, ExitStack() as held:
@@ -179,19 +186,20 @@ _WITHOUT_A_PARTNER = 0.5
 Words = tuple[str, ...]
 
 
+@once_named(**_RENAMED)
 def versus(
     *commands: str | Sequence[str],
     set: Mapping[str, Value] | None = None,
     margin: float | None = None,
     equivalence: float | None = None,
     results: str | Path | None = "seatrial-results",
-    budget_s: float | None = None,
+    budget: Time | None = None,
     again: bool = False,
     keep: bool = False,
     site: str | Path | None = None,
     system: str | None = None,
-    wait_s: float | None = None,
-    wait_quiet_s: float | None = None,
+    wait: Time | None = None,
+    wait_quiet: Time | None = None,
     ignore_lock_of: Sequence[str] = (),
     progress: Listener | None = None,
 ) -> RunResult:
@@ -207,18 +215,18 @@ def versus(
     share = margin_given(margin, equivalence)
     split = [words_of(one) if isinstance(one, str) else tuple(one) for one in commands]
     study = versus_study(split, set or {}, share, equivalence=equivalence is not None)
-    if budget_s is not None:
+    if budget is not None:
         study = replace(study, repeat=replace(study.repeat, maximum=MOST_REPEATS))  # nothing else ends it undecided
     return run(
         study,
         results=results,
-        budget_s=budget_s,
+        budget=budget,
         again=again,
         keep=keep,
         site=site,
         system=system,
-        wait_s=wait_s,
-        wait_quiet_s=wait_quiet_s,
+        wait=wait,
+        wait_quiet=wait_quiet,
         ignore_lock_of=ignore_lock_of,
         progress=progress,
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, overload
 
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Attainable, Better
-from seatrial.model.benchmark.parameter import JsonParams, Value
+from seatrial.model.benchmark.parameter import JsonParams, Params, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import plain
 from seatrial.model.json_shape import (
@@ -271,6 +271,11 @@ class FigureResult(Frozen):
     resolution: float = 0.0
     is_secondary: bool = False
 
+    def __repr__(self) -> str:
+        from seatrial.model.results.rows import figure_line
+
+        return figure_line(self)
+
     @property
     def n_repeats(self) -> int:
         """The number of repeats, also of those behind a stated value."""
@@ -316,6 +321,27 @@ class ExperimentResult(Frozen):
     """Set if its programs were ready to run without a CPU: its figures are then not judged."""
     beside: str = ""
     """What else used CPUs meanwhile, if it was much: "other processes used 0.8 of its 2 CPUs"."""
+
+    def __repr__(self) -> str:
+        from seatrial.model.results.rows import experiment_line
+
+        return experiment_line(self)
+
+    @property
+    def benchmark(self) -> str:
+        """Its name."""
+        return self.experiment.benchmark
+
+    @property
+    def parameters(self) -> Params:
+        """All parameters that it was measured with, defaults included."""
+        return self.experiment.parameters
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each figure (model/results/rows.py)."""
+        from seatrial.model.results.rows import figure_rows
+
+        return figure_rows([self])
 
     @property
     def shown(self) -> tuple[FigureResult, ...]:

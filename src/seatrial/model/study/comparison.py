@@ -151,6 +151,11 @@ class Comparison(Frozen):
         ]
     ] = None
 
+    def __repr__(self) -> str:
+        from seatrial.model.results.rows import comparison_line
+
+        return comparison_line(self)
+
     @property
     def plain(self) -> tuple[float, float] | None:
         """The interval of this comparison alone, at the error of the tests that gave the verdict."""

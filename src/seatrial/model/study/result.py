@@ -201,6 +201,17 @@ class Compared(Frozen):
     along: str = ""
     containers: ContainerContrast | None = None
 
+    def __repr__(self) -> str:
+        from seatrial.model.results.rows import verdicts_text
+
+        return f"<{self.candidate} against {self.baseline}: {verdicts_text(self.comparisons)}>"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A plain dict for each comparison (model/results/rows.py)."""
+        from seatrial.model.results.rows import comparison_rows
+
+        return comparison_rows(self.comparisons)
+
     @property
     def unintended(self) -> tuple[Difference, ...]:
         """The differences that are not part of the comparison."""
@@ -222,6 +233,12 @@ class StudyResult(Frozen):
     start_s: float = 0.0
     repeat_s: Mapping[str, float] = {}
     needed: NeededBudget | None = None
+
+    def __repr__(self) -> str:
+        from seatrial.model.results.rows import outcomes_text, verdicts_text
+
+        comparisons = [comparison for one in self.compared for comparison in one.comparisons]
+        return f"<study {self.study.name}: {outcomes_text(self.results)}, {verdicts_text(comparisons)}>"
 
 
 NOT_REQUESTED = "not requested"
@@ -282,3 +299,8 @@ class Trial(Frozen):
     """(experiment id, repeat) -> its raw record; the repeats of an experiment in order of time."""
     seen: Mapping[tuple[str, int], Mapping[str, Any]] = {}
     version: str = ""
+
+    def __repr__(self) -> str:
+        from seatrial.model.results.rows import outcomes_text
+
+        return f"<trial of {self.machine.name or 'a machine'}: {outcomes_text(self.results)}>"
