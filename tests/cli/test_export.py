@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from analysis.made_up_folders import MadeUpFolder
 from analysis.test_index import put
+from analysis.test_no_cpu_first import TAKEN
 from cli.in_process import seatrial_here
 from made_up import made_up_machine
 
@@ -86,6 +88,29 @@ def test_csv_has_the_columns_of_the_contract_and_comes_back_equal(tmp_path: Path
     )  # fmt: skip
     assert answer["schema"] == "seatrial.results/1"
     assert say(tmp_path, "export", "back") == text  # the same table is not counted twice
+
+
+def test_remarks_say_why_there_is_no_interval_and_who_had_no_cpu(tmp_path: Path) -> None:
+    made = MadeUpFolder(tmp_path / "r")
+    made.add([1e10, 1.1e10] * 4, seen=TAKEN)
+    made.add([1e10] * 3, cores="all")
+    made.add([1e10 + 1e6 * k for k in range(12)], cores="two")  # each resembles the one before
+    usual = seatrial_here("export", "r", cwd=tmp_path, SEATRIAL_CACHE=str(tmp_path / "cache"))
+    assert usual.stdout.splitlines()[0] == HEAD
+    assert usual.stderr == "2 figures without an interval: --columns remarks says why\n"
+    text = say(tmp_path, "export", "r", "--columns", "remarks")
+    rows = {json.loads(row["parameters"])["cores"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert rows["one"]["remarks"].startswith("no CPU for 60 % of the time (other processes used 1.6 of the 2 CPUs)")
+    assert rows["one"]["ci95_low"] and "not judged" in rows["one"]["remarks"]
+    assert rows["all"]["remarks"] == "an interval needs 6 repeats, 3 made"
+    assert rows["two"]["remarks"].startswith("successive repeats are correlated (r = 0.")
+    markdown = say(tmp_path, "export", "r", "--format", "markdown")
+    assert all(row["remarks"] in markdown for row in rows.values()) and "| none |" in markdown
+    (tmp_path / "a.csv").write_text(text)
+    back = seatrial_here("import", "csv=a.csv", "--results", "b", "--format", "json", cwd=tmp_path)
+    stated = [figure for one in json.loads(back.stdout)["experiments"] for figure in one["figures"]]
+    assert {one["no_interval_because"] for one in stated} == {"", "its source states no interval"}
+    assert "--columns is for CSV" in refused(tmp_path, "export", "r", "--format", "junit", "--columns", "remarks")
 
 
 @pytest.mark.parametrize("output", ["csv", "markdown", "junit", "openmetrics"])

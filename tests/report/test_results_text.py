@@ -9,10 +9,12 @@ from analysis.made_up_sweeps import figure, result
 from report.test_page import empty_trial
 
 from seatrial.analysis.results import RunResult
+from seatrial.analysis.scaling import scaling
 from seatrial.cli.output import Output
 from seatrial.cli.run_results import Printer
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.report.blocks import Detail
+from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
 
 SIZES = tuple(8**k for k in range(1, 8))
@@ -52,3 +54,14 @@ def test_a_trial_is_its_answer_and_what_is_wrong(capsys: pytest.CaptureFixture[s
     )
     assert lines[-1] == "and 4 more findings on the page" and len(lines) < 14
     assert any("size_B=" in line for line in shown(Output(verbose=True)))
+
+
+def test_an_interval_that_is_missing_says_why() -> None:
+    (line,) = results_text([result(figure([1.0] * 3), n=1)]).splitlines()[1:]
+    assert "no interval (needs 6 repeats)" in line
+    (shown,) = results_document([result(figure([1.0] * 3), n=1)], {})["experiments"][0]["figures"]
+    assert shown["ci95"] is None and shown["no_interval_because"] == "an interval needs 6 repeats, 3 made"
+    (whole,) = results_document([result(figure([1.0] * 6), n=1)], {})["experiments"][0]["figures"]
+    assert whole["no_interval_because"] == ""
+    (made,) = scaling([result(figure([1.0 / n] * 3), n=n) for n in (1, 2)], "strong", "n", {})
+    assert {point.reason for point in made.points} == {"an interval needs 6 repeats, 3 made"}

@@ -21,7 +21,7 @@ from seatrial.model.results.figure_result import STATED, FigureResult, RepeatVal
 from seatrial.model.results.record import Reading, RepeatRecord, impossible_reason, recorded_readings
 from seatrial.model.results.sample import Outcome, State, point_key
 from seatrial.model.units import is_unit
-from seatrial.stats.interval import dependence, median_interval
+from seatrial.stats.interval import MINIMUM_REPEATS, dependence, median_interval
 from seatrial.stats.ratio import widened_ends
 
 
@@ -213,6 +213,18 @@ def middle_limit(limits: Sequence[Limit | None]) -> Limit | None:
     value = sum(limit.value or 0.0 for limit in known) / len(known)
     derivation = f"mean of the two middle repeats; one of them: {known[0].derivation}"
     return replace(known[0], value=value, derivation=derivation)
+
+
+def why_no_interval(figure: FigureResult) -> str:
+    """Why a figure has no interval, without a full stop; "" if it has one."""
+    n = figure.n_repeats
+    if figure.ci95 is not None:
+        return ""
+    if isinstance(figure.repeats, StatedRepeats):
+        return "its source states no interval"
+    if n < MINIMUM_REPEATS:
+        return f"an interval needs {MINIMUM_REPEATS} repeats, {n} made"
+    return f"successive repeats are correlated (r = {figure.dependence:.2f}): {n} are too few for an interval"
 
 
 class Extent(Frozen):

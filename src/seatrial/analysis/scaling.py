@@ -13,6 +13,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from seatrial.analysis.experiment_figures import why_no_interval
 from seatrial.analysis.sweep import Blocks, Given, MeasuredPoint, Sweep, SweepPoint, point_ratio, sweeps
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
@@ -134,7 +135,16 @@ def _point(
         reason = f"{result.outcome.state}: {result.outcome.reason}".rstrip(": ")
         return ScalingPoint(number, result.id, None, reason=reason, parameters=own)
     no_cpu = None if result.no_cpu is None else replace(result.no_cpu, who=workers_text(along, number))
-    found = ScalingPoint(number, result.id, figure.median, figure.ci95, figure.n_repeats, parameters=own, no_cpu=no_cpu)
+    found = ScalingPoint(
+        number,
+        result.id,
+        figure.median,
+        figure.ci95,
+        figure.n_repeats,
+        reason=why_no_interval(figure),
+        parameters=own,
+        no_cpu=no_cpu,
+    )
     if number == fewest:
         return replace(found, speedup=1.0, efficiency=1.0)
     speedup, interval = _speedup(origin, MeasuredPoint(result.id, figure), growth, kind, blocks)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto
 
+from seatrial.analysis.experiment_figures import why_no_interval
 from seatrial.analysis.grouped import grouped
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
@@ -352,7 +353,7 @@ def _contender(point: SweepPoint, sweep: Sweep, over: Sequence[str]) -> Contende
     figure, outcome = point.figure, point.result.outcome
     if figure is None:
         return Contender(own, point.result.id, None, None, 0, f"{outcome.state}: {outcome.reason}".rstrip(": "))
-    return Contender(own, point.result.id, figure.median, figure.ci95, figure.n_repeats)
+    return Contender(own, point.result.id, figure.median, figure.ci95, figure.n_repeats, why_no_interval(figure))
 
 
 def _gap(

@@ -18,7 +18,7 @@ from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value, value_from_json
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_json
-from seatrial.model.results.exported import COLUMNS, PARAMETER
+from seatrial.model.results.exported import COLUMNS, PARAMETER, REMARKS
 from seatrial.model.results.figure_result import StatedFigure
 from seatrial.model.results.imported import ImportedFile, StatedExperiment
 from seatrial.model.results.sample import Outcome, State
@@ -79,7 +79,7 @@ def _rows(text: str) -> Iterator[_Row]:
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         head = next(reader, None)
         own, more = tuple(head or ())[: len(COLUMNS)], tuple(head or ())[len(COLUMNS) :]
-        if head is None or own != COLUMNS or not all(name.startswith(PARAMETER) for name in more):
+        if head is None or own != COLUMNS or not all(name.startswith(PARAMETER) or name == REMARKS for name in more):
             raise ParseError(_TOOL, 1, ",".join(head or ())[:200], f"the header is not {','.join(COLUMNS)}")
         for n, cells in enumerate(reader):
             if not cells:
@@ -88,7 +88,7 @@ def _rows(text: str) -> Iterator[_Row]:
                 raise ParseError(_TOOL, reader.line_num, "", f"more than {_MOST_ROWS} rows")
             if len(cells) != len(head):
                 raise ParseError(_TOOL, reader.line_num, ",".join(cells)[:200], f"{len(cells)} cells, not {len(head)}")
-            yield _Row(reader.line_num, dict(zip(COLUMNS, cells, strict=False)))  # the rest repeats the parameters
+            yield _Row(reader.line_num, dict(zip(COLUMNS, cells, strict=False)))  # the rest repeats or qualifies
     except csv.Error as error:
         raise ParseError(_TOOL, reader.line_num, "", f"invalid CSV: {error}") from error
     finally:

@@ -11,7 +11,7 @@ from seatrial.model.benchmark.benchmark import Attainable
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Path
-from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, StatedRepeats
 from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.spelling import count, show_percent
 from seatrial.stats.interval import MINIMUM_REPEATS
@@ -22,6 +22,12 @@ def no_interval_words(n_repeats: int) -> str:
     if n_repeats < MINIMUM_REPEATS:
         return f"needs {MINIMUM_REPEATS} repeats"
     return "none: repeats depend on each other"
+
+
+def no_interval_of(figure: FigureResult) -> str:
+    """Why a figure has no interval, in a few words for a cell."""
+    is_stated = isinstance(figure.repeats, StatedRepeats)
+    return "none: its source states none" if is_stated else no_interval_words(figure.n_repeats)
 
 
 def share_words(result: ExperimentResult, figure: FigureResult) -> str:

@@ -4,6 +4,7 @@ latter fire where all repeats are alike, too: then no spread shows it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -40,6 +41,7 @@ from seatrial.model.machine.fact import Finding, NamedCause, Severity
 from seatrial.model.machine.machine import DeviceKind
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import count, show, show_percent, surrounding
+from seatrial.model.units import budget_for
 from seatrial.profiler import cause as profile
 from seatrial.profiler.cause import Sureness
 
@@ -145,6 +147,9 @@ _NOT_EXPLAINED = (
     "neither missing CPUs nor steal explains it, and clocks (`turbostat`), temperature (`sensors`) and the placement "
     "of memory (`numastat -p PID`) were not recorded"
 )
+_ROOM = 1.2
+_START_S = 5.0
+"""Of a command that measures again: what is not in its programs."""
 _HALF = (1.85, 2.15)
 """Between these ratios, one level counts as half of the other."""
 
@@ -169,12 +174,26 @@ def wide_spread(case: Case) -> Iterator[Finding]:
         observation=f"The repeats of {len(wide)} of {count(total, 'figure')} spread widely; the worst is "
         f"{names.figure(result, figure)}, whose interval is {show_percent(relative_width(figure))} of its median.",
         diagnosis=f"An interval wider than {show_percent(UNSTEADY_WIDTH)} is too imprecise for comparisons.{cause}",
-        remedy=f"Measure again on an idle machine, or for longer: `{again(case.machine, result)} --budget 5min`",
+        remedy=f"Measure again on an idle machine (`--wait-quiet 10min`), or for longer: {_for_longer(case, *wide[0])}",
         evidence="; ".join(
             [listed(f"{names.figure(r, f)}: {show_percent(relative_width(f) or 0.0)}" for r, f in wide), *seen]
         ),
         causes=causes,
     )
+
+
+def _for_longer(case: Case, result: ExperimentResult, figure: FigureResult) -> str:
+    """The command with the budget in which the interval would be narrow enough, if its width falls with the root of the
+    repeats; without one if that is not known: repeats are correlated, or their time was not recorded."""
+    command = again(case.machine, result)
+    seen = [case.seen.get((result.id, repeat.repeat), {}) for repeat in figure.repeats]
+    times_s = finite_numbers(entry.get("program_s") for entry in seen)
+    n, width = figure.n_repeats, relative_width(figure)
+    if not times_s or width is None or figure.dependence:
+        return f"`{command} --budget 5min` (what would suffice is not known)"
+    more = max(1, math.ceil(n * (width / UNSTEADY_WIDTH) ** 2) - n)
+    budget_s = _ROOM * more * sum(times_s) / len(times_s) + _START_S
+    return f"`{command} --budget {budget_for(budget_s)}` (about {count(more, 'more repeat')} at this noise)"
 
 
 @rule(Subject.STEADINESS)

@@ -21,11 +21,14 @@ COLUMNS = (
 """The header of a CSV export (CONTRACT.md)."""
 PARAMETER = "parameter."
 """Begins the name of a column that has one parameter, in a CSV export and in rows."""
+REMARKS = "remarks"
+"""The column with what qualifies a figure."""
 
 
 class ExportedRow(Frozen):
     """One figure of an experiment, or an experiment without figures (`figure` is ""). Parameters are JSON objects.
 
+    `remarks` qualify the figure, or say why there is none; "" if they were not asked for, too.
     `last_t0` is the start of its last repeat in seconds since the epoch, `wall_s` the time of all its repeats.
     """
 
@@ -48,6 +51,7 @@ class ExportedRow(Frozen):
     fraction_of_limit: float | None = None
     last_t0: float = 0.0
     wall_s: float = 0.0
+    remarks: str = ""
 
 
 class ExportedVerdict(Frozen):

@@ -45,6 +45,7 @@ from seatrial.report.studies.answer_words import answer_line
 from seatrial.report.studies.change_words import breakdown_sentence, breakdowns_of, change_sentence
 from seatrial.report.studies.container_section import cost_sentence
 from seatrial.report.studies.design import scopes, unintended_first
+from seatrial.report.studies.verdicts import no_verdict_interval
 
 
 def _reference_side(one: Comparison) -> str | None:
@@ -93,6 +94,9 @@ class ComparisonJson(TypedDict):
             From(lambda one: one.margin if one.asks_equivalence else None),
             "the margin, where the study asks for equivalence; null: it does not",
         ]
+    ]
+    no_interval_because: NotRequired[
+        Annotated[str, From(no_verdict_interval), 'why `ci95_family` is null; "": it is not']
     ]
     no_cpu: NotRequired[
         Annotated[list[NoCpu], From(lambda one: missing_of_sides([one])), "the sides that had no CPU for part of it"]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec.structs import replace
 
+from seatrial.analysis.experiment_figures import why_no_interval
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
@@ -72,6 +73,7 @@ class FigureJson(TypedDict):
     better: Better
     median: float
     ci95: Interval
+    no_interval_because: NotRequired[Annotated[str, From(why_no_interval), 'why `ci95` is null; "": it is not']]
     min: Annotated[float, From("minimum")]
     max: Annotated[float, From("maximum")]
     n_repeats: OneOrMore

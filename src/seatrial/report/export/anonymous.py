@@ -58,6 +58,7 @@ class Anonymizer:
             figure_parameters=self._parameters(row.figure_parameters),
             reason=row.reason.partition(":")[0] if ":" in row.reason else row.outcome,
             evidence="",
+            remarks=self.text(row.remarks),
         )
 
     def _verdict(self, verdict: ExportedVerdict) -> ExportedVerdict:

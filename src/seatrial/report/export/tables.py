@@ -19,18 +19,19 @@ from pathlib import Path
 from seatrial.analysis.grouped import grouped
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark.parameter import Value, value_from_json
-from seatrial.model.results.exported import COLUMNS, PARAMETER, Exported, ExportedRow
+from seatrial.model.results.exported import COLUMNS, PARAMETER, REMARKS, Exported, ExportedRow
 from seatrial.model.spelling import PROGRAM, settings, show, written
 
 
-def csv_text(exported: Exported, *, with_parameters: bool = False) -> str:
+def csv_text(exported: Exported, *, with_parameters: bool = False, with_remarks: bool = False) -> str:
     """RFC 4180 with line feeds; an unknown value is an empty cell, numbers have all their digits. `with_parameters`: a
-    column `parameter.NAME` for each parameter follows, with values as on the command line."""
+    column `parameter.NAME` for each parameter follows, with values as on the command line; `with_remarks`: then what
+    qualifies the figure."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     values = [_parameters(row) if with_parameters else {} for row in exported.rows]
     names = list(dict.fromkeys(name for own in values for name in own))
-    writer.writerow([*COLUMNS, *(f"{PARAMETER}{name}" for name in names)])
+    writer.writerow([*COLUMNS, *(f"{PARAMETER}{name}" for name in names), *[REMARKS] * with_remarks])
     for row, own in zip(exported.rows, values, strict=True):
         writer.writerow(
             [
@@ -45,6 +46,7 @@ def csv_text(exported: Exported, *, with_parameters: bool = False) -> str:
                 row.n_repeats if row.figure else "",
                 row.outcome,
                 *(written(name, own[name]) if name in own else "" for name in names),
+                *[row.remarks] * with_remarks,
             ]
         )
     return out.getvalue()
@@ -59,14 +61,14 @@ def _parameters(row: ExportedRow) -> dict[str, Value]:
 _NUMBERS = {"median": "DOUBLE", "ci95_low": "DOUBLE", "ci95_high": "DOUBLE", "n_repeats": "BIGINT"}
 
 
-def parquet_bytes(exported: Exported) -> bytes:
-    """The file. An unknown value is null."""
+def parquet_bytes(exported: Exported, *, with_remarks: bool = False) -> bytes:
+    """The file. An unknown value is null. `with_remarks`: the last column is what qualifies the figure."""
     import duckdb
     import numpy as np
 
     columns: dict[str, object] = {}
     chosen = []
-    for name in COLUMNS:
+    for name in (*COLUMNS, *[REMARKS] * with_remarks):
         cells = [getattr(row, name) for row in exported.rows]
         is_empty = [
             cell is None or (name in _OF_FIGURES and not row.figure)
@@ -144,14 +146,16 @@ def _shown(benchmark: str, parameters: Mapping[str, Value]) -> dict[str, Value]:
 
 def _cells(row: ExportedRow, best: ExportedRow | None) -> tuple[str, ...]:
     shown = settings(_shown(row.benchmark, _parameters(row)))
+    why = row.remarks or row.reason
+    outcome = f"{row.outcome}: {why}" if why else row.outcome
     if not row.figure or row.median is None:
-        return row.benchmark, shown, "", "", "", "", "", f"{row.outcome}: {row.reason}" if row.reason else row.outcome
+        return row.benchmark, shown, "", "", "", "", "", outcome
     unit = row.unit
-    interval = ""
+    interval = "none"
     if row.ci95_low is not None and row.ci95_high is not None:
         interval = f"{show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}"
     median = f"{show(row.median, unit)} {'↑' if row.better == 'higher' else '↓'}"
-    return row.benchmark, shown, row.figure, median, interval, _relative(row, best), str(row.n_repeats), row.outcome
+    return row.benchmark, shown, row.figure, median, interval, _relative(row, best), str(row.n_repeats), outcome
 
 
 def _line(cells: Iterable[str]) -> str:

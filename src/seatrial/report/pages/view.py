@@ -23,7 +23,7 @@ from seatrial.model.results.figure_result import ExperimentResult, FigureResult,
 from seatrial.model.spelling import label, show_percent, show_range
 from seatrial.model.study.result import PerRepeat, Trial
 from seatrial.report.blocks import Cell, right
-from seatrial.report.intervals import no_interval_words
+from seatrial.report.intervals import no_interval_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -101,7 +101,7 @@ def median_cells(figure: FigureResult) -> tuple[Cell, str]:
 def interval_text(figure: FigureResult) -> str:
     """The interval of a figure, or why there is none."""
     if figure.ci95 is None:
-        return no_interval_words(figure.n_repeats)
+        return no_interval_of(figure)
     return show_range(*figure.ci95, figure.unit, beside=figure.median)
 
 

@@ -16,7 +16,7 @@ from seatrial.report.intervals import (
     Remark,
     RemarkKind,
     derivation,
-    no_interval_words,
+    no_interval_of,
     remarks,
     share_words,
     shared_remarks,
@@ -134,7 +134,7 @@ def _line(
     why = "" if limit is None else derivation(limit, figure.attainable)
     noted = [one.kind for one in _remarks(row, figure) if one.kind in notes]
     is_why_noted = RemarkKind.FEW in noted or RemarkKind.CORRELATED in noted
-    why_none = NO_VALUE if is_why_noted else no_interval_words(figure.n_repeats)
+    why_none = NO_VALUE if is_why_noted else no_interval_of(figure)
     return FigureLine(
         row=row,
         figure=figure,

@@ -300,6 +300,13 @@ def _plural(noun: str) -> str:
     return "blocks" if noun == "block" else "repeats per side"
 
 
+def no_verdict_interval(comparison: Comparison) -> str:
+    """Why a comparison has no interval for a verdict, without a full stop; "" if it has one."""
+    if comparison.ci95_family is not None:
+        return ""
+    return comparison.note or more_repeats(comparison).removesuffix(".") or "the repeats allow none"
+
+
 NOT_COMPARED = "not compared"
 
 
@@ -311,7 +318,9 @@ def verdict_rows(compared: Compared) -> list[tuple[str, str, str]]:
         settings = " ".join(label(name, value) for name, value in one.parameters.items())
         what = f"{one.benchmark} {one.figure} {settings}: {compared.candidate} against {compared.baseline}"
         ends = one.simultaneous
-        interval = "no interval" if ends is None else f"interval {ends[0]:.4g} to {ends[1]:.4g}"
+        interval = f"no interval ({no_verdict_interval(one)})"
+        if ends is not None:
+            interval = f"interval {ends[0]:.4g} to {ends[1]:.4g}"
         rows.append((what, one.verdict.value, f"ratio {one.ratio:.4g}, {interval}, {count(one.n_repeats, 'repeat')}"))
     lost = (f"{compared.candidate} against {compared.baseline}", NOT_COMPARED)
     return [*rows, *((*lost, why) for why in compared.lost)]

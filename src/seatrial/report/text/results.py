@@ -15,7 +15,7 @@ from seatrial.model.results.sample import State
 from seatrial.model.spelling import arrow, settings, show, show_percent, show_range, spark_line
 from seatrial.report.blocks import Detail, Tone
 from seatrial.report.first_sentence import first_of_results
-from seatrial.report.intervals import RemarkKind, derivation, remarks, shared_remarks, widening_words
+from seatrial.report.intervals import RemarkKind, derivation, no_interval_of, remarks, shared_remarks, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
 from seatrial.report.text.terminal import PLAIN, Style
 
@@ -117,8 +117,9 @@ def _ends(figures: Sequence[FigureResult]) -> tuple[str, ...]:
 
 
 def _row(result: ExperimentResult, figure: FigureResult, shared: Container[RemarkKind]) -> tuple[str, ...]:
+    is_said = figure.dependence or RemarkKind.FEW in shared
     interval = (
-        "no interval"
+        "no interval" + ("" if is_said else f" ({no_interval_of(figure).removeprefix('none: ')})")
         if figure.ci95 is None
         else f"95 % interval {show_range(*figure.ci95, figure.unit, beside=figure.median)}"
     )
