@@ -388,7 +388,7 @@ def test_a_start_is_told_for_each_container_cache_and_number() -> None:
 
     pairs = [(cache, number) for cache in ("warm", "cold") for number in (1, 16)]
     (section,) = start_sections([start(*pair) for pair in pairs])
-    rows = [[cell.text for cell in row] for row in section.context["tables"][0].rows]
+    rows = [[cell.text for cell in row] for row in section.blocks[1].rows]
     assert [row[:3] for row in rows] == [[cache, str(number), "app (Charliecloud)"] for cache, number in pairs]
     assert (
         rows[1][3].endswith(" ms")

@@ -85,7 +85,13 @@ def _profile(
     output: PageOption = None,
     results: ResultsOption = RESULTS,
     *,
-    out: Annotated[Output, {"quiet": "no profile, only problems; it is stored, and in the page or JSON"}],
+    out: Annotated[
+        Output,
+        {
+            "quiet": "no profile, only problems; it is stored, and in the page or JSON",
+            "verbose": "also calls, sizes, call sites, ranks: all tables of the page",
+        },
+    ],
 ) -> int:
     """The program is not modified or rebuilt; the profile is printed on stderr."""
     if is_include:
@@ -115,23 +121,23 @@ def _profile(
     if out.as_json:
         _print_pieces(found.json())
     else:
-        _print_text(found, quiet=out.quiet)
+        _print_text(found, out)
     if output is not None:
         write_file(output, profile_page(found.profiles))
         out.announce(f"page: {output.resolve()}")
     return 0 if found.is_ok else 3
 
 
-def _print_text(found: ProfileResult, *, quiet: bool) -> None:
-    if not quiet:
+def _print_text(found: ProfileResult, out: Output) -> None:
+    if not out.quiet:
         for one in found.profiles:
-            print_painted(profile_text(one, style_of(sys.stderr)))
+            print_painted(profile_text(one, style_of(sys.stderr), out.detail))
         for line in found.trace.summary if found.trace is not None else ():
             message(f"trace: {line}")
     if not found.is_ok:
         message(f"\n{found.state}: {found.reason}")
-    if found.folder is not None and not quiet:
-        message(f"\nprofile: {found.folder} (profile.json, Parquet, tables); -o FILE.html writes a page")
+    if found.folder is not None and not out.quiet:
+        message(f"\nprofile: {found.folder} (profile.json, Parquet, tables); -v shows them, -o FILE.html writes a page")
 
 
 def _print_pieces(pieces: Iterable[str]) -> None:

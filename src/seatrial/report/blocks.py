@@ -3,9 +3,9 @@ terminal, where a chart is not drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.spelling import DIGITS, NO_VALUE, show, show_percent
@@ -63,11 +63,18 @@ class Cell(Frozen):
 
 
 class Column(Frozen):
-    """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width."""
+    """A column's heading; numbers are right-aligned, the heading of an `upright` column is rotated to save width.
+    `short` is the heading on a terminal (default: the title in lower case); None: only a page has the column."""
 
     title: str
     numeric: bool = False
     is_upright: bool = False
+    short: str | None = ""
+
+    @property
+    def heading(self) -> str:
+        """The heading on a terminal."""
+        return self.short or (self.title if self.title.isupper() else f"{self.title[:1].lower()}{self.title[1:]}")
 
 
 Cells = Sequence[Cell | str]
@@ -75,11 +82,13 @@ Cells = Sequence[Cell | str]
 
 
 class Table(Frozen):
-    """Rows with column headings. `caption` describes the table; the first cell of a row is its heading."""
+    """Rows with column headings. `caption` describes the table; the first cell of a row is its heading. `is_folded`: a
+    page opens it on request."""
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
+    is_folded: bool = False
 
     @classmethod
     def of(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table:
@@ -106,12 +115,13 @@ def right(*titles: str) -> list[Column]:
 
 class Chart(Frozen):
     """One chart. `caption` states how to read it and what was left out; `draw` makes the picture when a page needs it,
-    once; `table` has its numbers."""
+    once; `table` has its numbers, which are folded on a page. `is_listed`: a terminal shows them."""
 
     title: str
     caption: str
     draw: Callable[[], Svg]
     table: Table
+    is_listed: bool = False
 
     @property
     def svg(self) -> Svg:
@@ -122,3 +132,60 @@ class Chart(Frozen):
 def always(picture: Svg) -> Callable[[], Svg]:
     """For `Chart.draw`, of a picture that is cheap to make."""
     return lambda: picture
+
+
+class About(Frozen):
+    """How to read what follows; only on a page."""
+
+    text: str
+
+
+class Lines(Frozen):
+    """Sentences, each a paragraph. `label` leads each on a terminal ("why: ..."); `look` is that on a page."""
+
+    texts: Sequence[str]
+    label: str = ""
+    look: Literal["about", "note", "list"] = "about"
+
+
+class Heading(Frozen):
+    """The heading of a part of a section: its subject, and what is found about it."""
+
+    subject: str
+    text: str = ""
+
+
+class Aspect(Frozen):
+    """One aspect of how reliable results are. `is_weak`: it limits their value."""
+
+    name: str
+    text: str
+    is_weak: bool = False
+
+
+class Aspects(Frozen):
+    """The reliability of results: a headline, and a line for each aspect. On a terminal, the weak ones, and in full all
+    of them."""
+
+    headline: str
+    lines: Sequence[Aspect]
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether any of them limits the value of the results."""
+        return any(line.is_weak for line in self.lines)
+
+
+Block = About | Lines | Heading | Aspects | Table | Chart
+
+
+class Section(Frozen):
+    """One part of a report. A page renders `blocks` with the template, a file in `templates/study/`, which may have a
+    `context` of its own. `detail`: from which on a terminal prints it (None: never); evidence has its title there."""
+
+    name: str
+    title: str
+    template: str = "blocks"
+    context: Mapping[str, Any] = {}
+    blocks: Sequence[Block] = ()
+    detail: Detail | None = Detail.FULL

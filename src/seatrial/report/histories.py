@@ -10,11 +10,11 @@ from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.results.history import Change, FigureHistory
 from seatrial.model.results.no_cpu import no_cpu_sentence
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, day, display_scale, settings, show
-from seatrial.report.blocks import Cell, Cells, Chart, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Chart, Section, Table, headings, right
 from seatrial.report.charts.distributions import padded_domain
 from seatrial.report.charts.repeats import spaced
 from seatrial.report.charts.vega import chart, layer, quantity, text_layers
-from seatrial.report.studies.article import Article, Head, Section, article, whole_page
+from seatrial.report.studies.article import Article, Head, article, whole_page
 
 FALSE_ALARMS = f"In a history without a change, one is named in at most {FALSE_ALARM_RATE:.0%} of cases."
 NOT_TESTED = "recorded to differ between the sessions before and after (whether it is the reason is not tested)"

@@ -29,7 +29,7 @@ def test_amounts_ranks_and_times() -> None:
         "The I/O of rank 3 is unknown: Permission denied",
     ]
     text = profile_text(profile)
-    assert "input and output\n  The ranks read 470 MB" in text and "Rank 0 wrote 100 %" in text
+    assert "Input and output over time\n  The ranks read 470 MB" in text and "Rank 0 wrote 100 %" in text
 
 
 def test_the_page_has_it_on_the_time_axis_of_mpi() -> None:

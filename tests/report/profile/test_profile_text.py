@@ -10,11 +10,14 @@ from report.terminals import COLOURED
 
 from seatrial.profiler.cause import CallSite, Cause, Diagnosis, Evidence, Frame, Signal, Sureness
 from seatrial.profiler.profile import Bound
+from seatrial.report.blocks import Detail, Table
 from seatrial.report.profile.diagnosis_words import sentence, short_words
+from seatrial.report.profile.page import sections
 from seatrial.report.profile.place_words import share_words, site_words
 from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.text import profile_text
 from seatrial.report.profile.words import headline, imbalance, next_experiment, spread_words, trust_lines
+from seatrial.report.text.terminal import plain
 
 
 def test_the_headline() -> None:
@@ -106,13 +109,23 @@ def test_everything_is_reported() -> None:
         "complete: all 32 ranks reached MPI_Finalize",
         "overhead:",
         "reduce_energy energy.f90:212",
-        "inlined in exchange",
+        "inlined in",
         "libpart.so+0x900",
         "Rank 5 on node1 computes longest",
-        "point to point: 153 GB between 110 pairs of ranks",
+        "Point to point: 153 GB between 110 pairs of ranks",
         "next: Distribute the work more evenly",
     ):
         assert words in text
+
+
+def test_by_default_a_profile_is_its_answer_and_with_verbose_its_page() -> None:
+    """A profile printed 50 lines."""
+    usual, full = (profile_text(crash(), detail=detail) for detail in (Detail.USUAL, Detail.FULL))
+    assert len(usual.splitlines()) <= 20 and usual.startswith(headline(crash()))
+    assert "cpu time: not known" in usual and "overhead:" not in usual and "Call sites" not in usual
+    assert usual.splitlines()[-1].startswith("next: ") and all(line in full for line in usual.splitlines())
+    tables = [block for one in sections(crash(), "p") for block in one.blocks if isinstance(block, Table)]
+    assert len(tables) >= 2 and all(plain(row[0].text) in full for table in tables for row in table.rows)
 
 
 def test_limitations_come_first() -> None:

@@ -11,6 +11,7 @@ from seatrial.model.results.history import FigureHistory
 from seatrial.model.spelling import count, few_names, show, written
 from seatrial.model.study.result import Compared, StudyResult, Trial
 from seatrial.profiler.profile import Profile
+from seatrial.report.blocks import Section
 from seatrial.report.charts.distributions import Recorded
 from seatrial.report.histories import history_article
 from seatrial.report.pages.fingerprint import fact_lines, fingerprint
@@ -18,16 +19,7 @@ from seatrial.report.pages.view import TrialView, Verbatim, rendered, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
 from seatrial.report.studies.answer_words import answer_sentence
-from seatrial.report.studies.article import (
-    Article,
-    Head,
-    Section,
-    alarm,
-    article,
-    no_record,
-    outcome_counts,
-    whole_page,
-)
+from seatrial.report.studies.article import Article, Head, alarm, article, no_record, outcome_counts, whole_page
 from seatrial.report.studies.best_of_words import needed_words, outlier_headline, outlier_lines, outlier_table
 from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.sections import (

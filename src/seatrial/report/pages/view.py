@@ -51,6 +51,7 @@ def templates() -> Environment:
     )
     environment.filters["code"] = _with_code
     environment.filters["percent"] = show_percent
+    environment.filters["kind"] = lambda block: type(block).__name__
     return environment
 
 

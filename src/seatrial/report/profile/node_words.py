@@ -10,9 +10,9 @@ from seatrial.model.spelling import NO_VALUE, count, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.profiler.cpu import RankCounters
 from seatrial.profiler.profile import Profile, RankCpu, RankTotals
-from seatrial.report.blocks import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Section, Table, headings, right
 from seatrial.report.profile.place_words import REGION_RULE, longest_words, region_lines, region_name, site_words
-from seatrial.report.studies.article import Section, tables_section
+from seatrial.report.studies.article import tables_section
 
 UNVERIFIED = (
     "The events of floating-point operations and lines from memory are from vendors' tables and were not verified on "

@@ -9,11 +9,10 @@ from seatrial.model.spelling import NO_VALUE, count, few_names, show, show_perce
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Sureness
 from seatrial.profiler.profile import Bound, CallTotals, Profile, SizeTotals, Trust
 from seatrial.profiler.profile_io import FILE_CALLS
-from seatrial.report.blocks import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Aspect, Cell, Cells, Column, Table, headings, right
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
 from seatrial.report.profile.place_words import region_faults, share_words
 from seatrial.report.profile.remedy_words import remedy
-from seatrial.report.studies.article import Aspect
 
 _COMPUTES = 0.05
 """Below this share of wall time, MPI calls do not appear in the headline."""
@@ -283,8 +282,10 @@ def calls_table(profile: Profile, most: int | None = None) -> Table:
                 BOUND_WORDS[one.bound],
             ]
         )
-    numbers = ["Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes", "Range over ranks"]
-    columns = headings("Call", *right(*numbers, *["Waiting, measured"] * measured), "Size", "Bound by")
+    columns = headings("Call", *right("Of wall", "Of MPI", "Time", "Calls", "Mean", "Bytes"))
+    columns.append(Column("Range over ranks", numeric=True, short="per rank"))
+    columns += [Column("Waiting, measured", numeric=True, short="waiting")] * measured
+    columns += headings(Column("Size", short=None), "Bound by")
     return Table.of("Calls by time", columns, rows)
 
 

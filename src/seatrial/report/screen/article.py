@@ -10,11 +10,11 @@ from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.model.spelling import NO_VALUE, count, few_names, settings, show
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.model.units import duration
-from seatrial.report.blocks import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Section, Table, headings, right
 from seatrial.report.charts.repeats import moment
 from seatrial.report.screen import words
 from seatrial.report.screen.pictures import distribution, node_map, pair_map
-from seatrial.report.studies.article import Article, Head, Section, article, whole_page
+from seatrial.report.studies.article import Article, Head, article, whole_page
 from seatrial.report.studies.best_of_words import confidence_words
 
 _MOST_ROWS = 200

@@ -9,21 +9,12 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count, few_names
 from seatrial.model.study.result import Compared
-from seatrial.report.blocks import Table
+from seatrial.report.blocks import About, Block, Detail, Lines, Section, Table
 from seatrial.report.pages.view import Verbatim, rendered, style_sheet
 from seatrial.version import __version__
 
 if TYPE_CHECKING:
     from seatrial.report.blocks import Chart
-
-
-class Section(Frozen):
-    """One part of an article. `template` is a file in `templates/study/`."""
-
-    name: str
-    title: str
-    template: str
-    context: Mapping[str, Any]
 
 
 def tables_section(
@@ -33,27 +24,28 @@ def tables_section(
     tables: Iterable[Table | None] = (),
     lines: Sequence[str] = (),
     left_out: int = 0,
+    detail: Detail | None = Detail.FULL,
 ) -> Section:
     """A section of a text, tables (of what there is) with the number of rows that they leave out, and lines below."""
-    shown = [one for one in tables if one is not None]
-    context = {"about": about, "tables": shown, "left_out": max(0, left_out), "lines": lines}
-    return Section(name, title, "tables", context)
+    blocks: list[Block] = [About(about)] if about else []
+    blocks += [one for one in tables if one is not None]
+    if left_out > 0:
+        blocks.append(Lines([f"{left_out} more are not shown; the Parquet files and the JSON have all."], look="note"))
+    return Section(name, title, blocks=[*blocks, Lines(lines)], detail=detail)
 
 
 def chart_section(
-    name: str, title: str, about: str, charts: Iterable[Chart | None], lines: Sequence[str] = ()
+    name: str,
+    title: str,
+    about: str,
+    charts: Iterable[Chart | None],
+    lines: Sequence[str] = (),
+    detail: Detail | None = Detail.FULL,
 ) -> list[Section]:
     """A section of the charts that could be drawn and lines below them; none without charts."""
     drawn = [chart for chart in charts if chart is not None]
-    return [Section(name, title, "charts", {"about": about, "charts": drawn, "lines": lines})] if drawn else []
-
-
-class Aspect(Frozen):
-    """One aspect of how reliable results are. `is_weak`: it limits their value."""
-
-    name: str
-    text: str
-    is_weak: bool = False
+    blocks: list[Block] = [About(about), *drawn, Lines(lines, look="list")]
+    return [Section(name, title, blocks=blocks, detail=detail)] if drawn else []
 
 
 class Article(Frozen):
@@ -93,7 +85,7 @@ def article(ident: str, head: Head, sections: Sequence[Section], *, is_alone: bo
             "name": section.name,
             "title": section.title,
             "anchor": f"{ident}-{section.name}-section",
-            "html": Verbatim(rendered(f"study/{section.template}.html.j2", **section.context)),
+            "html": Verbatim(rendered(f"study/{section.template}.html.j2", blocks=section.blocks, **section.context)),
         }
         for section in sections
     ]

@@ -17,10 +17,10 @@ from seatrial.model.study.comparison import (
     decisive,
 )
 from seatrial.model.study.result import Compared
-from seatrial.report.blocks import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Section, Table, headings, right
 from seatrial.report.pages.bars import overhead_bar
 from seatrial.report.pages.view import interval_text
-from seatrial.report.studies.article import Section, tables_section
+from seatrial.report.studies.article import tables_section
 from seatrial.report.studies.effect import effect_words, overheads
 from seatrial.report.studies.verdicts import in_order_of_sizes
 

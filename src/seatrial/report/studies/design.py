@@ -14,7 +14,7 @@ from seatrial.model.spelling import count, few_names, label
 from seatrial.model.study.comparison import Comparison, Difference, Stopped, Verdict
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing
-from seatrial.report.studies.article import Aspect
+from seatrial.report.blocks import Aspect
 from seatrial.report.studies.effect import effect_of, margin_words, range_words
 from seatrial.report.studies.verdicts import FEWEST_REPEATS, ORDER, Statement, more_repeats, sentence_of, statements
 from seatrial.stats.sequential import ALPHA

@@ -23,7 +23,7 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
-from seatrial.report.blocks import Cell, Cells, Chart, Table, headings, right
+from seatrial.report.blocks import About, Cell, Cells, Chart, Lines, Section, Table, headings, right
 from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
@@ -32,7 +32,7 @@ from seatrial.report.intervals import share_words
 from seatrial.report.pages.view import median_cells, nearest
 from seatrial.report.studies import best_of_words, change_words, scaling_words
 from seatrial.report.studies.answer_words import reach_sentence
-from seatrial.report.studies.article import Section, chart_section, tables_section
+from seatrial.report.studies.article import chart_section, tables_section
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
 from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, shared
@@ -73,8 +73,8 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
     left_out = list(dict.fromkeys(text for one in compared for text in one.lost))
     sections: list[Section] = []
     if left_out:
-        context = {"about": _LEFT_OUT, "lines": left_out, "charts": []}
-        sections.append(Section("left-out", "Not compared", "charts", context))
+        blocks = (About(_LEFT_OUT), Lines(left_out, look="list"))
+        sections.append(Section("left-out", "Not compared", blocks=blocks))
     if comparisons or (not left_out and any(one.differences for one in compared)):
         sections.append(Section("fairness", "Is it a fair comparison?", "fairness", _fairness(compared)))
     if not comparisons:

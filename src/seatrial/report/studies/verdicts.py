@@ -17,7 +17,7 @@ from seatrial.model.study.answer import Undecided
 from seatrial.model.study.comparison import Comparison, Stopped, Verdict, decisive
 from seatrial.model.study.result import Compared
 from seatrial.model.study.study import distinguishing, varying
-from seatrial.report.blocks import Cell, Cells, Table, headings, right
+from seatrial.report.blocks import Cell, Cells, Column, Table, headings, right
 from seatrial.report.studies.effect import (
     alike_words,
     asks_equivalence,
@@ -336,7 +336,8 @@ def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "Al
     is_asked = asks_equivalence(one for _, one in named)
     numbers = right("Baseline", "Candidate", "Ratio", "95 % interval", "95 % simultaneous")
     numbers += right(*["90 % simultaneous"] * is_asked)
-    columns = headings("Figure", *numbers, "Verdict", "Effect", *right("p", "Repeats"))
+    on_page = (Column("Effect", short=None), Column("p", numeric=True, short=None))
+    columns = headings("Figure", *numbers, "Verdict", *on_page, *right("Repeats"))
     return Table.of(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
 
 

@@ -147,9 +147,7 @@ def _verdicts(compared: Sequence[Compared], style: Style, detail: Detail) -> str
     if not is_full:
         return "\n".join(blocks)
     table = comparison_table([(subject, comparison) for comparison, subject in pairs])
-    rows = rows_of(table, {"Effect": None, "p": None})
-    for row, (comparison, _) in zip(rows[1:], pairs, strict=True):
-        row[-2] = style.paint(row[-2], _TONES.get(comparison.verdict, "near"))
+    rows = rows_of(table, style)
     note = sentences([ratio_note(comparison for comparison, _ in pairs)], style)
     return "\n".join([*blocks, "", style.table(rows, has_head=True), *note])
 
@@ -214,6 +212,5 @@ def _outliers(screen: ScreenResult, style: Style) -> str:
     lines = [_title(best_of_words.outlier_headline(screen), style)]
     table = best_of_words.outlier_table(screen.outliers)
     if table is not None:
-        titles = {column.title: column.title for column in table.columns}
-        lines.append(style.table(rows_of(table, titles), has_head=True))
+        lines.append(style.table(rows_of(table), has_head=True))
     return "\n".join([*lines, *sentences(best_of_words.outlier_lines(screen), style)])

@@ -6,10 +6,9 @@ Callers remove control characters from external text first, with `clean`.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from seatrial.model.spelling import NO_VALUE
-from seatrial.report.blocks import Table, Tone
+from seatrial.report.blocks import Cell, Table, Tone
 
 _LONGEST_SIDE = 60
 _LEAST_WIDTH = 40
@@ -78,14 +77,25 @@ def side_text(text: str | None) -> str:
     return "missing" if text is None else cut(plain(text), _LONGEST_SIDE)
 
 
-def rows_of(table: Table, called: Mapping[str, str | None] = {}, *, missing: str = NO_VALUE) -> list[list[str]]:
-    """A table of the page for `Style.table`, its headings first. Headings are in lower case, or as `called` says (None:
-    the column is left out); `missing` stands where there is no value."""
-    titles = [column.title for column in table.columns]
-    names = [called.get(title, title if title.isupper() else f"{title[:1].lower()}{title[1:]}") for title in titles]
-    kept = [(k, name) for k, name in enumerate(names) if name is not None]
-    rows = ([missing if row[k].text == NO_VALUE else plain(row[k].text) for k, _ in kept] for row in table.rows)
-    return [[name for _, name in kept], *rows]
+_TONES: dict[str, Tone] = {
+    "verdict-faster": "direct",
+    "verdict-slower": "error",
+    "verdict-ambiguous": "warning",
+    "verdict-same": "near",
+    "verdict-equivalent": "near",
+}
+"""Tone of a cell -> its colour on a terminal."""
+
+
+def rows_of(table: Table, style: Style = PLAIN) -> list[list[str]]:
+    """A table for `Style.table`, its headings first."""
+    kept = [k for k, column in enumerate(table.columns) if column.short is not None]
+    return [[table.columns[k].heading for k in kept], *([_cell(row[k], style) for k in kept] for row in table.rows)]
+
+
+def _cell(cell: Cell, style: Style) -> str:
+    tone = _TONES.get(cell.tone)
+    return plain(cell.text) if tone is None else style.paint(plain(cell.text), tone)
 
 
 def sentences(texts: Iterable[str], style: Style, lead: str = "  ", then: str | None = None) -> list[str]:

@@ -9,7 +9,8 @@ from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.profiler.profile import Profile, SizeTotals
 from seatrial.report.blocks import Cell, Chart, Table, right
 from seatrial.report.charts import vega
-from seatrial.report.profile.words import calls_table, sizes_table
+from seatrial.report.profile.place_words import share_words
+from seatrial.report.profile.words import calls_table, file_share, sizes_table
 
 _WIDTH = 620
 _ROW = 26
@@ -41,8 +42,10 @@ def wall_time_chart(profile: Profile, ident: str) -> Chart | None:
         "ranks arrived late, or the fabric was shared."
     )
     ranges = {kind: f"{show_percent(min(own))} to {show_percent(max(own))}" for kind, own in kinds.items()}
-    shares = [("MPI above the best", means["MPI"] * waiting), *means.items()]
-    rows = [(kind, Cell.share(share), ranges.get(kind, NO_VALUE)) for kind, share in reversed(shares)]
+    beyond = "waiting in MPI (measured)" if profile.measured_calls[0] else "MPI above the best (estimated)"
+    shares = [*means.items(), (beyond, means["MPI"] * waiting)]
+    shares += [] if (files := file_share(profile)) is None else [("calls on files, outside MPI", files)]
+    rows = [(kind, Cell(share_words(share), share), ranges.get(kind, NO_VALUE)) for kind, share in shares]
     numbers = Table.of(title, ["Part", *right("Of wall", "Range over ranks")], rows)
     return vega.chart(_spec(bars, spans, list(kinds)), f"{ident}-wall", title, caption, numbers)
 
