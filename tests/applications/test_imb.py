@@ -110,7 +110,7 @@ def _read(text: str):
 
 
 def test_it_is_found_by_its_kind() -> None:
-    assert reader_of("imb").read is read_imb
+    assert reader_of("imb").parse is read_imb
 
 
 def test_pingpong_of_a_real_file() -> None:

@@ -77,7 +77,7 @@ def _values(file: ImportedFile, figure: str, *, in_place: bool) -> dict[object, 
 
 
 def test_it_is_found_by_its_kind() -> None:
-    assert reader_of("nccl-tests").read is read_nccl_tests
+    assert reader_of("nccl-tests").parse is read_nccl_tests
 
 
 def test_a_real_file_with_lines_of_the_library_in_its_table() -> None:

@@ -123,7 +123,7 @@ def _values(file: ImportedFile) -> dict[tuple[object, ...], float]:
 
 
 def test_it_is_found_by_its_kind() -> None:
-    assert reader_of("nvbandwidth").read is read_nvbandwidth
+    assert reader_of("nvbandwidth").parse is read_nvbandwidth
 
 
 def test_a_real_file() -> None:

@@ -81,7 +81,7 @@ def _read(text: str):
 
 
 def test_it_is_found_by_its_kind() -> None:
-    assert reader_of("osu").read is read_osu
+    assert reader_of("osu").parse is read_osu
 
 
 def test_latency_of_a_real_file() -> None:
@@ -185,7 +185,7 @@ def test_two_datatypes_are_two_experiments() -> None:
 
 def test_labels_of_mpirun_and_lines_of_launchers_are_passed_over() -> None:
     tagged = "".join(f"[1,0]<stdout>:{line}\n" for line in LATENCY_5.splitlines())
-    assert figures_in(_read(tagged)) == figures_in(_read(LATENCY_5))
+    assert figures_in(reader_of("osu").read(tagged.encode())) == figures_in(_read(LATENCY_5))
     warned = LATENCY_5 + "1 more process has sent help message help-mpi-btl.txt / no device\n"
     assert figures_in(_read(warned)) == figures_in(_read(LATENCY_5))
 

@@ -44,7 +44,7 @@ def _values(file: ImportedFile) -> dict[tuple[object, object], tuple[float, ...]
 
 
 def test_it_is_found_by_its_kind() -> None:
-    assert reader_of("shoc").read is read_shoc
+    assert reader_of("shoc").parse is read_shoc
 
 
 def test_reduction_of_a_real_file() -> None:

@@ -345,4 +345,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="imb", read=read_imb)
+READER = figures.Reader(kind="imb", parse=read_imb)

@@ -425,4 +425,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="nccl-tests", read=read_nccl_tests)
+READER = figures.Reader(kind="nccl-tests", parse=read_nccl_tests)

@@ -308,4 +308,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="nvbandwidth", read=read_nvbandwidth)
+READER = figures.Reader(kind="nvbandwidth", parse=read_nvbandwidth)

@@ -365,4 +365,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="osu", read=read_osu)
+READER = figures.Reader(kind="osu", parse=read_osu)

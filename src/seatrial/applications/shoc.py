@@ -283,4 +283,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="shoc", read=read_shoc)
+READER = figures.Reader(kind="shoc", parse=read_shoc)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
+from seatrial.applications.reading.pasted import read_pasted
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly, LimitOf, elapsed
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value
 from seatrial.model.benchmark.quotients import WorkRate
@@ -24,11 +25,16 @@ from seatrial.model.units import Unit
 
 
 class Reader(Frozen):
-    """`kind` is its name on the command line. `read` is pure; it raises ParseError (tool, line, text, why) for a file
+    """`kind` is its name on the command line. `parse` is pure; it raises ParseError (tool, line, text, why) for a file
     that is incomplete, from another tool, or has an impossible number."""
 
     kind: str
-    read: Callable[[bytes], ImportedFile]
+    parse: Callable[[bytes], ImportedFile]
+
+    def read(self, data: bytes) -> ImportedFile:
+        """The contents of a file as users have it: compressed, or with something before each line. Raises
+        ParseError."""
+        return read_pasted(self.kind, self.parse, data)
 
 
 _NO_POINT: Mapping[str, Value] = {}

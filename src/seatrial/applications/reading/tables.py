@@ -27,8 +27,6 @@ _ROUNDING = Decimal("0.011")
 _NUMBER = Pattern(r"[0-9]{1,19}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?")
 _WHOLE = Pattern(r"[0-9]{1,16}")
 _WORD = Pattern(r"\S+")
-_LABEL = Pattern(r"\[[0-9]{1,6},[0-9]{1,6}\]<std(?:out|err)>:[ ]?")
-"""The prefix that `mpirun --tag-output` puts before each line."""
 
 
 class TextCell(Frozen):
@@ -43,9 +41,8 @@ Row = tuple[LogLine, tuple[TextCell, ...]]
 
 
 def body(line: LogLine) -> str:
-    """The text of a line without the prefix of the launcher, tabs expanded."""
-    text = line.text.replace("\N{NO-BREAK SPACE}", " ").expandtabs(8)
-    return text[match.end() :] if (match := _LABEL.match(text)) else text
+    """The text of a line, tabs expanded."""
+    return line.text.replace("\N{NO-BREAK SPACE}", " ").expandtabs(8)
 
 
 def cells_of(text: str) -> tuple[TextCell, ...]:

@@ -15,6 +15,7 @@ from functools import cached_property
 
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
+from seatrial.model.pasted import uncoloured
 from seatrial.model.spelling import half_unit
 
 
@@ -60,7 +61,6 @@ _LONGEST_NUMBER = 40
 
 _NUMBER = Pattern(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE = Pattern(r"[0-9]{1,18}")
-_CONTROL_SEQUENCE = Pattern(r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
 
 
 class LogLine(Frozen):
@@ -123,7 +123,7 @@ def read_text(data: bytes, tool: str) -> str:
         raise ParseError(tool, None, "", "the file is empty")
     if b"\0" in data:
         raise ParseError(tool, None, "", "the file is binary, not text")
-    return _CONTROL_SEQUENCE.sub("", data.decode("utf-8-sig", "replace"))
+    return uncoloured(data).decode("utf-8-sig", "replace")
 
 
 def _split(text: str) -> Iterable[tuple[str, bool]]:
