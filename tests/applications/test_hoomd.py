@@ -84,7 +84,7 @@ def test_metadata_that_contradict_themselves(name: str, old: bytes, new: bytes, 
 def test_two_runs_in_one_list_are_refused() -> None:
     one = log(CRYSTAL).strip()[1:-1]
     refused("hoomd", b"[" + one + b"," + one + b"]", "a list of 2 runs")
-    refused("hoomd", log(HEXAGON) * 2, "more text after the JSON object")
+    refused("hoomd", log(HEXAGON) * 2, "more after the JSON object")
 
 
 @pytest.mark.parametrize(("text", "rates"), [(MD, [2010.2, 2020.4]), (MD + HOURS, [2010.2, 2020.4])])

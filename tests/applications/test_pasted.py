@@ -12,10 +12,17 @@ from hostile.file_damage import samples
 from msgspec.structs import replace
 
 from seatrial.applications.readers import reader_of, readers
+from seatrial.benchmarks import benchmark_named
 from seatrial.errors import ParseError
+from seatrial.model.benchmark.parameter import UNKNOWN
+from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
+from seatrial.model.results.record import readings
 
 PASTED = SHARED_DATA / "pasted"
+needs_pasted = pytest.mark.skipif(
+    not PASTED.is_dir(), reason="the third-party samples (shared/data/pasted) are not here"
+)
 Altered = Callable[[str], bytes]
 
 
@@ -67,3 +74,95 @@ def test_every_form_of_a_text_has_its_figures(kind: str) -> None:
             if found != wanted:
                 wrong.append(f"{name}: other figures")
     assert not wrong
+
+
+def figures(kind: str, name: str) -> dict[str, float]:
+    """Every figure of a text, as "benchmark figure point"."""
+    found = {}
+    for experiment in reader_of(kind).read((PASTED / name).read_bytes()).experiments:
+        benchmark = benchmark_named(experiment.benchmark)
+        point = benchmark.point({k: v for k, v in experiment.parameters.items() if v != UNKNOWN})
+        for reading in readings(benchmark, Machine("m"), point, experiment.samples):
+            own = " ".join(map(str, reading.point.values()))
+            where = next(
+                (
+                    str(experiment.parameters[k])
+                    for k in ("job", "test", "implementation")
+                    if k in experiment.parameters
+                ),
+                "",
+            )
+            found[" ".join(filter(None, (where, reading.figure.name, own)))] = reading.value
+    return found
+
+
+TRUE: dict[tuple[str, str], dict[str, float]] = {
+    ("osu", "osu/ucx2111_latency_mt_tag-output_timestamps.txt"): {
+        "time 0": 2.35e-6, "time 4": 2113.56e-6, "time 8": 1.25e-6,
+    },
+    ("osu", "min/osu_quoted.txt"): {"one_way 4194304": 1148.80e-6},
+    ("osu", "osu/libfabric-cray859_latency_v5.0_hashes.txt"): {"one_way 0": 1.84e-6, "one_way 4194304": 497.37e-6},
+    ("imb", "imb/pkb_barrier.txt"): {"Multi-Barrier time_mean": 80.90e-6, "Barrier time_mean": 91.24e-6},
+    ("babelstream", "babelstream/uob_v2.0_power8_raja-xl.txt"): {
+        "RAJA copy": 257796.702e6, "RAJA mul": 218399.746e6, "RAJA add": 269553.023e6, "RAJA triad": 279022.596e6,
+    },
+    ("hpcg-nvidia", "hpcg-nvidia/pkb_k80_8ranks.txt"): {"rating": 202.6e9, "spmv": 178.3e9},
+    ("fio-json", "fio/pkb_parser-sample.json"): {
+        "sequential_write write": 68118 * 1024, "sequential_write write_iops": 133,
+        "sequential_read read": 129836 * 1024, "random_write_test write": 6443 * 1024,
+        "random_write_test write_iops": 1610,
+        "random_read_test read": 1269 * 1024, "random_read_test read_iops": 317,
+    },
+    ("fio-json", "fio/metrics-operator_readme.txt"): {"test read": 680302 * 1024, "test write": 227358 * 1024},
+    ("fio-json", "min/fio2_duplicate_percentile_key.json"): {},
+    ("nccl-tests", "nccl-tests/rccl1490_srun-label_allgather.txt"): {
+        "busbw 4294967296 False": 92.66e9, "busbw 4294967296 True": 92.74e9,
+    },
+    ("gromacs", "gromacs/nomad_cgwater_mdrun.log.txt"): {"ns_time": 86400 / 61.276},
+    ("hpl-mxp", "hpl-mxp/scc25_result_block.txt"): {"rate": 4.3468e14, "lu_rate": 2.4940e15},
+    ("stream", "min/stream_indented.txt"): {"triad": 363208.7e6},
+}  # fmt: skip
+"""(kind, text) -> figures that it states, in SI (INDEX.md there)."""
+
+
+@needs_pasted
+@pytest.mark.parametrize(("kind", "name"), TRUE, ids=str)
+def test_a_text_as_pasted_has_the_figures_that_it_states(kind: str, name: str) -> None:
+    found = figures(kind, name)
+    assert {key: found.get(key) for key in TRUE[kind, name]} == pytest.approx(TRUE[kind, name], rel=2e-4)
+    assert found
+
+
+@needs_pasted
+def test_one_rank_has_no_bandwidth_between_devices() -> None:
+    found = figures("nccl-tests", "nccl-tests/ncclt287_1gpu_alltoall_avg0.txt")
+    assert found and all(name.startswith("time") for name in found)
+
+
+@needs_pasted
+def test_fio_without_options_states_no_record_size() -> None:
+    (first, *_) = reader_of("fio-json").read((PASTED / "fio/pkb_parser-sample.json").read_bytes()).experiments
+    assert first.parameters == {"job": "sequential_write", "clone": 0}
+
+
+@needs_pasted
+def test_no_table_of_IMB_is_lost() -> None:
+    file = reader_of("imb").read((PASTED / "imb/pkb_allgather.txt").read_bytes())
+    assert [(e.parameters["test"], e.parameters["ranks"], e.parameters.get("groups")) for e in file.experiments] == [
+        *(("Multi-Allgather", ranks, groups) for ranks, groups in ((2, 60), (4, 30), (8, 15), (16, 7), (32, 3))),
+        ("Allgather", 64, None), ("Allgather", 120, None),
+    ]  # fmt: skip
+
+
+def test_rows_of_several_ranks_are_refused() -> None:
+    lines = [
+        "# OSU MPI Latency Test v7.4",
+        "# Size          Latency (us)",
+        *(f"{2**k:<18d}{1.5 + k:.2f}" for k in range(8)),
+    ]
+    mixed = "\n".join(f"[{k % 2 if k > 1 else 0}] {line}" for k, line in enumerate(lines)) + "\n"
+    with pytest.raises(ParseError, match="mixed"):
+        reader_of("osu").read(mixed.encode())
+    both = "".join(f"[{rank}] {line}\n" for rank in (0, 1) for line in lines)
+    with pytest.raises(ParseError, match="2 sources"):
+        reader_of("osu").read(both.encode())

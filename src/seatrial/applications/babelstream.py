@@ -1,4 +1,4 @@
-"""BabelStream (University of Bristol, 3 to 5): text, and CSV (`--csv`).
+"""BabelStream (University of Bristol, 1 to 5; GPU-STREAM before 3): text, and CSV (`--csv`).
 
 The printed rate is the best of all passes except the first. Rate x minimum time must equal the bytes that the kernel
 moves, so a damaged number is detected if the file states the number of elements.
@@ -18,7 +18,9 @@ from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 _TOOL = "BabelStream"
 _ARRAYS = {"copy": 2, "mul": 2, "add": 3, "triad": 3, "dot": 2, "nstream": 4}
 """Kernel -> elements that it reads and writes for each element of an array (main.cpp of BabelStream)."""
-_CLASSIC = ("copy", "mul", "add", "triad", "dot")
+_FIRST = ("copy", "mul", "add", "triad")
+"""The kernels of versions 1 and 2, then GPU-STREAM."""
+_CLASSIC = (*_FIRST, "dot")
 _SELECTED = {
     "": (_CLASSIC, (*_CLASSIC, "nstream"), ("nstream",)),
     "all": ((*_CLASSIC, "nstream"),),
@@ -27,7 +29,7 @@ _SELECTED = {
 }
 """The kernels that the user selected -> the rows that a complete table may have."""
 
-_VERSION = Pattern(r"Version: ([0-9][0-9A-Za-z.+-]{0,30})")
+_VERSION = Pattern(r"Version: ([0-9]{1,3}(?:\.[0-9A-Za-z.+-]{0,30})?)")
 _IMPLEMENTATION = Pattern(r"Implementation: (\S.{0,99})")
 _RUNNING = Pattern(r"Running\s{1,9}(?:(\S{1,20})\s)?\s{0,9}kernels ([0-9]{1,9}) times.{0,80}")
 _ELEMENTS = Pattern(r"Number of elements: ([0-9]{1,18})")
@@ -62,7 +64,8 @@ def read(data: bytes) -> ImportedFile:
         if version is None or implementation is None:
             raise log.error(f"no line `{'Version' if version is None else 'Implementation'}`: the file is cut off")
         running = log.only(_RUNNING, "line `Running kernels N times`")
-        rows = _rows(log, header, _CELLS, (running.match[1] or "").lower())
+        major = int(version.match[1].partition(".")[0])
+        rows = _rows(log, header, _CELLS, (running.match[1] or "").lower(), major)
         parameters, notes = _settings(log, running)
     if implementation is not None:
         parameters["implementation"] = implementation.match[1].strip()
@@ -104,7 +107,7 @@ def _settings_of_rows(header: Found, rows: Sequence[_Row]) -> tuple[dict[str, Va
     return {"array_B": elements * element_B, "precision": _PRECISIONS[element_B]}, {"passes": passes}
 
 
-def _rows(log: Log, header: Found, width: int, chosen: str) -> list[_Row]:
+def _rows(log: Log, header: Found, width: int, chosen: str, major: int = 3) -> list[_Row]:
     """The rows of the table: exactly those that BabelStream prints in one run. Raises ParseError."""
     rows: list[_Row] = []
     for line, text in log.numbered():
@@ -119,7 +122,7 @@ def _rows(log: Log, header: Found, width: int, chosen: str) -> list[_Row]:
         else:
             rows.append((line, (name.lower(), *cells)))
     names = tuple(cells[0] for _, cells in rows)
-    if names not in _SELECTED.get(chosen, (_CLASSIC,)):
+    if names not in (_SELECTED.get(chosen, (_CLASSIC,)) if major > 2 else (_FIRST,)):
         why = f"the table has the rows {', '.join(names) or 'none'}, which is no complete table of BabelStream"
         raise header.error(why)
     return rows

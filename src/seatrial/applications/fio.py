@@ -79,7 +79,9 @@ def _dict(found: object) -> dict[str, Any]:
 def _experiment(
     entry: JsonObject, name: str, clone: int, options: Mapping[str, Any], *, is_old: bool
 ) -> ImportedExperiment:
-    parameters = _parameters(JsonObject(_TOOL, entry.where, options), name, clone)
+    parameters: dict[str, Value] = {"job": name, "clone": clone}
+    if options:  # versions before 2.3 state none
+        parameters |= _parameters(JsonObject(_TOOL, entry.where, options))
     notes = {"options": {str(key)[:80]: str(value)[:200] for key, value in list(options.items())[:100]}}
     if error := entry.number("error"):
         failed = f"{entry.where} ended with error {error:.0f}"
@@ -98,14 +100,12 @@ def _experiment(
     return ImportedExperiment(_BENCHMARK, tuple(samples), parameters, notes, remarks=remarks)
 
 
-def _parameters(options: JsonObject, name: str, clone: int) -> dict[str, Value]:
+def _parameters(options: JsonObject) -> dict[str, Value]:
     """The options of the job. fio omits options that have their default; the defaults are filled in here.
 
     fio's defaults: rw=read, bs=4k, direct=0, numjobs=1, iodepth=1 (fio(1)). That of ioengine depends on the system.
     """
     parameters: dict[str, Value] = {
-        "job": name,
-        "clone": clone,
         "rw": options.text("rw") or options.text("readwrite") or "read",
         "direct": (options.text("direct") or "0") in ("1", "true"),
         "numjobs": options.whole("numjobs") or 1,

@@ -44,8 +44,9 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Sample
 
 _TOOL = "GROMACS"
-_VERSION = Pattern(r"GROMACS(?: version:|: +[^,]{1,200}, version) +(?:VERSION )?(\S{1,80})")
-_BANNER = Pattern(r"Log file opened on .{1,200}|GROMACS: +(?:gmx )?mdrun\S{0,20}, version .{1,80}")
+_VERSION = Pattern(r"(?i)GROMACS(?: version:|: +[^,]{1,200}, version) +(?:VERSION )?(\S{1,80})")
+_BANNER = Pattern(r"Log file opened on .{1,200}|GROMACS: +(?:gmx )?mdrun\S{0,20}, (?:version|VERSION) .{1,80}")
+_OPENED = Pattern(r"Log file opened on .{1,200}")
 _STARTED = Pattern(r"GROMACS: +gmx mdrun, version (\S{1,80})")
 _FATAL = Pattern(r"(?:Fatal error:|Program .{1,80}, (?:VERSION|version) .{1,80}|.{0,80}Segmentation fault).{0,200}")
 _DT = Pattern(r"(?:dt|delta_t) += (\S{1,40})")
@@ -119,6 +120,10 @@ def _measured(log: Log) -> Measured:
     if not log.found(_BANNER) or not log.found(_VERSION):
         raise log.error("no line such as 'GROMACS: gmx mdrun, version 2022.5': from another program, or damaged")
     log.refuse(_FATAL, "mdrun failed: the run has no figure")
+    ends, remarks = log.found(_END), []
+    if len(ends) > 1 and len(log.found(_OPENED)) == 1:
+        remarks.append(f"line {ends[1].line.number}: a second run ended into this log: only the first one is read")
+        log = log.until(ends[0].line)
     log.end(_END, "there is no `Finished mdrun`")
     counted = _counted(log)
     if (mean := _mean_temperature(log)) is not None:
@@ -137,7 +142,7 @@ def _measured(log: Log) -> Measured:
             parameters[name] = found[0].whole(1, name)
     samples = (ns.sample("ns_time"), step.sample("step"), counted.wall.sample("time"))
     warnings = log.found(_WARNING)
-    remarks = (f"line {warnings[0].line.number}: {warnings[0].text(0)}: may be unstable",) if warnings else ()
+    remarks += [f"line {one.line.number}: {one.text(0)}: may be unstable" for one in warnings[:1]]
     return Measured(samples, parameters, remarks=remarks, version=log.found(_VERSION)[0].text(1))
 
 
@@ -154,7 +159,7 @@ def _counted(log: Log) -> _Counted:
 def _counted_steps(log: Log) -> int:
     overriding = log.found(_OVERRIDING_STEPS)
     asked = overriding[-1] if overriding else log.only(_STEPS, "`nsteps`")
-    statistics = log.only(_STATISTICS, "`Statistics over ... steps`")
+    statistics = log.maybe(_STATISTICS, "number of steps") or log.only(_STATISTICS, "`Statistics over ... steps`")
     ran = statistics.whole(1, "the steps of the statistics")
     if ran != asked.whole(1, "nsteps") + 1 and not log.found(_ENDS_EARLY):
         raise statistics.error(f"line {asked.line.number} has {asked.match[1]} steps: steps are missing, or two runs")

@@ -38,6 +38,7 @@ _RATE = Pattern(r"GFLOPS = +(\S{1,20}), per GPU = +(\S{1,20})(?: .{0,100})?")
 _LU_RATE = Pattern(r"LU GFLOPS = +(\S{1,20}), per GPU = +(\S{1,20})(?: .{0,100})?")
 _RESULT = Pattern(r"\*{6} HPL MxP Result {1,9}\*{6}")
 _OVERALL = Pattern(r"overall performance: +\S{1,20} +GFlops")
+_LOOKS_LIKE = "HPL-MxP-NVIDIA 25.4.0  -- NVIDIA accelerated HPL-MxP benchmark"
 _LOW_PRECISION = {"1": "fp8", "2": "fp16", "FP8": "fp8", "FP16": "fp16"}
 
 
@@ -63,12 +64,13 @@ def read(data: bytes) -> ImportedFile:
         log.refuse(
             _OVERALL, "a rate without the size of the system and its residual: give the output of HPL-MxP itself"
         )
-    banner = log.banner(_BANNER, "HPL-MxP-NVIDIA 25.4.0  -- NVIDIA accelerated HPL-MxP benchmark")
+    is_block = not log.found(_BANNER) and len(log.found(_RESULT)) == 2 and not log.found(_TESTS)
+    version = "" if is_block else log.banner(_BANNER, _LOOKS_LIKE).text(1)
     solutions = _solutions(log)
     groups: dict[tuple[Value, ...], list[_Solution]] = {}
     for solution in solutions:
         groups.setdefault(tuple(solution.parameters.values()), []).append(solution)
-    return ImportedFile(_TOOL, banner.text(1), tuple(map(_experiment, groups.values())))
+    return ImportedFile(_TOOL, version, tuple(map(_experiment, groups.values())))
 
 
 def _solutions(log: Log) -> list[_Solution]:
@@ -104,9 +106,12 @@ def _solution(log: Log, system: Found, block: list[LogLine]) -> _Solution:
     n, nb, p, q = (system.whole(place, what) for place, what in enumerate(("N", "NB", "NPROW", "NPCOL"), start=1))
     low = _LOW_PRECISION.get(system.match[5])
     named: dict[str, Value] = {} if low is None else {"precision": low}
-    lu, solver = one(_LU_S, "`LU seconds`"), one(_SOLVER_S, "`Iterative Solver seconds`")
-    rate = _rate(one(_RATE, "`GFLOPS`"), n, p * q, (lu, solver))
-    lu_rate = _rate(one(_LU_RATE, "`LU GFLOPS`"), n, p * q, (lu,))
+    # The block of the result alone, as it is often quoted, has no times to check the rates against.
+    has_times = bool(log.found(_BANNER))
+    lu = [one(_LU_S, "`LU seconds`")] if has_times else []
+    solver = [one(_SOLVER_S, "`Iterative Solver seconds`")] if has_times else []
+    rate = _rate(one(_RATE, "`GFLOPS`"), n, p * q, (*lu, *solver))
+    lu_rate = _rate(one(_LU_RATE, "`LU GFLOPS`"), n, p * q, lu)
     residual = one(_RESIDUAL, "the residual")
     threshold = one(_THRESHOLD, "`Threshold`").number(1, "the threshold")
     scaled = number(residual.match[1])
@@ -124,11 +129,14 @@ def _solution(log: Log, system: Found, block: list[LogLine]) -> _Solution:
     )
 
 
-def _rate(line: Found, n: int, ranks: int, clocks: tuple[Found, ...]) -> Printed:
-    """The rate of a line, checked against that of one GPU, and against the work and the times of all processes."""
+def _rate(line: Found, n: int, ranks: int, clocks: Sequence[Found]) -> Printed:
+    """The rate of a line, checked against that of one GPU, and against the work and the times of all processes, if
+    there are any."""
     rate, each = line.printed(1, "the rate"), line.printed(2, "the rate of one GPU")
     if not rate.agrees(each.scaled(ranks)):
         raise line.error(f"{line.match[1]} Gflop/s are not {ranks} x {line.match[2]}")
+    if not clocks:
+        return rate
     longest, shortest = 0.0, 0.0
     for clock in clocks:
         most, least = clock.printed(2, "the longest time"), clock.printed(3, "the shortest time")

@@ -29,9 +29,9 @@ _TOOL = "imb"
 _VERSION = Pattern(
     r"#?\s*Intel\s?\(R\) MPI Benchmark(?:s| Suite) V?([0-9][\w.]{0,20}(?: (?:Update|Beta) ?[0-9]{1,3})?)\s*,.{0,100}"
 )
-_TITLE = Pattern(r"#\s*Benchmarking:?\s+([A-Za-z]\w{0,60})")
+_TITLE = Pattern(r"#\s*Benchmarking:?\s+((?:Multi-)?[A-Za-z]\w{0,60})")
 _PROCESSES = Pattern(r"#\s*#processes\s*=\s*([0-9]{1,9})(?:\s*\(threads: [0-9]+\))?")
-_GROUPS = Pattern(r"#\s*\(\s*([0-9]{1,9}) groups? of [0-9]{1,9} process(?:es)? each running simultaneous(?:ly)?\s*\)")
+_GROUPS = Pattern(r"#\s*\(\s*([0-9]{1,9}) groups? of ([0-9]{1,9}) process(?:es)? each running simultaneous(?:ly)?\s*\)")
 _MODE = Pattern(r"#\s*MODE:\s*([A-Z][A-Z -]{0,40})")
 _LONGEST = Pattern(r"#\s*Maximum message length in bytes:\s*([0-9]{1,16})")
 _LISTED = Pattern(r"#\s*List of Benchmarks to run:?")
@@ -169,19 +169,18 @@ def _tables(log: Log) -> list[_Table]:
 def _set(blocks: list[_Table], line: LogLine, text: str) -> None:
     """Take the settings that a comment states for the table below it."""
     table = blocks[-1]
-    setting: tuple[str, Value] | None = None
+    settings: dict[str, Value] = {}
     if found := _PROCESSES.fullmatch(text):
-        setting = ("ranks", int(found[1]))
+        settings = {"ranks": int(found[1])}
     elif found := _GROUPS.fullmatch(text):
-        setting = ("groups", int(found[1]))
+        settings = {"groups": int(found[1]), "ranks": int(found[2])}
     elif found := _MODE.fullmatch(text):
-        setting = ("mode", found[1].strip())
+        settings = {"mode": found[1].strip()}
         if table.rows:  # the same benchmark again, in another mode
             table = _Table(table.name, line, dict(table.settings))
             blocks.append(table)
             table.settings.pop("mode", None)
-    if setting is not None:
-        name, value = setting
+    for name, value in settings.items():
         if table.settings.get(name, value) != value or table.rows:
             raise line.error(f"{name} is stated a second time: several outputs are mixed")
         table.settings[name] = value
@@ -328,7 +327,7 @@ IMPORTED = figures.imported(
         figures.text("test", "benchmark as named by IMB, such as Sendrecv"),
         RANKS,
         NODES,
-        figures.count("groups", "groups of ranks that run it concurrently"),
+        figures.count("groups", "groups of so many ranks that run it concurrently"),
         figures.text("mode", "mode of a test that has several, such as AGGREGATE"),
     ),
     (

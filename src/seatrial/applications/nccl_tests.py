@@ -258,7 +258,7 @@ def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
             notes["settings"] = run.begin.text.strip("# ")
         if run.devices:
             notes["devices"] = sorted(run.devices)
-        samples, remarks = tuple(_samples(own)), _remarks(run, own)
+        samples, remarks = tuple(_samples(own, is_of_several=run.ranks != 1)), _remarks(run, own)
         yield ImportedExperiment("imported.nccl-tests", samples, parameters, notes, failed=failed, remarks=remarks)
 
 
@@ -277,6 +277,8 @@ def _check_cycles(rows: Sequence[_Values]) -> None:
 
 def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
     """Bandwidths without a figure, and a table that does not show whether it is whole."""
+    if run.ranks == 1:
+        return ("one rank: nothing passes between GPUs, so algbw and busbw are no figures", *_missing_rows(run, rows))
     zeros = [
         (name, row.size_B)
         for row in rows
@@ -310,7 +312,8 @@ def _missing_rows(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
     return (f"fewer rows than sizes from {least} to {most} B, as the first line states: rows may be missing",)
 
 
-def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
+def _samples(rows: Sequence[_Values], *, is_of_several: bool) -> Iterator[Sample]:
+    """The samples of the rows; one rank alone has times, but nothing passes between GPUs."""
     counted: dict[tuple[int, bool], int] = {}
     for row in rows:
         for in_place, group in zip(_PLACES, row.groups, strict=False):
@@ -321,7 +324,7 @@ def _samples(rows: Sequence[_Values]) -> Iterator[Sample]:
             counted[row.size_B, in_place] = i + 1
             time, algbw, busbw = group
             yield figures.time_sample("time", _seconds(row.line, time), i=i, point=point, resolution=last_digit(time))
-            for series, text in (("algbw", algbw), ("busbw", busbw)):
+            for series, text in (("algbw", algbw), ("busbw", busbw)) if is_of_several else ():
                 if text != _NONE and (rate := _scaled(text, 9)) > 0:
                     yield figures.rate_sample(series, rate, i=i, point=point, resolution=last_digit(text))
 

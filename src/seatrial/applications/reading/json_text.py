@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from seatrial.applications.reading.text import read_text
+from seatrial.applications.reading.text import Pattern, read_text
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
+
+_MORE = Pattern(r"[ \t\r]{0,200}([^ \t\r\n])")
+_JSON_LINE = Pattern(r"^[ \t]{0,200}([{}\]]|\[\s*$|\"[^\"\n]{0,200}\"\s*:)", re.MULTILINE)
+"""A line of another object, or of a part of one."""
 
 _MOST = 1e24
 _DEEPEST = 64
@@ -76,10 +81,12 @@ class JsonObject(Frozen):
 
 
 def read_object(data: bytes, tool: str, *, opening: str = "{") -> JsonObject:
-    """The only JSON object of a file. Lines before it (warnings that the tool printed) are skipped. With `opening` "[",
+    """The only JSON object of a file. Lines before and after it (warnings that the tool
+    printed, a prompt) are skipped. With `opening` "[",
     it is the only element of a list.
 
-    Raises ParseError if there is no object, anything follows it, or it has NaN or duplicate keys (except of text).
+    Raises ParseError if there is no object, another one or a part of one follows it, or it has NaN or a key twice with
+    different values (except of text).
     """
     text = read_text(data, tool)
     start = 0 if text.startswith(opening) else text.find(f"\n{opening}") + 1
@@ -93,10 +100,9 @@ def read_object(data: bytes, tool: str, *, opening: str = "{") -> JsonObject:
         raise ParseError(tool, line, _line_at(text, error.pos), f"invalid JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise ParseError(tool, None, "", f"invalid JSON: {error}") from error
-    rest = text[end:]
-    if rest.strip():
-        at = end + len(rest) - len(rest.lstrip())
-        why = "there is more text after the JSON object; put each run in its own file"
+    if (more := _MORE.match(text, end) or _JSON_LINE.search(text, end)) is not None:
+        at = more.start(1)
+        why = "there is more after the JSON object; put each run in its own file"
         raise ParseError(tool, text.count("\n", 0, at) + 1, _line_at(text, at), why)
     if isinstance(found, list) and len(found) == 1:
         found = found[0]
@@ -110,7 +116,7 @@ def read_object(data: bytes, tool: str, *, opening: str = "{") -> JsonObject:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found and not isinstance(value, str):
+        if key in found and found[key] != value and not isinstance(value, str):
             raise ValueError(f"the key {key[:80]!r} is in one object twice")
         found[key] = value
     return found

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 
 from seatrial.applications.reading.figures import Reader, in_SI, rate_sample, time_sample
@@ -172,6 +173,12 @@ class Log:
         self.lines = read_lines(data, tool)
         texts = map(body, self.lines)
         self.texts = [" ".join(text.split()) if is_spaced_once else text.strip() for text in texts]
+
+    def until(self, line: LogLine) -> Log:
+        """The log up to this line, with it."""
+        part = copy(self)
+        part.lines, part.texts = self.lines[: line.number], self.texts[: line.number]
+        return part
 
     def error(self, why: str) -> ParseError:
         """The error of the whole file."""
