@@ -9,6 +9,9 @@ from collections.abc import Callable
 import pytest
 from conftest import SHARED_DATA
 from hostile.file_damage import samples
+from machine.mutations import KINDS
+from machine.mutations import reader as dump_reader
+from machine.mutations import samples as dumps
 from msgspec.structs import replace
 
 from seatrial.applications.readers import reader_of, readers
@@ -166,3 +169,14 @@ def test_rows_of_several_ranks_are_refused() -> None:
     both = "".join(f"[{rank}] {line}\n" for rank in (0, 1) for line in lines)
     with pytest.raises(ParseError, match="2 sources"):
         reader_of("osu").read(both.encode())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_form_of_a_dump_shows_its_machine(kind: str) -> None:
+    contents = [data for _, data in dumps(kind) if data.count(b"\n") > 8 and data.isascii()]
+    if not contents:
+        pytest.skip(f"no sample of {kind}")
+    text = min(contents, key=len).decode().replace("\r\n", "\n")
+    wanted = dump_reader(kind)(text.encode(), 1)
+    wrong = [name for name, altered in FORMS.items() if dump_reader(kind)(altered(text), 1) != wanted]
+    assert not wrong
