@@ -3,7 +3,7 @@
 # make fast   the quick tests to run while editing
 # make exhaustive   the same as make test, with full products of parameters
 # make portability   the native sources by every compiler, for every architecture and GPU generation; needed after a change
-# make lint   formatting, types, import contract
+# make lint   formatting, types, import contract, words
 
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -46,6 +46,7 @@ lint: .venv/test-ready
 	$(BIN)/ruff format --check src tests bench docs hatch_build.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_words.py
 	@if command -v clang-format >/dev/null 2>&1; then \
 		clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp' '*.c' 'src/seatrial/profiler/native/*.h'); \
 	else echo "clang-format not found: C++ formatting was not checked (Debian: apt install clang-format)"; fi

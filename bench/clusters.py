@@ -1,4 +1,4 @@
-"""A cluster of namespaces of its own, for the time of a benchmark script (needs root and Slurm)."""
+"""A cluster of its own namespaces, for the time of a benchmark script (needs root and Slurm)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class OwnCluster:
-    """A cluster in a folder of its own, beside any other."""
+    """A cluster in its own folder, beside any other."""
 
     folder: Path
 

@@ -71,7 +71,7 @@ def cases() -> list[Case]:
 
 
 def measure(case: Case, image: Path, scale: float) -> dict[str, Any]:
-    """One study in a folder of its own."""
+    """One study in its own folder."""
     study = {
         "study": "bare-or-contained",
         "question": "What does the container cost?",

@@ -34,7 +34,7 @@ _MOST_BESIDE = 1.15
 
 
 def main() -> None:
-    """Run the study on a cluster of its own, and compare its answers with what is expected."""
+    """Run the study on its own cluster, and compare its answers with what is expected."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--budget", default="4min")
     parser.add_argument("-o", "--output", type=Path)

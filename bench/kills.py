@@ -2,7 +2,7 @@
 
 python bench/kills.py [--nodes 3] [--kills 30] [--each 3] [--seed 1] [--only NAME,...] [-o FILE.json]
 
-Needs root and what `seatrial cluster` needs: it brings up a cluster of its own with a real Slurm. A small study goes
+Needs root and what `seatrial cluster` needs: it brings up its own cluster with a real Slurm. A small study goes
 through `run --system`, each time into a new folder. One disturbance comes at a random moment (seeded) of its life: the
 submitter is killed with -9; slurmd of the job's node or slurmctld is killed, and started again after some seconds; the
 job is cancelled or requeued; the network of the job's node, or of the submitter's, is down for some seconds; two
@@ -122,7 +122,7 @@ class Cluster:
 
 
 def _variables() -> dict[str, str]:
-    """The jobs only sleep: they hold a lock of their own, and wait for no other measurement on this machine."""
+    """The jobs only sleep: they hold their own lock, and wait for no other measurement on this machine."""
     return {**os.environ, FOLDER: str(HOME), HOST: "seatrial-kills"}
 
 
@@ -145,7 +145,7 @@ def cluster_up(nodes: int) -> Iterator[Cluster]:
 
 @dataclass
 class Trial:
-    """One study that is disturbed, in a folder of its own."""
+    """One study that is disturbed, in its own folder."""
 
     cluster: Cluster
     folder: Path

@@ -5,7 +5,7 @@ python bench/screening_cluster.py [--nodes 4] [--clean 20] [--planted 3] [--each
 
 Needs root and what `seatrial cluster` needs. The cluster has two nodes on each leaf switch, and uplinks as fast as
 their nodes together. It is brought up for each fault, and again after `--each` screens. Each screen measures TARGET
-(cpu.peak) on every node and the messages between nodes, into a folder of its own. The faults: none, a link at half
+(cpu.peak) on every node and the messages between nodes, into its own folder. The faults: none, a link at half
 rate, a CPU quota of 80 %, less memory, an uplink at a quarter of its nodes' rates. A screen is right if it names what
 was planted and nothing else; with two switches, every way between them passes both uplinks, so it is to say "one or
 the other". Rows that are in FILE.json already stay, and the rest is added. `--keep`: the results of screens that were

@@ -3,7 +3,7 @@
 python bench/screening_folder.py [--nodes 1000 10000] [--rounds 2] [-o FILE.json]
 
 One repeat of each benchmark of the trial is measured here. Each node then has six repeats of each with the same
-samples, but for its level (1 %) and noise (0.3 %), in a file of records of its own: eight figures in all. One node is
+samples, but for its level (1 %) and noise (0.3 %), in a file of its own records: eight figures in all. One node is
 20 % slower. `cpu_s` is the processor time of the fastest round.
 """
 

@@ -4,7 +4,7 @@ python bench/screening_scale.py [--nodes 4000 10000] [--rounds 3] [--page DIR] [
 
 Each node has eight figures of six repeats, 30 facts, and messages with four others; 40 nodes are on a leaf switch. The
 planted faults: two slow nodes, a slow link, a slow uplink, a node with less memory, one with another kernel, a link
-with errors. Each round is a process of its own, so that its largest memory is known.
+with errors. Each round is its own process, so that its largest memory is known.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Comparison:
     tests: Mapping[tuple[str, str], tuple[str, Mapping[str, object]]]
     """(precision, test) -> figure and sweep coordinates."""
     counts_order: bool = False
-    """Whether SHOC takes the row length in KiB: then each precision needs a run of its own to get the same order."""
+    """Whether SHOC takes the row length in KiB: then each precision needs its own run to get the same order."""
 
 
 Tests = dict[tuple[str, str], tuple[str, dict[str, object]]]

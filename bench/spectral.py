@@ -6,7 +6,7 @@ rounds is compared, because disturbances only make a run slower. The goal is a s
 alone.
 
 The one-dimensional transforms of the step, which leave out what dealiasing sets to zero, are reported beside it, both
-as they take part in the step and in a loop of their own. The loop can be slower: in the step, their data have just come
+as they take part in the step and in their own loop. The loop can be slower: in the step, their data have just come
 into a cache.
 
 python bench/spectral.py [--rounds 5] [--n 128] [--precision fp64] [-o docs/results/spectral.json]

@@ -2,7 +2,7 @@
 
 python bench/submission_cost.py [--jobs 1,10,100] [--rounds 3] [-o FILE.json]
 
-Needs root and what `seatrial cluster` needs: it brings up a cluster of its own with a real Slurm, whose partition is
+Needs root and what `seatrial cluster` needs: it brings up its own cluster with a real Slurm, whose partition is
 down while jobs are submitted, so that no job takes the CPUs. `run --system --detach` submits so many small jobs; a
 wrapper of sbatch on PATH notes how long each sbatch takes (with two calls of date(1), which count as ours). The rest
 of the time is a fixed part (Python, reading the machine) and a part for each job: the slope from the fewest to the most

@@ -53,7 +53,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Bench:
-    """What a case runs with: an empty folder of its own, the seconds that a program runs, the load, and the CPUs."""
+    """What a case runs with: its own empty folder, the seconds that a program runs, the load, and the CPUs."""
 
     folder: Path
     seconds: float

@@ -171,7 +171,7 @@ def hwloc_xml(whole: Server) -> str:
 
 def _hwloc_switch(switch: Switch) -> Iterator[str]:
     base = 0x10 * (switch.number + 1)
-    domain = switch.number  # buses of cards are those of a domain of their own, so that they can be anywhere
+    domain = switch.number  # buses of cards are those of their own domain, so that they can be anywhere
     uplink = switch.lanes * LANE_GBps[16.0]
     yield f'      <object type="Bridge" bridge_type="0-1" depth="0" bridge_pci="{domain:04x}:[{base:02x}-ff]">'
     yield (

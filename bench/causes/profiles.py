@@ -168,7 +168,7 @@ OUTSIDE = (
     Planted("many small files", "many-files", planted("metadata"), source=FILES, words=("open",)),
     Planted(
         "output that is read slowly", "slow-pipe", planted("io", "serial-io"), source=FILES, words=("write",)
-    ),  # each rank writes to a reader of its own: one may be slower for a while
+    ),  # each rank writes to its own reader: one may be slower for a while
     Planted("rank 0 compresses and writes", "compressed", planted("imbalance"), source=FILES, words=("Rank 0",)),
     Planted(
         "rank 0 runs another program",

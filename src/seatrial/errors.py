@@ -3,7 +3,7 @@
     SeatrialError                 one clear message: what was tried, what was seen, what to do next
     ├── UsageError                invalid usage or input (exit 2, before anything runs)
     │   ├── UnknownNameError      no such benchmark, parameter, ...; suggests the nearest
-    │   ├── PlaceError            a place in a file that the user wrote (file, line)
+    │   ├── PlaceError            a fault in a file that the user wrote (file, line)
     │   └── ParseError            an input file or dump is damaged (tool, line, text)
     ├── StoreError                the results folder cannot be used or written
     ├── BuildError                a measuring program could not be built

@@ -220,9 +220,9 @@ MACHINES = {
     [
         (
             (*(replace(package(), id=f"package-{k}") for k in range(4)), *cpus(4)),
-            "is a package of its own, no caches",
+            "is its own package, no caches",
         ),
-        ((package(), *cpus(2), l3(32), l3(32)), "each core has an L3 cache of its own"),
+        ((package(), *cpus(2), l3(32), l3(32)), "each core has its own L3 cache"),
         ((package(), *cpus(2)), "no caches are shown"),
     ],
 )

@@ -61,4 +61,4 @@ def test_a_folder_that_is_none_and_blocks_that_do_not_fit(live_machine: Machine)
     refused = prepare_point(
         "apps.ior", live_machine, {"block_B": "3MiB", "transfer_B": "2MiB", "ranks": "1"}, NoCompilerError("none")
     )
-    assert isinstance(refused, Refused) and "no multiple of the transfer" in refused.outcome.reason
+    assert isinstance(refused, Refused) and "not a multiple of the transfer" in refused.outcome.reason

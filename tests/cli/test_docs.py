@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,38 @@ def test_a_new_study_names_every_key(tmp_path: Path) -> None:
     shown = re.sub(r"^# (?=[a-z_]+: [\[{])", "", text, flags=re.MULTILINE)
     whole = StudyModel.of(read_yaml(shown.encode(), "study.yaml"))
     assert set(whole.values) == set(StudyModel.keys)  # what is commented out is valid as well
+
+
+def test_words_that_contributing_excludes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In strings over several lines, f-strings, comments and documents; not in code, nor where the word is right."""
+    monkeypatch.syspath_prepend(DOCS)
+    check_words, draw_sentences = import_module("check_words"), import_module("draw_sentences")
+    assert len(check_words.rules()) > 10
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "CONTRIBUTING.md").write_text((DOCS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    (tmp_path / "docs/a.md").write_text("It was\ntold `the lab`.\n\nThere is no MPI: this is no longer so.\n")
+    source = (
+        'text = (\n    f"{told} here is "\n    "no folder"\n)  # it has a file of its own\ntold = "in place of this"\n'
+    )
+    (tmp_path / "src/a.py").write_text(source)
+    for module in (check_words, draw_sentences):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    lines = check_words.found()
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["docs/a.md:1", "'told'"],
+        ["src/a.py:2", "'is no'"],
+        ["src/a.py:4", "'a file of its own'"],
+    ]
+
+
+def test_sentences_are_drawn_by_a_seed() -> None:
+    script = [sys.executable, "docs/draw_sentences.py", "--count", "5", "--seed"]
+    first, again, other = (
+        subprocess.run([*script, seed], cwd=DOCS.parent, capture_output=True, text=True, check=True).stdout
+        for seed in ("7", "7", "8")
+    )
+    assert first == again != other and len(first.splitlines()) == 10
 
 
 def test_a_page_has_every_benchmark_and_format(tmp_path: Path) -> None:

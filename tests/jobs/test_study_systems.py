@@ -125,7 +125,7 @@ def test_a_plan_shows_the_jobs_of_each_system(site: Path, tmp_path: Path) -> Non
     assert plan["count"] == 6 and [len(group) for group in plan["compare"]["groups"]] == [2, 2, 2]
     assert plan["budget_s"] == 240.0 and len({one["id"] for one in plan["experiments"]}) == 6
     text = " ".join(seatrial_here(*words, cwd=tmp_path).stdout.split())
-    assert "on each system in a job of its own" in text and "tera:platinum" in text
+    assert "on each system in its own job" in text and "tera:platinum" in text
 
 
 @pytest.mark.real

@@ -253,7 +253,7 @@ NVLINK = '<nvlink target="0000:0a:00.0" count="2" tclass="0x030200"/>'
         (NVLINK.replace('"2"', '"two"'), "", 6, "count"),
         (NVLINK.replace('"2"', '"0"'), "", 6, "count"),
         (NVLINK.replace('count="2"', ""), "", 6, "no count"),
-        ("<gpu/>", "", 6, "in a wrong place"),
+        ("<gpu/>", "", 6, "at a wrong level"),
         ('<c2c count="x" bw="1"/>', "", 6, "count"),
     ],
 )
@@ -270,7 +270,7 @@ def test_links_that_contradict_are_refused(links: str, other: str, line: int, wh
     ("before", "after", "line", "why"),
     [
         ('version="1"', 'version="7"', 1, "version"),
-        ("<cpu ", "<gpu/><cpu ", 2, "in a wrong place"),
+        ("<cpu ", "<gpu/><cpu ", 2, "at a wrong level"),
         ('numaid="8"', 'numaid="0"', 18, "node 0 is in the file already"),
         ('numaid="8"', 'numaid="eight"', 18, "numaid"),
         ('affinity="0000,000000f0"', 'affinity="0000,000000f8"', 18, "NUMA node 0"),

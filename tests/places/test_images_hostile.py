@@ -42,8 +42,8 @@ def archive(path: Path, *entries: tarfile.TarInfo) -> None:
     [
         ([entry("../../etc/cron.d/x")], "leads out of the image"),
         ([entry("a/../../x")], "leads out of the image"),
-        ([entry("out", tarfile.SYMTYPE, "/etc"), entry("out/passwd")], "is below /out, which is no folder"),
-        ([entry("x"), entry("x/y")], "is below /x, which is no folder"),
+        ([entry("out", tarfile.SYMTYPE, "/etc"), entry("out/passwd")], "is below /out, which is not a folder"),
+        ([entry("x"), entry("x/y")], "is below /x, which is not a folder"),
         ([entry("shadow", tarfile.LNKTYPE, "/etc/shadow")], "hard link /shadow points to /etc/shadow"),
         ([entry("shadow", tarfile.LNKTYPE, "../etc/shadow")], "leads out of the image"),
         ([entry("disk", tarfile.BLKTYPE)], "is a device outside /dev"),

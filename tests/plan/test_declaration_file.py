@@ -88,7 +88,7 @@ def test_the_identity_changes_with_what_is_read_but_not_with_the_question() -> N
         (HEAD.replace("name: a", "name: a b"), 2, ["name", "letters, digits"]),
         (HEAD.replace("{n}", "{m}"), 4, ["unknown parameter 'm'", "known: n"]),
         (HEAD.replace("'{n}'", "'{n'"), 4, ["never closed"]),
-        (HEAD.replace("n: 1", "cpus: 1"), 5, ["cpus has a meaning of its own"]),
+        (HEAD.replace("n: 1", "cpus: 1"), 5, ["cpus has its own meaning"]),
         (HEAD.replace("n: 1", "n: 1.5"), 5, ["an integer"]),
         (HEAD.replace("n: 1", "n: {default: c, values: [a, b]}"), 5, ["c is not among its values"]),
         (HEAD.replace("n: 1", "n: {default: 1, minimum: x}"), 5, ["n.minimum: it cannot be 'x'", "least accepted"]),

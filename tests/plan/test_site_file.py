@@ -174,7 +174,7 @@ def test_an_empty_file_is_an_empty_site(text: str) -> None:
             "mounts: '/d:/d:rw' is not a mount",
             "it takes SOURCE",
         ),
-        ("containers: {a: {image: /a, mounts: [/x, '/y:/x']}}", 1, "lie in each other", "elsewhere"),
+        ("containers: {a: {image: /a, mounts: [/x, '/y:/x']}}", 1, "inside the other", "elsewhere"),
         ("containers: {a: {image: /a, devices: [gpu]}}", 1, "'gpu' is not a device", "nvidia, rocm"),
         ("containers: {a: {image: /a, variables: {MY_TOKEN: x}}}", 1, "suggests a secret", "outside"),
         ("guests: {a: {ssh: null}}", 1, "it needs ssh or topology", "a mapping with ssh"),

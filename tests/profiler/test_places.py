@@ -131,7 +131,7 @@ def test_damaged_places_are_refused() -> None:
         PLACE.pack(KEY, 1 << 31, 1, 0) + bytes(8),
     ):
         assert parse_places(wrong) is None, wrong
-        with pytest.raises(ParseError, match="places"):
+        with pytest.raises(ParseError, match="call sites"):
             parse_table(Table(places=wrong).data(), len(NAMES))
 
 

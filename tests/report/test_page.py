@@ -323,9 +323,7 @@ def test_what_there_was_no_time_for_counts_and_what_the_machine_cannot_have_does
             experiment("made.up", "?", {"k": 2}, outcome=Outcome.unsupported("gpu", "no device")),
         )
     )
-    assert verdict(trial).sentence.startswith(
-        "1 not measured for lack of time; next: run it again with a larger budget"
-    )
+    assert verdict(trial).sentence.startswith("1 not measured: no time left; next: run it again with a larger budget")
 
 
 def test_the_verdict_and_the_findings_agree():

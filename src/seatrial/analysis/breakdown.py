@@ -108,7 +108,7 @@ def _repeats(side: SideExperiment) -> _Profiles:
 
 
 def _places(baseline: _Profiles, candidate: _Profiles) -> list[tuple[int, int]]:
-    """The places, among those of their sides, of the repeats in each block that has both."""
+    """The positions, among those of their sides, of the repeats in each block that has both."""
     of_baseline = {block: place for place, block in enumerate(baseline.blocks) if block}
     return [(of_baseline[block], place) for place, block in enumerate(candidate.blocks) if block in of_baseline]
 

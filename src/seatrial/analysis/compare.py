@@ -164,7 +164,7 @@ def compared(matches: Sequence[Match], margin: float, *, equivalence: bool = Fal
 
 
 Curve = tuple[int, ...]
-"""The places of the matches of one curve."""
+"""The positions of the matches of one curve."""
 
 
 def _curves(places: Sequence[int], matches: Sequence[Match]) -> dict[Curve, list[list[Block]]]:

@@ -207,7 +207,7 @@ _FACTS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
     "packages in the image": (_IMAGE, _packages),
     "content of the image": (_IMAGE, lambda made: str(made.get("content", ""))[: len("sha256:") + _DIGITS]),
     "root file system": (_CONTAINER, _root),
-    "namespaces of its own": (_CONTAINER, _namespaces),
+    "namespaces": (_CONTAINER, _namespaces),
     "ranks": (_CONTAINER, lambda container: _PLACES.get(str(container.get("mpi", "")), "")),
     "user namespaces": (_CONTAINER, _user_namespaces),
     "MPI library": (_NOTES, lambda notes: str(notes.get("mpi_version", "")).partition(",")[0]),

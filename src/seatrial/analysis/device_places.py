@@ -1,8 +1,8 @@
 """How GPUs and adapters are spread over PCIe switches and NUMA nodes, and the device that breaks the pattern.
 
-Servers are symmetric: each switch or node has as many GPUs, and as many adapters, as the others. Where all places but
-two agree, and one of these has a device more and the other one less, a device was plugged into (or attributed to) the
-wrong place. Where one place only has one less, a device is missing.
+Servers are symmetric: each switch or node has as many GPUs, and as many adapters, as the others. Where all switches (or
+nodes) but two agree, and one of these has a device more and the other one less, a device was plugged into (or
+attributed to) the wrong one. Where only one of them has one less, a device is missing.
 
 Devices of one model, and those whose PCIe link differs from the links of the others.
 
@@ -139,8 +139,9 @@ _BOARDS = (8, 16)
 
 
 class Spread(Frozen):
-    """The places of all devices of one kind: place -> their ids, in order. `is_node`: places are NUMA nodes (or lists
-    of CPUs), else switches, each named by its first device. `beside` are the devices of the other kind there."""
+    """The switches or nodes of all devices of one kind: switch or node -> their ids, in order. `is_node`: they are NUMA
+    nodes (or lists of CPUs), else switches, each named by its first device. `beside` are the devices of the other kind
+    there."""
 
     what: DeviceKind
     is_node: bool
@@ -150,19 +151,19 @@ class Spread(Frozen):
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Devices of each place."""
+        """Devices of each switch or node."""
         return tuple(len(ids) for ids in self.places.values())
 
     @property
     def has_even_others(self) -> bool:
-        """Whether every place has the same number, not 0, of devices of the other kind."""
+        """Whether each of them has the same number, not 0, of devices of the other kind."""
         numbers = {len(self.beside.get(place, ())) for place in self.places}
         return len(numbers) == 1 and 0 not in numbers
 
 
 class MovedDevice(Frozen):
-    """A device at the wrong place: `crowded` has one more than the others, `short` one less. `suspects` is the device
-    that breaks the order, or all of the crowded place if the order does not show which."""
+    """A device at the wrong switch or node: `crowded` has one more than the others, `short` one less. `suspects` is the
+    device that breaks the order, or all of the crowded switch or node if the order does not show which."""
 
     spread: Spread
     crowded: str
@@ -171,7 +172,7 @@ class MovedDevice(Frozen):
 
 
 class Gone(Frozen):
-    """A place with one GPU less than the others; without a place, the board has one less than it is built with."""
+    """A switch or node with one GPU less than the others; without one, the board has one less than it is built with."""
 
     spread: Spread | None
     place: str | None
@@ -180,7 +181,7 @@ class Gone(Frozen):
 
 
 def spreads(machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]) -> Iterator[Spread]:
-    """The GPUs and the adapters of each model over switches, then over nodes; only where all places are known."""
+    """The GPUs and the adapters of each model over switches, then over nodes; only where all of these are known."""
     models = [group for group in by_model(adapters) if len(group) > 1]
     placings = [(_switches(machine, gpus, adapters, classes), False) for classes in _LEVELS]
     for place_of, is_node in (*placings, (_nodes(machine, [*gpus, *adapters]), True)):
@@ -199,7 +200,7 @@ def spreads(machine: Machine, gpus: Sequence[Device], adapters: Sequence[Device]
 
 
 def moved(spread: Spread) -> MovedDevice | None:
-    """The device at the wrong place, or None if the spread is even, or uneven in another way."""
+    """The device at the wrong switch or node, or None if the spread is even, or uneven in another way."""
     if spread.what is DeviceKind.NIC and not spread.is_node:
         apart = [place for place in spread.places if place not in spread.beside]
         near = replace(spread, places={p: ids for p, ids in spread.places.items() if p not in apart})
@@ -224,7 +225,7 @@ def moved(spread: Spread) -> MovedDevice | None:
 
 
 def _short_place(spread: Spread) -> str | None:
-    """The only place with one device less than all others have; None if there is none."""
+    """The only switch or node with one device less than all others have; None if there is none."""
     counts = Counter(spread.counts)
     most = max(counts)
     if counts != Counter({most: len(spread.places) - 1, most - 1: 1}):
@@ -233,14 +234,14 @@ def _short_place(spread: Spread) -> str | None:
 
 
 def _moved_away(near: Spread, place: str, adapters: tuple[str, ...]) -> MovedDevice | None:
-    """An adapter near no GPU, if one of the places with GPUs lacks just one."""
+    """An adapter near no GPU, if one of the switches or nodes with GPUs has just one fewer."""
     short = _short_place(near)
     is_clear = short is not None and len(near.places) > 2 and near.has_even_others
     return MovedDevice(near, place, short, adapters) if is_clear and short is not None else None
 
 
 def gone(spread: Spread) -> Gone | None:
-    """The place with one GPU less than all others, or None."""
+    """The switch or node with one GPU less than all others, or None."""
     number, most = sum(spread.counts), max(spread.counts)
     place = _short_place(spread) if spread.what is DeviceKind.GPU else None
     if place is None or most < 2:
@@ -320,7 +321,7 @@ def _nodes(machine: Machine, devices: Sequence[Device]) -> Mapping[str, str]:
 
 
 def _by_place(devices: Sequence[Device], place_of: Mapping[str, str]) -> Mapping[str, tuple[str, ...]] | None:
-    """Place -> the devices there; None if one of them has no known place, or all have the same."""
+    """Place -> the devices there; None if the switch or node of one is unknown, or all have the same."""
     if any(device.id not in place_of for device in devices):
         return None
     found = grouped((place_of[device.id], device.id) for device in devices)
@@ -328,7 +329,7 @@ def _by_place(devices: Sequence[Device], place_of: Mapping[str, str]) -> Mapping
 
 
 def _suspects(spread: Spread, crowded: str, short: str) -> tuple[str, ...]:
-    """The devices whose return to the short place makes the order of the devices agree best with the places."""
+    """The devices whose return to the short one makes the order of the devices agree best with them."""
     place_of = {device: place for place, ids in spread.places.items() for device in ids}
     candidates = spread.places[crowded]
     order = sorted(place_of, key=_natural)
@@ -336,7 +337,8 @@ def _suspects(spread: Spread, crowded: str, short: str) -> tuple[str, ...]:
     place_of_companion = {device: place for place, ids in spread.beside.items() for device in ids}
 
     def cost(candidate: str) -> tuple[int, int]:
-        """How often the place changes along the order, and how often it is not that of the companion in that order."""
+        """How often the switch or node changes along the order, and how often it is not that of the companion in that
+        order."""
         places = [short if device == candidate else place_of[device] for device in order]
         step = len(companions) / len(order)
         beside = [place_of_companion[companions[int(k * step)]] for k in range(len(order))] if companions else places

@@ -1,7 +1,7 @@
 """The direct links between GPUs (NVLink, XGMI): which pairs have how many, and what they run through.
 
-Two kinds of boards are told apart by their numbers. Where switches connect the GPUs, a matrix lists for each pair the
-links of a GPU to the switches; where GPUs are connected to each other, the pairs of a GPU divide its links.
+Two kinds of boards are distinguished by their numbers. Where switches connect the GPUs, a matrix lists for each pair
+the links of a GPU to the switches; where GPUs are connected to each other, the pairs of a GPU divide its links.
 
 Direct links that are missing: GPUs, or pairs of them, with fewer links than the rest of their board.
 
@@ -141,7 +141,8 @@ def _model(gpu: Device) -> str | None:
 
 
 _FEW = 0.2
-"""Up to this share of a full mesh's pairs may deviate. A ring of four lacks a third of them, a cube mesh more."""
+"""Up to this share of a full mesh's pairs may deviate. In a ring of four, a third of them are missing; in a cube
+mesh, more."""
 
 _NO_PART, _WHOLE = 6, 8
 """The largest cube mesh has eight GPUs. From six of them on, each is linked to another; fewer may be without."""

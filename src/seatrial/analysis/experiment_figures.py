@@ -189,8 +189,8 @@ class _Gathered:
 
 
 def middle_places(values: Sequence[float], limited: Sequence[int]) -> list[int]:
-    """The places of the one or two values that the median is made of; if they have no limit, of the nearest value that
-    has one (`limited` are their places). Empty if none has.
+    """The positions of the one or two values that the median is made of; if they have no limit, of the nearest value
+    that has one (`limited` are their positions). Empty if none has.
 
     A figure is compared with the limit of the same repeats: that may use the clock of the run, and the median over the
     clock of another run is not the share of any.

@@ -169,7 +169,7 @@ def sessions_words(design: Design) -> str:
 
 class SideExperiment(Frozen):
     """An experiment on one side, with the name of that side, and the folder with its records. `settings` are the other
-    axes of its environment, which are no parameters of it: they tell it from the other pairs of a study."""
+    axes of its environment, which are not its parameters: they distinguish it from the other pairs of a study."""
 
     name: str
     result: ExperimentResult

@@ -171,7 +171,7 @@ class RankLayout(Frozen):
 
 
 def rank_layout(machine: Machine, n: int) -> RankLayout:
-    """Places for `n` ranks on one node. Raises UsageError if they do not fit, or the CPUs are unknown."""
+    """CPUs for `n` ranks on one node. Raises UsageError if they do not fit, or the CPUs are unknown."""
     cores = usable_cores(machine)
     if not cores:
         raise UsageError(
@@ -217,7 +217,7 @@ def _core(machine: Machine, index: int | None, cpus: Sequence[int]) -> Core:
 
 
 def _beside_gpus(machine: Machine, cores: Sequence[Core], n: int) -> tuple[RankPlace, ...] | None:
-    """Places next to GPUs, those of one node in sequence; None if there is no GPU, or the CPUs next to a used one are
+    """CPUs next to GPUs, those of one node in sequence; None if there is no GPU, or the CPUs next to a used one are
     unknown. More ranks than GPUs share them evenly."""
     near = {binding.device: binding for binding in bindings(machine)}
     cards = sorted(gpus(machine), key=lambda gpu: _or_last(numa_of(machine, gpu)))
@@ -269,7 +269,7 @@ def _one_numa(cores: Sequence[Core]) -> int | None:
 
 
 def _spread(cores: Sequence[Core], n: int) -> tuple[RankPlace, ...]:
-    """Places over the NUMA nodes (else packages) by their cores: no rank spans two nodes if there are enough ranks,
+    """CPUs over the NUMA nodes (else packages) by their cores: no rank spans two nodes if there are enough ranks,
     else each rank gets whole nodes; if neither works out, all cores are split evenly."""
     domains = _domains(cores)
     ordered = [core for domain in domains for core in domain]

@@ -316,7 +316,7 @@ def trial_of(machine: Machine, results: Sequence[ExperimentResult], contents: Co
 def _places(
     contents: Contents, seen: PerRepeat[Mapping[str, Any]], experiments: Iterable[str]
 ) -> Mapping[tuple[str, int], RecordPlace]:
-    """The places of the records, the repeats of an experiment in order of time."""
+    """Where the records are, the repeats of an experiment in order of time."""
     if not isinstance(contents.places, PerRepeat):
         return {place_of: contents.places[place_of] for place_of in seen if place_of in contents.places}
     found: dict[str, Mapping[int, RecordPlace]] = {}

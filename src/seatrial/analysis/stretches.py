@@ -270,7 +270,7 @@ def stretches_of(curves: Iterable[Curve]) -> tuple[Stretch, ...]:
 
 def coarse(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """The same stretches, with those of a figure that have one verdict joined wherever they are: for data whose verdict
-    changes so often that places say nothing."""
+    changes so often that positions say nothing."""
     totals: dict[Hashable, int] = {}
     joined: dict[Hashable, Stretch] = {}
     for one in stretches:

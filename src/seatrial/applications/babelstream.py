@@ -123,7 +123,7 @@ def _rows(log: Log, header: Found, width: int, chosen: str, major: int = 3) -> l
             rows.append((line, (name.lower(), *cells)))
     names = tuple(cells[0] for _, cells in rows)
     if names not in (_SELECTED.get(chosen, (_CLASSIC,)) if major > 2 else (_FIRST,)):
-        why = f"the table has the rows {', '.join(names) or 'none'}, which is no complete table of BabelStream"
+        why = f"the table has the rows {', '.join(names) or 'none'}, which is not a complete table of BabelStream"
         raise header.error(why)
     return rows
 

@@ -190,7 +190,7 @@ def _arguments(params: Params, *, is_made: bool) -> Sequence[str]:
 
 def _prepare(params: Params) -> Params:
     if params[CASE] == OWN:
-        raise Skip("workloads of your own need a configuration folder of DLIO: run it yourself, and import dlio=FILE")
+        raise Skip("your own workloads need a configuration folder of DLIO: run it yourself, and import dlio=FILE")
     return params
 
 

@@ -2,7 +2,7 @@
 
 `Wall t` is the elapsed time since the counters were last reset, and ns/day and hours/ns follow from it and the steps,
 so damage to one of them is detected. The time of a simulated nanosecond is taken from the number with the most digits.
-`Core t` sums over cores and is no elapsed time.
+`Core t` sums over cores and is not an elapsed time.
 
 `apps.gromacs`: a box of water in GROMACS, one of the most used codes on HPC machines.
 

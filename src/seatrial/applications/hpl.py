@@ -163,7 +163,7 @@ def blocks(params: Params) -> tuple[int, ...]:
 
 
 def grids(params: Params) -> tuple[hpl_input.Grid, ...]:
-    """The grids that a resolved experiment solves on. Raises UsageError where `grid` is no grid."""
+    """The grids that a resolved experiment solves on. Raises UsageError for an invalid `grid`."""
     if params["grid"] == "auto":
         return hpl_input.grids_of(whole(params[RANKS]))
     match = _GRID.fullmatch(str(params["grid"]))

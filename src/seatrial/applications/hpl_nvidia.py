@@ -1,4 +1,4 @@
-"""NVIDIA's build of HPL: the output of HPL among lines of its own, read as that of HPL.
+"""NVIDIA's build of HPL: the output of HPL among its own lines, read as that of HPL.
 
 `apps.hpl-nvidia`: HPL of the NVIDIA HPC Benchmarks, a rank for each GPU.
 """

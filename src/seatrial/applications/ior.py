@@ -387,7 +387,7 @@ def _arguments(params: Params) -> Sequence[str]:
 
 def _prepare(params: Params) -> Params:
     if whole(params["block_B"]) % whole(params["transfer_B"]):
-        raise Skip("the block is no multiple of the transfer")
+        raise Skip("the block is not a multiple of the transfer")
     return with_target(params)
 
 

@@ -2,7 +2,7 @@
 
 `Loop time` is the elapsed time of one `run` command without its set-up. An input may have several; the last counts.
 The performance and the breakdown repeat it, so damage is detected. A file may hold several runs of the program: each is
-an experiment of its own.
+its own experiment.
 
 `apps.lammps`: the Lennard-Jones melt of LAMMPS, a molecular dynamics code used in many acceptance tests.
 
@@ -203,7 +203,7 @@ def _table(log: Log, run: _Run) -> tuple[list[str], list[tuple[LogLine, list[str
         return [], []
     columns = log.text(run.before[heads[-1]]).split()
     below = ((line, log.text(line).split()) for line in run.before[heads[-1] + 1 :])
-    # What is no row is a warning, or what a `print` of the input writes.
+    # A line that is not a row is a warning, or what a `print` of the input writes.
     return columns, [(line, cells) for line, cells in below if len(cells) == len(columns) and cells[0].isdecimal()]
 
 
@@ -284,8 +284,8 @@ MEASURED, SETTLING = "run", "settling"
 @run_output(_TOOL)
 def read_lammps(log: Log) -> ProgramRecord:
     """The runs that LAMMPS printed. A record that is not `ended` stopped early; a package that its build
-    lacks is a reason to skip. Raises ProtocolError where the output is none of LAMMPS, of two processes, or contradicts
-    itself. Energies are per atom if the input has `thermo_modify norm yes`."""
+    does not have is a reason to skip. Raises ProtocolError where the output is none of LAMMPS, of two processes, or
+    contradicts itself. Energies are per atom if the input has `thermo_modify norm yes`."""
     banners = log.found(_BANNER)
     if not banners:
         raise log.error("no line such as `LAMMPS (29 Sep 2021)` found")

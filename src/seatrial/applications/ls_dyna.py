@@ -123,7 +123,7 @@ def _zone_cycle(log: Log) -> list[Sample]:
     value_text, unit = found[-1].match.groups()
     value = found[-1].line.number_or_zero(value_text, "the clock time per zone cycle")
     if unit not in _UNITS:
-        raise found[-1].error(f"{unit} is no unit of time that LS-DYNA prints")
+        raise found[-1].error(f"{unit} is not a unit of time that LS-DYNA prints")
     if value == 0:
         return []
     return [

@@ -2,7 +2,7 @@
 
 `Benchmark time` is the elapsed time per step since the last load balancing; there are several lines, which fall through
 the run, and the last counts. NAMD 2 prints days/ns beside it, NAMD 3 ns/day. `WallClock` is the whole run with its
-start; it is another figure. A copy of the line that a script printed below the log is no other line.
+start; it is another figure. A copy of the line that a script printed below the log is not another line.
 
 `apps.namd`: NAMD on its published inputs.
 """

@@ -278,7 +278,7 @@ def _check_cycles(rows: Sequence[_Values]) -> None:
 def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
     """Bandwidths without a figure, and a table that does not show whether it is whole."""
     if run.ranks == 1:
-        return ("one rank: nothing passes between GPUs, so algbw and busbw are no figures", *_missing_rows(run, rows))
+        return ("one rank: nothing passes between GPUs, so algbw and busbw are not figures", *_missing_rows(run, rows))
     zeros = [
         (name, row.size_B)
         for row in rows

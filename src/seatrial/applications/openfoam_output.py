@@ -1,4 +1,4 @@
-"""What OpenFOAM's solvers leave: their log, the profile of where the time went, and velocities at a few places.
+"""What OpenFOAM's solvers leave: their log, the profile of where the time went, and velocities at a few points.
 
 The patterns of the log are those by which `seatrial import openfoam=FILE` reads logs of other runs.
 """
@@ -170,5 +170,5 @@ def _probed(log: Log) -> list[float]:
 
 
 def probed_velocities(files: Mapping[str, bytes]) -> list[float]:
-    """The velocities along the lid at all places, at the end of the run; [] without them. Raises ProtocolError."""
+    """The velocities along the lid at all points, at the end of the run; [] without them. Raises ProtocolError."""
     return _probed(files[PROBES]) if files.get(PROBES) else []

@@ -1,6 +1,6 @@
 """Logs of Simcenter STAR-CCM+ in batch: the times in its table of iterations.
 
-STAR-CCM+ prints no time of its own accord. A simulation with the reports `Total Solver Elapsed Time` or `Solver
+STAR-CCM+ prints times only on request. A simulation with the reports `Total Solver Elapsed Time` or `Solver
 Iteration Elapsed Time` prints them as columns of the table of residuals; `Total Solver CPU Time` is a sum over the
 processes. The total goes on from what the simulation file has saved, so it is that of the run only if the table begins
 with iteration 1 or 2; the time of an iteration is a difference, and holds in any case.
@@ -75,8 +75,8 @@ def _loaded_on(log: Log) -> set[str]:
 
 
 def _table(log: Log) -> tuple[list[str], list[_Row]]:
-    """Columns and rows of the table. Raises ParseError if rows are missing or damaged, or columns cannot be told apart:
-    their names have spaces, so they must be apart by two."""
+    """Columns and rows of the table. Raises ParseError if rows are missing or damaged, or columns cannot be
+    distinguished: their names have spaces, so they must be apart by two."""
     headers = [line for line in log.lines if _HEADER_LIKE.fullmatch(line.text)]
     if not headers:
         raise log.error("no table of iterations")

@@ -35,7 +35,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[([0-9]{1,9})\]")
 
 
 class Number(Frozen):
-    """A number in an output; `resolution` is half a unit in its last printed place as a share of it, 0: not rounded."""
+    """A number in an output; `resolution` is half a unit in its last printed digit as a share of it, 0: not rounded."""
 
     value: float
     resolution: float = 0.0

@@ -44,7 +44,7 @@ def _status() -> int:
         return stopped
     error = output_error()
     if error is not None:
-        todo = "redirect it to another place and repeat the command; finished repeats are kept and not run again"
+        todo = "redirect it to another file and repeat the command; finished repeats are kept and not run again"
         message(f"seatrial: standard output cannot be written: {error.strerror or error}\n  {todo}")
         return status or StoreError.exit_code
     return status

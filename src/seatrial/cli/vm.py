@@ -61,11 +61,11 @@ def _exec(
     words: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND", help="such as cat /proc/cpuinfo")] = None,
     put: Annotated[
         list[str] | None,
-        typer.Option("--put", metavar="FILE[:PLACE]", help="copy a file or folder into the guest first, to /root"),
+        typer.Option("--put", metavar="FILE[:PATH]", help="copy a file or folder into the guest first, to /root"),
     ] = None,
     get: Annotated[
         list[str] | None,
-        typer.Option("--get", metavar="FILE[:PLACE]", help="copy a file or folder of the guest here afterwards"),
+        typer.Option("--get", metavar="FILE[:PATH]", help="copy a file or folder of the guest here afterwards"),
     ] = None,
 ) -> int:
     """Run a command in the guest."""
@@ -74,7 +74,7 @@ def _exec(
     into = [_transfer(text, lambda name: f"{WORK}/{name}") for text in put or ()]
     for one in into:
         if not PurePosixPath(one.target).is_absolute() or ".." in PurePosixPath(one.target).parts:
-            raise UsageError(f"--put: the place {one.target!r} in the guest", "it must be an absolute path")
+            raise UsageError(f"--put: the path {one.target!r} in the guest", "it must be an absolute path")
     back = [_transfer(text, lambda name: name) for text in get or ()]
     return run_command(guest_home_path(os.environ), words, into, back)
 

@@ -1,4 +1,4 @@
-"""Time in MPI that is no waiting: startup, the number of messages, latency, transfer. What a call takes by measurements
+"""Time in MPI other than waiting: startup, the number of messages, latency, transfer. What a call takes by measurements
 on the same hosts, and diagnoses judged against it.
 
 Reads and writes that are many and small: each costs the kernel time, and the processes that they come from or go to,

@@ -61,7 +61,7 @@ _NOT_AT_CALLS = frozenset(
         *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME),
     }
 )
-"""The place of an MPI call is no part of these."""
+"""The call site is not part of these."""
 _BEFORE_ALL = NO_CPU_CAUSES - {Cause.NO_CPU}
 """Missing CPUs with a known reason come first, if they were missing for a tenth of the time: the other causes depend on
 them."""
@@ -168,8 +168,8 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
 
 
 def _is_for_windows(profile: Profile) -> bool:
-    """Whether ranks wait for access to windows: no other rank has to come for that, so that one with more to do is no
-    reason."""
+    """Whether ranks wait for access to windows: no other rank has to come for that, so that one with more to do is not
+    a reason."""
     waits = [rank.waits for rank in profile.per_rank]
     return sum(one.window_s for one in waits) >= _CLEARLY * sum(one.all_s for one in waits)
 
@@ -181,8 +181,8 @@ def _with_paging(found: list[Diagnosis]) -> list[Diagnosis]:
 
 
 def _site(profile: Profile, one: Diagnosis) -> CallSite | None:
-    """The place with most of the time of the diagnosis's calls, by whatever path; of all calls that wait, if it names
-    none."""
+    """The call site with most of the time of the diagnosis's calls, by whatever path; of all calls that wait, if it
+    names none."""
     if one.cause in NO_CPU_CAUSES or one.cause in _NOT_AT_CALLS:
         return None
     return longest_site(profile, lambda call: call == one.call if one.call else wait_kind(call) is not None)

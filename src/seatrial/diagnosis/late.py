@@ -39,20 +39,20 @@ Wanted = Callable[[str], bool]
 
 
 def longest_site(profile: Profile, wanted: Wanted) -> CallSite | None:
-    """The place with most of the time of these functions, by whatever path; None if no line or symbol is known."""
+    """The call site with most of the time of these functions, by whatever path; None if no line or symbol is known."""
     ranked = _ranked(profile, wanted, lambda site: site.time_s)
     return ranked[0][1] if ranked else None
 
 
 def only_site(profile: Profile, wanted: Wanted) -> CallSite | None:
-    """The place of nearly all calls of these functions; None if they are called from several."""
+    """The call site of nearly all calls of these functions; None if they are called from several."""
     ranked = _ranked(profile, wanted, lambda site: site.count)
     total = sum(value for value, _ in ranked)
     return ranked[0][1] if ranked and ranked[0][0] >= _CLEARLY * total else None
 
 
 def _ranked(profile: Profile, wanted: Wanted, value: Callable[[CallSite], float]) -> list[tuple[float, CallSite]]:
-    """Places by the sum of a value, the largest first; with the path that takes longest."""
+    """Call sites by the sum of a value, the largest first; with the path that takes longest."""
     sums: dict[tuple[object, ...], float] = {}
     longest: dict[tuple[object, ...], CallSite] = {}
     for site in profile.callsites:  # the longest first
@@ -70,7 +70,7 @@ _ARRIVES_LAST, _OTHERS_WAIT = 0.1, 0.4
 
 
 def last_at_collectives(seconds: Sequence[float]) -> int | None:
-    """The place of the only rank that hardly waits at collectives, while all others do: it arrives last. `seconds`
+    """The call site of the only rank that hardly waits at collectives, while all others do: it arrives last. `seconds`
     (n,): what each rank waits there, n at least 2."""
     order = sorted(range(len(seconds)), key=lambda k: seconds[k])
     others = [seconds[k] for k in order[1:]]

@@ -30,7 +30,7 @@ _ALONE = 0.8
 PAGE_B = 4096
 """The smallest page: with larger ones, memory was handed out more often than computed here."""
 AGAIN = 2.0
-"""Pages were handed out again and again if there were so many faults for each. Touching memory once is no loss."""
+"""Pages were handed out again and again if there were so many faults for each. Touching memory once is not a loss."""
 _MEMORY_BOUND, _COMPUTE_BOUND = 0.6, 0.5
 """Parts of the measured limit of memory bandwidth and of arithmetic from which on they are what bounds the program."""
 
@@ -42,7 +42,7 @@ def node_diagnoses(profile: Profile) -> list[Diagnosis]:
 
 
 def _threads(profile: Profile) -> Diagnosis | None:
-    """Threads that wait for the last one of their team, at the place where most is lost."""
+    """Threads that wait for the last one of their team, at the region where most is lost."""
     long = [
         one for one in profile.parallel if one.threads > 1 and one.count and one.time_s / one.count >= _LEAST_REGION_S
     ]

@@ -165,7 +165,7 @@ def _blocked_s(rank: RankTotals) -> float:
 
 
 _LEAST_EXPLAINED = 0.2
-"""Differences between ranks that explain less of the waiting are no cause of it."""
+"""Differences between ranks that explain less of the waiting are not its cause."""
 _LEAST_EXCESS = 0.05
 """... and the slowest rank must be outside MPI so much longer than the mean, and a part of its work must make up so
 much of the program's time."""

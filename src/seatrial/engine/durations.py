@@ -131,7 +131,7 @@ def learn(
     start_s: float | None = None,
 ) -> None:
     """Add the mean times of repeats, the times of builds and the time of a start, in seconds; the oldest entries of a
-    full file go. A cache that cannot be written is no error: the next estimate is less exact."""
+    full file go. A cache that cannot be written is not an error: the next estimate is less exact."""
     found, now_s = Durations.of(machine_key), time.time()
     for point, repeat_s in repeats:
         if repeat_s > 0.0:

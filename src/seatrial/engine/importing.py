@@ -32,7 +32,7 @@ from seatrial.model.results.imported import ImportedExperiment, ImportedFile, St
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.results.sample import Outcome, Sample
 
-UNNAMED = "not told"
+UNNAMED = "not told"  # as in records of earlier versions: it is part of the identity of a machine
 """The machine's name if neither the file nor the user states one; part of its identity."""
 _A_DAY_S = 86400.0
 

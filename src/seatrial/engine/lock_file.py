@@ -34,7 +34,7 @@ from seatrial.probes.system import file_system_of
 FOLDER = "SEATRIAL_LOCK"
 """Names one more folder, for containers that share none of the usual ones."""
 HOST = "SEATRIAL_HOST"
-"""Names the host that this process counts as; each node of a cluster of namespaces is a host of its own."""
+"""Names the host that this process counts as; each node of a cluster of namespaces is its own host."""
 
 _COMMON = tuple(map(Path, ("/run/lock", "/dev/shm", "/tmp", "/var/tmp")))  # noqa: S108 - shared on purpose
 _SHARED_BY_HOSTS = (

@@ -134,7 +134,7 @@ def refuse_secret_differences(prepared: Sequence[Ready | Refused]) -> None:
 
 
 def lacking(benchmark: Benchmark, environment: Environment | BuildError) -> str | None:
-    """What this machine lacks to run a benchmark's program, as text; None if it has or can build it."""
+    """What is missing on this machine to run a benchmark's program, as text; None if it has or can build it."""
     return KINDS[type(benchmark.program)].missing(benchmark.program, environment, has_ranks=benchmark.ranks == "mpi")
 
 

@@ -118,7 +118,7 @@ class _Made(Frozen):
 
 class _Claimed(Frozen):
     """An experiment with the claim on one of its repeats, and the jobs that this starts at once, each by its command:
-    a start in a container has a name of its own, so a command is made once."""
+    a start in a container has its own name, so a command is made once."""
 
     ready: Ready
     claim: Claim

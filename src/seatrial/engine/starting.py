@@ -1,7 +1,7 @@
 """How the program of a repeat is started, with the links of the virtual cluster as it asks, and the probes that a study
 runs beside it: the MPI profile and the program's I/O.
 
-Copies of a job run at once: each is started as a job of its own, on its share of the CPUs and in its own folder, and
+Copies of a job run at once: each is started as its own job, on its share of the CPUs and in its own folder, and
 judged as one; then their records become that of the repeat.
 """
 
@@ -88,7 +88,7 @@ _MOST = "max_resident_B"
 
 
 class Job(Frozen):
-    """One of the copies of a repeat, or its only job: as an experiment of its own, its folder, and the CPUs that it may
+    """One of the copies of a repeat, or its only job: as its own experiment, its folder, and the CPUs that it may
     use (None: all)."""
 
     ready: Ready
@@ -190,7 +190,7 @@ def record_together(params: Params, records: Sequence[ProgramRecord], each: Sequ
 
 
 def _hello(each: Sequence[Hello | None]) -> Hello | None:
-    """The places of all ranks or threads, one job after another; None if a job did not report them."""
+    """The CPUs of all ranks or threads, one job after another; None if a job did not report them."""
     known = [one for one in each if one is not None]
     if len(known) < len(each):
         return None

@@ -203,7 +203,7 @@ def _refuse_itself(study: Study, points: Sequence[Point], experiments: Sequence[
 
 
 def _independent(items: Sequence[Ready | Refused], policy: Policy) -> StudyWork:
-    """Each experiment in a group of its own."""
+    """Each experiment in its own group."""
     return StudyWork(tuple((item,) for item in items if isinstance(item, Ready)), policy)
 
 

@@ -207,7 +207,7 @@ class KeptFile(Frozen):
 
 
 def kept_file(place: Path) -> KeptFile | None:
-    """The build that belongs at this place of the own cache, from there or from the shared cache; None if there is
+    """The build with this path in the own cache, from there or from the shared cache; None if there is
     none, or the file differs from what was built. Raises CacheError if others can change it."""
     where = place.relative_to(cache_folder()).parts
     for cache in caches():

@@ -2,8 +2,8 @@
 
 Names of MPI libraries and compilers in a study that are probably misspelt.
 
-A library or compiler that is not on this machine is no error: the study may be for several machines. But a name that is
-unknown everywhere and nearly one that is known is one.
+A library or compiler that is not on this machine is not an error: the study may be for several machines. But a name
+that is unknown everywhere and nearly one that is known is one.
 """
 
 from __future__ import annotations

@@ -301,7 +301,7 @@ def _attributes(table: bytes, at: int, wanted: int) -> list[tuple[int, int]]:
         while len(found) < _MOST_WORDS:
             attribute, at = _leb128(table, at)
             form, at = _leb128(table, at)
-            if form == 0x21:  # the value stands in the table
+            if form == 0x21:  # the value is in the table
                 _, at = _leb128(table, at)
             if attribute == 0 and form == 0:
                 break

@@ -108,7 +108,7 @@ def _command(name: str) -> str:
     site = site_in_force()
     path = site.programs.get(name)
     if path is not None and shutil.which(path) is None:
-        raise NotInstalledError(f"{site.file} says that {name} is {path}, which is no program", "correct it there")
+        raise NotInstalledError(f"{site.file} says that {name} is {path}, which is not a program", "correct it there")
     return name if path is None else str(path)
 
 

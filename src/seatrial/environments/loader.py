@@ -112,7 +112,7 @@ def _folder(key: str, command: Sequence[str], compiler: Compiler) -> Path:
 
 
 def _found(place: Path) -> Path | None:
-    """A private copy of the file that belongs at this place of the own cache, from there or from the shared cache; None
+    """A private copy of the file with this path in the own cache, from there or from the shared cache; None
     if it is in neither. Raises CacheError if others can change it."""
     where = place.relative_to(cache_folder()).parts
     for cache in caches():

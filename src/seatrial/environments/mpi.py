@@ -149,7 +149,7 @@ def library_for(kept: Mpi, variables: Mapping[str, str] | None = None) -> Mpi | 
 
 
 def need_of_runtime(mpi: Mpi) -> str:
-    """What a runtime-only library lacks for building programs, and how to install it."""
+    """What a runtime-only library misses for building programs, and how to install it."""
     debian, redhat = _HEADERS.get(mpi.family, ("", ""))
     installs = (("/etc/debian_version", "apt install", debian), ("/etc/redhat-release", "dnf install", redhat))
     for mark, command, package in installs:

@@ -4,7 +4,8 @@ InfiniBand does not state levels. In a fat tree, leaves are the switches that no
 switch is its distance from the nearest leaf, plus one. Two things would break this rule: a few servers on a spine (a
 subnet manager, storage), and a leaf without nodes. So switches with the same neighbours are judged together, and a
 group with hardly any nodes, compared with the switches that have some, is not a group of leaves. The same holds further
-up: a line module of a director without cables has the same spines above it as its neighbours, and is no fourth level.
+up: a line module of a director without cables has the same spines above it as its neighbours, and is not a fourth
+level.
 
 Oversubscription of a level: the bandwidth of its links to the level below over that of its links to the level above.
 

@@ -33,7 +33,7 @@ class Cable(Frozen):
 
 
 def join_devices(parts: Iterable[DevicePart]) -> dict[str, DevicePart]:
-    """Id -> device. A record of its own goes before what peers say. Raises ParseError for two different records."""
+    """Id -> device. Its own record goes before what peers say. Raises ParseError for two different records."""
     joined: dict[str, DevicePart] = {}
     for part in parts:
         known = joined.get(part.id)
@@ -116,7 +116,7 @@ def _notes(undescribed: set[str], unequal: int, devices: Mapping[str, DevicePart
     notes: list[str] = []
     if switches:
         named = ", ".join(switches[:5])
-        notes.append(f"{len(switches)} switches have no line of their own ({named}): their other links are unknown")
+        notes.append(f"{len(switches)} switches have no line in the file ({named}): their other links are unknown")
     if adapters:
         notes.append(f"{adapters} adapters are described only by the switch that they are on: is the dump complete?")
     if unequal:

@@ -46,7 +46,7 @@ class PartKind(StrEnum):
 
 
 class FabricSource(Frozen):
-    """A place in a dump, for messages."""
+    """A line in a dump, for messages."""
 
     tool: str
     line: int
@@ -64,7 +64,7 @@ class FabricSource(Frozen):
 
 
 class DevicePart(Frozen):
-    """A device with a record of its own (`is_described`), or one that only its peers name."""
+    """A device with its own record (`is_described`), or one that only its peers name."""
 
     id: str
     kind: PartKind

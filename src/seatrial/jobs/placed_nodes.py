@@ -36,7 +36,7 @@ _ORDER = (ACROSS_SWITCHES, SCATTERED, SAME_SWITCH, PACKED)
 def with_placed_nodes(portion: Portion, where: Where, queue: Queue) -> Portion:
     """The portion with the nodes that its job must have for every `node_placement` in it.
 
-    Raises UsageError for what the batch system cannot be told, or what the partition does not have; QueueError.
+    Raises UsageError for what the batch system does not take, or what the partition does not have; QueueError.
     """
     placed = [point for point in portion.points if _placement(point) != "auto"]
     if not placed or where.node is not None:

@@ -73,7 +73,7 @@ def _within(study: Study, budget_s: float | None) -> Study:
 
 def plan_jobs(places: Sequence[Where], asked: Submission) -> tuple[PlannedStudy | PlannedTrial, PlannedJobs]:
     """The experiments of a study (without a target: of the standard trial) on the nodes of a partition, and the jobs
-    for them. Several places are those of a study with the axis `system`.
+    for them. Several partitions are those of a study with the axis `system`.
 
     If an earlier job into the results folder found what the nodes are, it is planned for that machine, else for this
     one. Raises UsageError, also for more node-hours than allowed.

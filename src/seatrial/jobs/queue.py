@@ -63,7 +63,7 @@ class Where(Frozen):
 
     @property
     def in_site_file(self) -> str | None:
-        """The place in the site file; None for our own cluster, which no file describes."""
+        """The partition in the site file; None for our own cluster, which no file describes."""
         return None if self.place.system.name == CLUSTER else self.text
 
 
@@ -114,8 +114,8 @@ def systems_of(targets: Sequence[str], settings: Collection[str], site: Path | N
 def places_for(
     site: Path | None, system: str | None, targets: Sequence[str], settings: Collection[str] = ()
 ) -> tuple[Where, ...]:
-    """Where a command submits jobs to: one place with `--system`; those of the axis `system` of a study that has it; ()
-    if it submits none. Raises UsageError."""
+    """Where a command submits jobs to: one partition with `--system`; those of the axis `system` of a study that has
+    it; () if it submits none. Raises UsageError."""
     if system is None and (systems := systems_of(targets, settings, site)):
         return places_of_systems(site, systems)
     where = where_jobs_go(site, system)
@@ -124,7 +124,7 @@ def places_for(
 
 def places_of_systems(site: Path | None, systems: Sequence[str]) -> tuple[Where, ...]:
     """Where the parts of a study with these systems are submitted to; () if nothing is submitted from here. Raises
-    UsageError if that is so for some only, for one place under two names, and as `where_jobs_go` does."""
+    UsageError if that is so for some only, for one partition under two names, and as `where_jobs_go` does."""
     found = [(system, where_jobs_go(site, system)) for system in systems]
     places = tuple(where for _, where in found if where is not None)
     without = [system for system, where in found if where is None]
@@ -169,7 +169,7 @@ _UNKNOWN = re.compile(
     r"invalid job id|unknown job|job [^\n]{0,80} not found|no (?:matching |such )?jobs?\b|job has finished|disabled",
     re.IGNORECASE,
 )
-"""What batch systems say of jobs that they do not know (any more), and of accounting that is not there."""
+"""What batch systems say of jobs that they do not know (any more), and of missing accounting."""
 
 
 class QueueError(SeatrialError):

@@ -69,7 +69,7 @@ class Submission(Frozen):
 
     @contextmanager
     def at(self, where: Where) -> Iterator[Command]:
-        """The command for this place, with the site's environments in force; of a study with the axis `system`, the
+        """The command for this partition, with the site's environments in force; of a study with the axis `system`, the
         part for it. Raises UsageError."""
         with at_site(self.site, where.in_site_file):
             names = with_declared(list(self.targets))
@@ -80,8 +80,8 @@ class Submission(Frozen):
 
 
 class Command(Submission, kw_only=True):
-    """What is measured at one place. `names` are the targets with benchmarks in place of their files, `study` is the
-    one that they name."""
+    """What is measured on one partition. `names` are the targets with benchmarks in place of their files, `study` is
+    the one that they name."""
 
     names: tuple[str, ...]
     study: Study | None

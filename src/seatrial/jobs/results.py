@@ -178,7 +178,7 @@ def _part(command: Command, keeps: Callable[[str, str], bool]) -> Command | None
 
 
 def measured_before(folder: ResultsFolder, command: Command, where: Where, machine: Machine) -> Measured:
-    """The benchmarks of a command of which every point was measured by jobs on this place.
+    """The benchmarks of a command of which every point was measured by jobs on this partition.
 
     Only of jobs that ended by themselves, and of experiments that the same benchmark, environment and machine identify:
     the job would find them finished. A study, and a trial of the machine, decide on their node how often they repeat.

@@ -100,7 +100,7 @@ class Sent(Frozen):
 
 def run_in_jobs(places: Sequence[Where], asked: Submission) -> Sent:
     """Measure in jobs, or with `detach` only submit what is missing, or with `cancel` end the jobs of this command.
-    Several places are those of a study with the axis `system`; each has an equal share of the budget.
+    Several partitions are those of a study with the axis `system`; each has an equal share of the budget.
 
     Raises UsageError before anything is submitted; QueueError, StoreError. KeyboardInterrupt passes through: the jobs
     go on.
@@ -182,7 +182,7 @@ class _Part(Struct):
         return self._machine
 
     def at_site(self) -> AbstractContextManager[None]:
-        """With the environments of this place in force."""
+        """With the environments of this partition in force."""
         return at_site(self.command.site, self.where.in_site_file)
 
     def find_missing(self, folder: ResultsFolder) -> None:
@@ -324,7 +324,7 @@ def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
 
 
 def _recorded_at(folder: ResultsFolder, where: Where) -> JobFolder | None:
-    """The last job of this place that was recorded here, not on its node."""
+    """The last job of this partition that was recorded here, not on its node."""
     jobs = (job for job in reversed(JobFolder.all(folder)) if job.has("machine.json"))
     return next((job for job in jobs if job.request.get("where") == where.text), None)
 

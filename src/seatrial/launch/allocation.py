@@ -235,7 +235,7 @@ def machine_here() -> Machine:
         first = found.nodes[0]
         start = f"srun --nodes=1 --ntasks=1 --overlap --nodelist={first}" if found.starter == "srun" else f"ssh {first}"
         raise UsageError(
-            f"this process runs on {machine.name}, which is no node of {found.source} ({fold_hosts(found.nodes)})",
+            f"this process runs on {machine.name}, which is not a node of {found.source} ({fold_hosts(found.nodes)})",
             f"run seatrial on its first node: {start} seatrial ...",
         )
     allocation = like_nodes(found, machine, os.environ)

@@ -203,7 +203,7 @@ def _judge_covered(socket: SocketLoad, channels: Mapping[str, Sequence[SlotPlace
         return Population.UNBALANCED, f"{seen}, but not alike, which splits memory into several regions; {required}"
     if len(set(_sizes(socket.placed))) > 1:
         if not _largest_first(channels):
-            why = "the larger of two capacities belongs in the first slot of each channel, but is not there"
+            why = "the larger of two capacities belongs in the first slot of each channel, but is in another one"
             return Population.UNBALANCED, f"{seen}: {why} ({_MIXING})"
         why = "two capacities, the same in every channel, form one interleave set, but not the best"
         return Population.NEAR_BALANCED, f"{seen}: {why} ({_MIXING})"

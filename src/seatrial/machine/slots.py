@@ -284,7 +284,7 @@ def _is_even(slots: Sequence[SlotPlace]) -> bool:
 
 
 def _beside_other_channels(slots: Sequence[SlotPlace]) -> list[SlotPlace]:
-    """The slots of a channel with fewer modules than all others, at the place where the others have one; without
+    """The slots of a channel with fewer modules than all others, at the position where the others have one; without
     channels, the only empty slot."""
     if any(slot.channel is None for slot in slots):
         empty = [slot for slot in slots if not slot.is_filled]

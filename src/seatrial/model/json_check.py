@@ -1,7 +1,7 @@
 """Check parsed JSON against a shape (`json_shape`): types, required keys, and the keywords of the schema.
 
 Files may be damaged or hostile, even if their checksum is right. What passes has the types that the shape declares, so
-the code that uses it needs no checks of its own. Keys that the shape does not have are ignored: a later version may add
+the code that uses it needs no further checks. Keys that the shape does not have are ignored: a later version may add
 some.
 
 JSON of files that may be damaged or hostile: one value, or ValueError with the reason.
@@ -122,7 +122,7 @@ _LONGEST_SHOWN = 60
 
 
 class ShapeError(ValueError):
-    """A value has not the declared type; the message has its place, such as `devices[3].numa`."""
+    """A value has not the declared type; the message has its path, such as `devices[3].numa`."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -145,7 +145,7 @@ def check_shape(of_shape: type, value: object) -> None:
 
 
 def check_of_keys(required: Mapping[str, Any], optional: Mapping[str, Any] = {}) -> Check:
-    """The check of an object that has these keys, with values of these types; a check may stand in place of a type."""
+    """The check of an object that has these keys, with values of these types; a check may replace a type."""
     keys = [(name, hint, True) for name, hint in required.items()]
     return _of_keys([*keys, *((name, hint, False) for name, hint in optional.items())])
 

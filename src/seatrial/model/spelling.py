@@ -1,4 +1,4 @@
-"""Formats numbers, settings and facts: the only place where SI numbers get prefixes and are rounded.
+"""Formats numbers, settings and facts: nothing else gives SI numbers prefixes and are rounded.
 
 Findings, the terminal and the page all use these functions, so that a number looks the same everywhere. Rates and times
 have decimal prefixes; memory and caches have binary ones with `binary=True`, as they are sold and as other tools print
@@ -21,7 +21,7 @@ from seatrial.model.units import Unit, takes_prefix
 
 
 def half_unit(token: str) -> float:
-    """Half a unit in the last printed place of a number: its largest rounding error."""
+    """Half a unit in the last printed digit of a number: its largest rounding error."""
     mantissa, _, exponent = token.lower().partition("e")
     if float(mantissa) == 0:  # "0.0e14" is as exact as "0.0"
         exponent = ""

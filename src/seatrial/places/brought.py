@@ -146,7 +146,7 @@ def _bring(
     except OSError as error:
         raise BuildError(
             f"the libraries of {files[0]} cannot be copied: {error.strerror or error}",
-            "set SEATRIAL_CACHE to a folder with more room",
+            "set SEATRIAL_CACHE to a folder with more free space",
         ) from error
     return Brought(
         folder,
@@ -168,7 +168,7 @@ def _loader() -> Path:
 
 
 def _libraries(files: Iterable[Path], variables: Mapping[str, str], *, are_plugins: bool = False) -> dict[str, Path]:
-    """Name -> path of everything that the loader finds for programs and libraries, libraries that are no plugins
+    """Name -> path of everything that the loader finds for programs and libraries, libraries that are not plugins
     included. What it does not find is missing on this machine too."""
     found: dict[str, Path] = {}
     always = filter(Path.is_file, (folder / name for name in _ALWAYS for folder in LOADER_FOLDERS))
@@ -197,7 +197,7 @@ def _with_plugins(
 
 
 def _plugins_of(one: _Own, libraries: Mapping[str, Path]) -> list[Path]:
-    """The plugins beside a library, by the place of its file."""
+    """The plugins beside a library, by the path of its file."""
     real = _real(one, libraries)
     if real is None:
         return []
@@ -210,7 +210,7 @@ def _real(one: _Own, libraries: Mapping[str, Path]) -> Path | None:
 
 
 def _bring_own(one: _Own, plugins: Sequence[Path], libraries: Mapping[str, Path], folder: Path) -> dict[str, str]:
-    """Copy a library's own files; the variables that name their places."""
+    """Copy a library's own files; the variables that name their paths."""
     variables: dict[str, str] = {}
     copied = [_copy(path, path, folder) for path in plugins]
     if copied and one.variable and one.stems:
@@ -231,7 +231,7 @@ def _bring_own(one: _Own, plugins: Sequence[Path], libraries: Mapping[str, Path]
 
 
 def _configuration(one: _Own, real: Path) -> Path | None:
-    """The file of a library's settings: in PREFIX/etc, or in a folder of its own in /etc."""
+    """The file of a library's settings: in PREFIX/etc, or in its own folder in /etc."""
     own = one.data.rpartition("/")[2]
     folders = (folder for above in real.parents for folder in (above / "etc", *sorted(above.glob(f"etc/{own}*"))))
     return next(filter(Path.is_file, (folder / one.configured_by for folder in folders)), None)

@@ -68,7 +68,7 @@ class Contained(Frozen):
     facts: Mapping[str, Any] = {}
 
     def document(self) -> dict[str, Any]:
-        """What identifies it in an environment: an image by its content, not by its place."""
+        """What identifies it in an environment: an image by its content, not by its path."""
         given = {
             "mpi": self.placement,
             "mounts": sorted(map(str, self.mounts)),
@@ -98,7 +98,7 @@ class Contained(Frozen):
         """One start with these folders of the host, of one program or of each rank. Raises ContainerError."""
         brought = [] if self.brought is None else [self.brought.folder.parent]
         needed = dict.fromkeys(folder for folder in (*folders, *brought) if not folder.is_relative_to(SHARED))
-        # What lies in another one is mounted with it.
+        # What is inside another one is mounted with it.
         tops = [folder for folder in needed if not any(above in needed for above in folder.parents)]
         for folder in tops:
             if not is_unmistakable(str(folder)):
@@ -302,7 +302,7 @@ def _contained(
         inside = _mapped(container.inside([*folders, *map(private_top, needed)], set_inside, of_ranks=True), works_in)
         placing = placed(helpers, starter, layout, record)
         if joins:
-            name = f"seatrial-{os.getpid()}-{secrets.token_hex(8)}"  # a start of its own, also in the same folder
+            name = f"seatrial-{os.getpid()}-{secrets.token_hex(8)}"  # unique, also in the same folder
             enters = shared(helpers, name, joins, inside.mapped(str(holder())), prefix(inside))
             before = [*keeps, *starter.argv, *placing, *enters]
         else:
@@ -321,7 +321,7 @@ def _contained(
 
 def _session(folder: Path) -> dict[str, str]:
     """Where Open MPI's launcher inside makes its folder. Its name has the node and the user, who may be root inside:
-    then that of the real root, which others cannot use, is in its place."""
+    then that of the real root, which others cannot use, replaces it."""
     try:
         owner = (SHARED / f"ompi.{platform.node().partition('.')[0]}.0").stat().st_uid
     except OSError:

@@ -36,7 +36,7 @@ def make_helpers(*, for_ranks: bool, with_profiler: bool) -> None:
 def rank_helpers() -> Helpers:
     """The helper programs for ranks, from the cache or built now, for any CPU of this architecture.
 
-    Raises BuildError if they cannot be built, NoCompilerError if there is no compiler and the cache lacks them.
+    Raises BuildError if they cannot be built, NoCompilerError if there is no compiler and they are not in the cache.
     """
     return _helpers(cache_folder())
 

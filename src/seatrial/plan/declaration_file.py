@@ -50,7 +50,7 @@ KEY = "benchmark"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _TAKEN = frozenset({LABEL, "environment", "cpus", "node", "copies", "nodes"})
-"""Names with a meaning of their own in studies."""
+"""Names with their own meaning in studies."""
 _JSON_PATH = re.compile(r"(?:[^.\[\]]+|\[[0-9]{1,9}\])(?:\.[^.\[\]]+|\[[0-9]{1,9}\])*")
 _STATED = "stated by the declaration"
 _BOUNDS = "give below (at most), above (at least) or both, or equals"
@@ -113,7 +113,7 @@ def _expected_s(spot: Spot, value: str) -> float:
 def _check_parameter(spot: Spot, name: str) -> None:
     line = spot.node.key_lines[name]
     if not _PARAMETER.fullmatch(name) or name in _TAKEN:
-        why = "has a meaning of its own in studies" if name in _TAKEN else "is not a valid name of a parameter"
+        why = "has its own meaning in studies" if name in _TAKEN else "is not a valid name of a parameter"
         raise spot.refuse(f"{name} {why}", "choose another: letters, digits and _", line)
     if name == RANKS:
         raise spot.refuse(f"{RANKS} is not declared here", "write `ranks:` beside `parameters:`", line)

@@ -189,7 +189,7 @@ def _with_operations(value: str, operation: str | None) -> str:
 
 
 class EnvironmentAxis(Frozen):
-    """An axis of the environment that is no variable. `accepts` is what it accepts, for messages and schemas; `read`
+    """An axis of the environment other than a variable. `accepts` is what it accepts, for messages and schemas; `read`
     makes a value of it. `words` are all that it takes; with `suggests`, the nearest one is suggested for another."""
 
     name: str

@@ -54,13 +54,13 @@ class Spot(Frozen):
         return self.refuse(seen, todo or f"it takes {self.accepts}")
 
     def inner(self, step: str | int, accepts: str = "") -> Spot:
-        """An entry of a mapping or an item of a list; without words of its own, it accepts what this one does."""
+        """An entry of a mapping or an item of a list; without its own words, it accepts what this one does."""
         node = self.node.entries[step] if isinstance(step, str) else self.node.items[step]
         return Spot(self.document, (*self.path, step), node, accepts or self.accepts)
 
     @contextmanager
     def placed(self) -> Iterator[None]:
-        """Errors within the context get the place of the value."""
+        """Errors within the context get the line of the value."""
         try:
             yield
         except PlaceError:
@@ -70,8 +70,8 @@ class Spot(Frozen):
 
 
 class Kind(Generic[T_co]):
-    """A kind of value: how it is read, its JSON schema, and the models in it. `accepts` is for its own place in a list
-    or mapping; a key has its own words."""
+    """A kind of value: how it is read, its JSON schema, and the models in it. `accepts` is for an entry of a list or
+    mapping; a key has its own words."""
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ class Model:
         return self.spot.inner(name, self.keys[name].accepts)
 
     def refuse(self, path: KeyPath, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
-        """An error about a place in the mapping."""
+        """An error about a value in the mapping."""
         return self.spot.document.refuse((*self.spot.path, *path), seen, todo, line)
 
     @classmethod
@@ -390,7 +390,7 @@ class Faults:
 
 
 def _all(parts: Iterable[tuple[Spot, Kind[T]]], faults: Iterable[PlaceError] = ()) -> list[T]:
-    """What is read at all these places. Raises all faults as one error."""
+    """What is read of all these values. Raises all faults as one error."""
     collected = Faults(faults)
     made = collected.each(partial(kind.read, spot) for spot, kind in parts)
     collected.raise_all()

@@ -84,7 +84,7 @@ class YamlNode(Frozen):
 
 
 class Document(Frozen):
-    """The tree of a file, with error messages for places in it."""
+    """The tree of a file, with error messages for values in it."""
 
     file: str
     root: YamlNode
@@ -99,7 +99,7 @@ class Document(Frozen):
         return node
 
     def line(self, path: KeyPath) -> int:
-        """The line of a place, or of the innermost existing one that contains it."""
+        """The line of a value, or of the innermost existing one that contains it."""
         node = self.root
         line = node.line
         for step in path:
@@ -110,7 +110,7 @@ class Document(Frozen):
         return line
 
     def refuse(self, path: KeyPath, seen: str, todo: str = "", line: int | None = None) -> PlaceError:
-        """An error about a place in the file."""
+        """An error about a value in the file."""
         key = ".".join(_short(step) for step in path if isinstance(step, str))
         return PlaceError(self.file, line or self.line(path), f"{key}: {seen}" if key else seen, todo, path)
 
@@ -189,7 +189,7 @@ def _in_plain_words(problem: str, lines: list[str], todo: str) -> tuple[str, str
     if _NO_SPACE.search(line):
         return "a colon without a space after it", "write `key: value` with a space after the colon"
     if "mapping values are not allowed" in problem:
-        return "a second colon in one line", "write text with a colon in quotes, and each key on a line of its own"
+        return "a second colon in one line", "write text with a colon in quotes, and each key on its own line"
     return problem, todo
 
 
@@ -317,7 +317,7 @@ class _Builder:
         return text if number is None else number
 
 
-_NO_ALIASES = "write the value in each place"
+_NO_ALIASES = "write the value each time"
 
 
 STDIN = "-"

@@ -95,7 +95,7 @@ def _mode(spot: Spot, _: object) -> int:
 
 
 def _check_place(spot: Spot, to: str) -> None:
-    """Raises PlaceError for what is no path in the image."""
+    """Raises PlaceError for an invalid path in the image."""
     at, line = spot.inner(to), spot.node.key_lines[to]
     parts = _parts(to)
     if not to.startswith("/") or not to.isprintable() or len(to) > _LONGEST_PATH or parts == [""]:
@@ -164,7 +164,7 @@ class ImageFileModel(Model):
             seen = f"{' and '.join(given)} are both given" if given else "it states no content"
             raise self.refuse((), seen, "give one of from, text, link")
         if self.link is not None and self.mode is not None:
-            raise self.refuse(("mode",), "a link has no permissions of its own", "remove it")
+            raise self.refuse(("mode",), "a link has no permissions", "remove it")
         source = None if self.from_ is None else folder / self.from_
         return AddedFile(to, source=source, text=self.text_, link=self.link, mode=self.mode)
 

@@ -263,7 +263,7 @@ def refuse_no_scaling(study: Study, points: Sequence[Point]) -> None:
     if without:
         raise UsageError(
             f"study {study.name}: {along} is not a setting of {', '.join(without)}, so nothing scales there",
-            "move it to a study of its own, or name an axis that all benchmarks of the study have",
+            "move it to its own study, or name an axis that all benchmarks of the study have",
         )
     if len({workers_of(value) or value for value in values}) == 1:
         raise UsageError(

@@ -27,7 +27,7 @@ _in_force = _InForce()
 
 
 def use_site(site: Site | None, place: Place | None = None) -> None:
-    """Set the site (None: that of the user's own file) and the place whose order of environments applies."""
+    """Set the site (None: that of the user's own file) and the partition whose order of environments applies."""
     _in_force.site, _in_force.place = site, place
 
 
@@ -70,7 +70,7 @@ def place_in_force() -> Place | None:
 
 
 def site_environments() -> tuple[SiteEnvironment, ...]:
-    """The site's environments for this place, the default first."""
+    """The site's environments for this partition, the default first."""
     return site_in_force().environments_at(_in_force.place)
 
 

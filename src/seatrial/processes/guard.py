@@ -1,6 +1,6 @@
 """The guard: a process that starts the programs of one seatrial process, and ends them all when that process ends.
 
-It runs apart from seatrial in a process group of its own, so it sees seatrial end by any signal, also by one that is
+It runs apart from seatrial in its own process group, so it sees seatrial end by any signal, also by one that is
 sent to seatrial's whole group. It adopts every descendant that loses its parent (Linux `PR_SET_CHILD_SUBREAPER`,
 prctl(2)), so neither a new session nor a double fork lets a process escape. If the guard itself is killed, the kernel
 kills the programs that it started (`PR_SET_PDEATHSIG`), and seatrial adopts and ends the rest (processes/start.py).
@@ -217,8 +217,8 @@ class Guard:
         if is_idle or any(one.ending is not None for one in self._programs.values()):
             orphans = tree.children(self._pid) - set(self._programs)
             for program in [one for one in self._programs.values() if one.ending is not None]:
-                # While other programs run, an orphan belongs to the program whose session it is in; one in a session
-                # of its own is ended when none runs.
+                # While other programs run, an orphan belongs to the program whose session it is in; one in its
+                # own session is ended when none runs.
                 own = orphans if is_idle else {pid for pid in orphans if tree.session(pid) == program.pid}
                 if own:
                     self._end_orphans(own, now, 0.0 if program.kill_at == 0.0 else _GRACE_S)

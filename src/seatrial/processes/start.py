@@ -239,7 +239,7 @@ def start_detached(
     before: Callable[[], None] = lambda: None,
     keep: Sequence[int] = (),
 ) -> int:
-    """Start a process in a session of its own, in the root folder, without standard input; what it prints is appended
+    """Start a process in its own session, in the root folder, without standard input; what it prints is appended
     to `log`. `before` runs in it first, in a copy of this process. It also gets the descriptors `keep`. Returns its id.
 
     Not through the guard, which would end it with this process. Raises OSError, and subprocess.SubprocessError if

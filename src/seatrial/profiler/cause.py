@@ -13,7 +13,7 @@ from seatrial.model.json_shape import Count, Key, Keywords, Later, NonNegative, 
 
 
 class Frame(Frozen):
-    """A place in a source file: `file` is "" and `line` 0 if the program has no debug information for it."""
+    """A position in a source file: `file` is "" and `line` 0 if the program has no debug information for it."""
 
     function: str
     file: str = ""
@@ -58,13 +58,13 @@ def no_symbols(module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame,
 
 
 class CallSite(Frozen):
-    """One place that calls one MPI function. `offset` is the return address in the file `module`.
+    """One call site of one MPI function. `offset` is the return address in the file `module`.
 
     `frames` go from the innermost (perhaps inlined) function outwards; empty if no symbol is known. `ranks` is the
-    number of ranks that called from here. `module` is "" if the place is a line of Python, if the address is in no
+    number of ranks that called from here. `module` is "" if the call site is a line of Python, if the address is in no
     mapped file, or if it was dropped. `path` are the calls that led here, innermost first, including the call site;
-    empty if only that is known. If the innermost ones are in libraries that call MPI for others, the place is the first
-    one outside of them.
+    empty if only that is known. If the innermost ones are in libraries that call MPI for others, the call site is the
+    first one outside of them.
     """
 
     call: Annotated[str, Keywords(pattern="^(MPIX?_.*)?$"), '"" for a parallel region']
@@ -233,8 +233,8 @@ class Diagnosis(Frozen):
     """A cause and the share of the program's time that it explains, between 0 and 1.
 
     `rank` and `host` say where, `call` and `size_B` in which MPI function and message size, if that is part of it.
-    `site` is the place with most of the time: of these calls, or where ranks wait. `source` is the measurement that it
-    was judged against. `late_at` is the place of the calls that are late, or that a late rank is in; `then` where
+    `site` is the call site with most of the time: of these calls, or where ranks wait. `source` is the measurement that
+    it was judged against. `late_at` is the site of the calls that are late, or that a late rank is in; `then` where
     others wait as a consequence, for rank `then_rank`.
     """
 

@@ -334,7 +334,7 @@ class Profile(Frozen):
     `overhead_s` the time that the profiler itself took, over all ranks. `others` counts further worlds of the same
     command. `io` is None if it was not requested. `nodes` are those with CPU time of all their ranks; `diagnoses` say
     why time is lost, the largest share first. `regions` are those that the program names, by time, with their `faults`;
-    `parallel` the places of its OpenMP regions, by the time that threads lose there. `limits` are those of its only
+    `parallel` the call sites of its OpenMP regions, by the time that threads lose there. `limits` are those of its only
     node, if they were measured. `differences` are those of the ranks in slices of time, None if not known.
     `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps.
     """

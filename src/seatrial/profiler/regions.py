@@ -111,9 +111,9 @@ class RankOpenMp(Frozen):
 
 
 class ParallelPlace(Frozen):
-    """The parallel regions that begin at one place, over all ranks.
+    """The parallel regions that begin at one call site, over all ranks.
 
-    `site` has the place; times are as in RankOpenMp.
+    `site` is where; times are as in RankOpenMp.
     """
 
     site: CallSite

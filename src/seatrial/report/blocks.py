@@ -24,7 +24,7 @@ class Detail(Enum):
 
 
 class Svg(Frozen):
-    """An inline `<svg>` element. Its author has escaped all text in it. `is_picture`: not a sentence in its place."""
+    """An inline `<svg>` element. Its author has escaped all text in it. `is_picture`: not a sentence instead."""
 
     text: str
     is_picture: bool = True

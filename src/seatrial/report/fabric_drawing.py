@@ -188,7 +188,7 @@ _MANY_PARTS = 8
 
 
 class _Drawn(Frozen):
-    """A block with its place: middles and top of its boxes of switches, and its right and lower edge."""
+    """A block with its position: middles and top of its boxes of switches, and its right and lower edge."""
 
     middles: tuple[float, ...]
     top: float

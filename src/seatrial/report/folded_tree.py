@@ -69,7 +69,7 @@ def fold(machine: Machine) -> tuple[Fold, ...]:
         place[device.id] = (depth + 1, parent) if depth + 1 < _DEEPEST else (depth, above)
         if device.id not in modules:
             children.setdefault(place[device.id][1], []).append(device)
-    # A port that faces down has no link of its own here, but is no host bridge either.
+    # A port that faces down has no link in the drawing, but is not a host bridge either.
     links = dict.fromkeys((link.b for link in machine.links if machine.device(link.b)), None) | links_above(machine)
     return _folded(part for device in children.get(None, ()) for part in _parts(device, children, links))
 

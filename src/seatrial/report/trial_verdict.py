@@ -58,7 +58,7 @@ def verdict(trial: Trial, judge: Judge | None = None) -> TrialVerdict:
     tried = counts.total()
     clauses = _counted(counts)
     if no_time:
-        clauses.append(f"{no_time} not measured for lack of time")
+        clauses.append(f"{no_time} not measured: no time left")
     wrong, todo = _worst(trial.findings)
     if no_time and not todo:
         todo = "run it again with a larger budget, which measures what is missing"

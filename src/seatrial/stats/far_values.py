@@ -43,10 +43,10 @@ _CENSORED = 0.05
 """The share of the largest excesses whose size is not used."""
 _MOST_APART = 0.5
 _DOUBLE = 2.0
-"""Within the upper half of the excesses, one that is so many times the next smaller one starts a group of its own. It
+"""Within the upper half of the excesses, one that is so many times the next smaller one starts its own group. It
 is left out: a rack of odd nodes must not shape the tail from which it stands out."""
 _FEWEST_EXCESSES = 0.5
-"""With less than this share of a tail above its threshold, most values are equal, and the few others are no tail."""
+"""With less than this share of a tail above its threshold, most values are equal, and the few others are not a tail."""
 _SHAPES = 241
 _QUOTIENTS = 300
 _LEAST_SPREAD = 1e-3
@@ -82,7 +82,7 @@ _FEW_FACTOR = 1.5
 _GAP_OF_SINGLE = 6.0
 """... of single values, whose noise is not seen: of a tail like that of t with 2 degrees, one in 36 is so far off."""
 _MOST_ODD = 0.05
-"""Of many, more than this share is no oddity but another class."""
+"""Of many, more than this share is another class, not odd."""
 
 
 class FarValue(Frozen):
@@ -204,7 +204,7 @@ def _few(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tu
 def _several(logs: Sequence[Sequence[float]], rate: float, margin: float) -> list[tuple[int, float]]:
     """Far ones of ten and more: by their distance in the spread of the others, and beyond a gap.
 
-    More than a tenth, or three of fewer than thirty, are no oddities; of single values, two of fewer than twenty.
+    More than a tenth, or three of fewer than thirty, are not odd; of single values, two of fewer than twenty.
     """
     are_single = all(len(group) == 1 for group in logs)
     middles = [median(group) for group in logs]
@@ -338,7 +338,7 @@ def pareto_tail(excess: float, shape: float, scale: float) -> float:
 def tail_fit(excesses: Sequence[float], spread: float, confidence: float) -> tuple[float, float]:
     """Shape and scale of the generalised Pareto distribution of ascending excesses over a threshold.
 
-    Likelihood without those that are a group of their own, and with the largest twentieth of the others censored, so
+    Likelihood without those that are their own group, and with the largest twentieth of the others censored, so
     that odd ones count only as "large". The shape is its upper confidence bound by the likelihood ratio, and at least
     0: no tail is taken to be lighter than exponential.
     """

@@ -98,7 +98,7 @@ GUSTAFSON = Law("gustafson", lambda p, s: (p - 1.0, p - s), lambda s: 1.0 / (s *
 
 
 TOLERANCE = math.log(1.02)
-"""A law is an approximation: residuals within 2 % are no reason to reject it."""
+"""A law is an approximation: residuals within 2 % do not reject it."""
 
 _ALPHA = 0.05
 

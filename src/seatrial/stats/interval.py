@@ -47,7 +47,7 @@ LEAST_SESSIONS = 6
 
 
 class Timed(Frozen):
-    """A value with its start in seconds, and its place among the repeats of the run that made it."""
+    """A value with its start in seconds, and its position among the repeats of the run that made it."""
 
     t0: float
     order: int
@@ -90,7 +90,7 @@ def runs(values: Sequence[Timed]) -> list[list[Timed]]:
 
 
 FEWEST = 8
-"""With fewer repeats, no useful dependence can be told from chance."""
+"""With fewer repeats, no useful dependence can be distinguished from chance."""
 
 _DEVIATIONS = 1.645
 """One-sided 5 %: the correlation of independent repeats has mean -1/n and standard deviation 1/sqrt(n)."""

@@ -16,10 +16,10 @@ probability of any false alarm in the family, for any dependence between its mem
 
 Changes of the level of a series, found by ranks.
 
-The statistic is the largest standardised rank sum over all places of one change (Pettitt, "A non-parametric approach to
-the change-point problem", Appl. Stat. 28 (1979), in its standardised form); its p-value comes from random permutations
-of the values, so it holds for any distribution, with ties. Several changes are found by binary segmentation
-(Vostrikova, Sov. Math. Dokl. 24 (1981)): both parts of a series with a change are searched in turn.
+The statistic is the largest standardised rank sum over all positions of one change (Pettitt, "A non-parametric approach
+to the change-point problem", Appl. Stat. 28 (1979), in its standardised form); its p-value comes from random
+permutations of the values, so it holds for any distribution, with ties. Several changes are found by binary
+segmentation (Vostrikova, Sov. Math. Dokl. 24 (1981)): both parts of a series with a change are searched in turn.
 
 A series without a change is searched once, so a change is named in it with probability `alpha` at most, if its values
 are exchangeable (bench/history_simulation.py).
@@ -139,7 +139,8 @@ def _signs(blocks: int) -> Floats:
 
 ALPHA = 0.01
 FEWEST = 10
-"""With fewer values no permutation test reaches 1 %: a change in the middle of 9 has 126 places, two as extreme."""
+"""With fewer values no permutation test reaches 1 %: a change in the middle of 9 has 126 arrangements, two as
+extreme."""
 _LEAST_PART = 2
 _PERMUTATIONS = 1999
 _BATCH_CELLS = 1 << 20

@@ -25,9 +25,9 @@ def restates(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 def without_restated(series: Sequence[tuple[object, object, Sequence[float]]]) -> dict[int, int]:
-    """The place of each series that restates an earlier one -> the place of that one. A series is what it has in common
-    with those that it may restate (the points of its values), what it does not (unit and direction: two rates in one
-    unit are two measurements), and its values."""
+    """The position of each series that restates an earlier one -> that of the earlier one. A series is what it has in
+    common with those that it may restate (the points of its values), what it does not (unit and direction: two rates in
+    one unit are two measurements), and its values."""
     found: dict[int, int] = {}
     for place, (points, kind, own) in enumerate(series):
         alike = (k for k in range(place) if k not in found and series[k][0] == points and series[k][1] != kind)

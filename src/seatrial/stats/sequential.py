@@ -142,7 +142,7 @@ def replay_curve(
     alone. `steps` has the half steps of the blocks of each point. `equivalence`: the margin is one of equivalence.
     Raises ValueError without blocks, or for values that are not positive and finite.
 
-    The simultaneous interval of a point is the intersection of its own with the range of the whole curve, each with
+    The simultaneous interval of a point is the intersection of its own one with the range of the whole curve, each with
     half of the error. With too few blocks for intervals of so many points, it is the range alone: six blocks suffice
     for the verdict that a candidate is slower at every size.
     """

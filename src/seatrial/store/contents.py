@@ -60,8 +60,8 @@ def read_contents(folder: ResultsFolder) -> Contents:
 def joined(folders: Sequence[tuple[str, Contents]]) -> Contents:
     """The contents of several folders, given with their names, as one: what a merge of them would contain.
 
-    Equal repeats are one. Of different ones with the same number, the later folder's gets the next free number. A place
-    names its folder. Of the documents of a machine, the most complete one counts.
+    Equal repeats are one. Of different ones with the same number, the later folder's gets the next free number. An
+    entry names its folder. Of the documents of a machine, the most complete one counts.
     """
     if len(folders) == 1:
         return folders[0][1]
@@ -250,7 +250,7 @@ def _all_records(
 
 
 class RecordPlaces(Mapping[int, RecordPlace]):
-    """Repeat -> the place of its record, in little memory."""
+    """Repeat -> where its record is, in little memory."""
 
     __slots__ = ("_files", "_lines")
 
@@ -259,7 +259,7 @@ class RecordPlaces(Mapping[int, RecordPlace]):
         self._lines: dict[int, int] = {}  # the number of the file above the bits of the line
 
     def add(self, repeat: int, file: str, line: int) -> None:
-        """Add a place. The places in one file are added one after another."""
+        """Add a record. The records of one file are added one after another."""
         if not self._files or self._files[-1] != file:
             self._files.append(file)
         self._lines[repeat] = len(self._files) - 1 << _LINE_BITS | line

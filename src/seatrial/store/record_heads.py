@@ -104,7 +104,7 @@ class _Reader:
                 own[head.repeat] = head
 
     def _head(self, line: bytes, file: RecordFile, offset: int) -> RecordHead:
-        """Raises ProtocolError if the line is no record."""
+        """Raises ProtocolError if the line is not a record."""
         if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
             raise ProtocolError("the checksum of a record is wrong")
         try:

@@ -131,7 +131,7 @@ class Seen(Mapping[str, Any]):
 
     @property
     def names(self) -> Mapping[str, int]:
-        """Name -> place of its value."""
+        """Name -> position of its value."""
         return self._names
 
     def __getitem__(self, name: str) -> Any:

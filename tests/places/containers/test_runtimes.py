@@ -216,7 +216,7 @@ def test_a_folder_of_ours_in_a_mount_of_the_user() -> None:
     image = Image("/images/a", ImageKind.FOLDER, "")
     same = Mount(Path("/results"), Path("/results"))
     assert RUNTIMES["podman"].mounts(image, [R], [same]) == (Mount(R, R),)
-    with pytest.raises(ContainerError, match="would lie in /scratch, which is mounted at /results"):
+    with pytest.raises(ContainerError, match="would be inside /scratch, which is mounted at /results"):
         RUNTIMES["podman"].mounts(image, [R], [Mount(Path("/scratch"), Path("/results"))])
 
 

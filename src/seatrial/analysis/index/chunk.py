@@ -1,6 +1,6 @@
 """Part of a record file as columns: what the index keeps of each record, and the figures and samples of each repeat.
 
-Chunks are read by processes of their own, since decoding is most of the work.
+Chunks are read by their own processes, since decoding is most of the work.
 """
 
 from __future__ import annotations
@@ -291,5 +291,5 @@ def crc_of(folder: Path, span: FileSpan) -> int:
 def chunk_reader(
     path: Path, experiments: Mapping[str, Experiment], machines: Mapping[str, str]
 ) -> Callable[[FileSpan], Chunk]:
-    """What reads the spans of a folder in a process of its own."""
+    """What reads the spans of a folder in its own process."""
     return ChunkReader(path, experiments, machines).read

@@ -28,8 +28,8 @@ _BATCH = 200_000
 
 
 class Summary(Frozen):
-    """What the repeats of one experiment have in common: the latest outcome, and when they ran. `last` is the place of
-    the latest record: its file, offset and length."""
+    """What the repeats of one experiment have in common: the latest outcome, and when they ran. `last` is where the
+    latest record is: its file, offset and length."""
 
     outcome: Outcome
     n_repeats: int
@@ -250,7 +250,7 @@ class _Records:
         self._reasons: list[str] = []
 
     def limit(self, file: int, start: int, length: int, figure: str, point: str) -> Limit | None:
-        """The limit of a figure in the record at this place."""
+        """The limit of a figure in this record."""
         self._read(file, start, length)
         return self._limits.get((figure, point))
 

@@ -180,7 +180,7 @@ _FAST_BPS = 3.9e9
 
 @rule(Subject.MISPLACED)
 def gpu_missing(case: Case) -> Iterator[Finding]:
-    """Fires if one switch or NUMA node has one GPU less than all others, or a board of linked GPUs lacks one."""
+    """Fires if one switch or NUMA node has one GPU less than all others, or a board of linked GPUs misses one."""
     machine = case.machine
     linked = direct_links(machine)
     found = next((one for spread in _spreads(machine) if (one := gone(spread)) is not None), short_of_a_board(linked))
@@ -226,7 +226,7 @@ def _out_of_place(machine: Machine, found: MovedDevice) -> Finding:
         observation=f"{'' if one else 'One of '}{spans(found.suspects)} {where}, and {short} has one less than the "
         f"others: {_counts(spread, found.suspects)}.{even}",
         diagnosis=f"{'It' if one else 'One of them'} breaks the pattern of the others: it is in another slot than they "
-        f"are, or this data attributes it to the wrong place. {costs}",
+        f"are, or this data attributes it to the wrong switch or node. {costs}",
         remedy="Compare with a node of the same model (`lstopo`, `nvidia-smi topo -m`), and check the slot in the "
         "server's manual; if it is right, bind by what is there (see the bindings)",
         evidence=listed(_listing(spread)),

@@ -4,7 +4,8 @@ A figure is **low** if its median is below `LOW_SHARE` of the attainable share o
 and page misses cost a healthy machine 5-20 % of the raw rate of DRAM, PCIe or its FMA units, so a loss of a quarter
 needs another cause; all units use the same threshold. Three guards against false alarms:
 
-* work that is not counted is no loss: plain stores move a third to a half more bytes than STREAM counts, so the share
+* work that is not counted is not a loss: plain stores move a third to a half more bytes than STREAM counts, so the
+share
   is relative to the figure's `attainable` share;
 * a measured ceiling never makes a figure low, because it is what another program reached, nor does an unconfirmed
 limit; * if several experiments share one limit (one thread and all threads, under the same DRAM; see

@@ -36,7 +36,7 @@ _FAST = frozenset({"HBM", "MCDRAM"})
 
 @rule(Subject.MEMORY_KINDS)
 def fast_memory_in_nodes(case: Case) -> Iterator[Finding]:
-    """Fires if some NUMA nodes are HBM and others are not (flat mode): programs use HBM only if told to."""
+    """Fires if some NUMA nodes are HBM and others are not (flat mode): programs use HBM only on request."""
     nodes = case.machine.of_kind(DeviceKind.NUMA)
     fast = [node for node in nodes if node.facts.text("memory_kind") in _FAST]
     others = [node for node in nodes if node not in fast and (node.facts.number("memory_total") or 0) > 0]

@@ -263,7 +263,7 @@ def modules_unknown(case: Case) -> Iterator[Finding]:
 
 
 def odd_slots(machine: Machine) -> tuple[OddSlot, ...]:
-    """The slots whose module, or lack of one, differs from most others; none in a virtual machine."""
+    """The slots whose module differs from most others, or is missing; none in a virtual machine."""
     return () if is_virtual(machine) else tuple(odd for odd in machine.memory.odd_slots if odd.property != ECC)
 
 
@@ -283,7 +283,7 @@ def sentences(odd: Sequence[OddSlot]) -> str:
         which = f"Slot{'s' if len(slots) > 1 else ''} {listed(slots)}"
         if name == _EMPTY:
             verb = "is" if len(slots) == 1 else "are"
-            parts.append(f"{which} {verb} empty; the slots at the same place elsewhere have a module.")
+            parts.append(f"{which} {verb} empty; the slots of the same position elsewhere have a module.")
         else:
             verb = "has" if len(slots) == 1 else "have"
             parts.append(

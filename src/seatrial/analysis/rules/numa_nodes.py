@@ -196,7 +196,7 @@ _NPS = (2, 4)
 
 @rule(Subject.SOCKETS, of_hardware=True)
 def sockets_joined(case: Case) -> Iterator[Finding]:
-    """Fires if several sockets with memory controllers of their own appear as one NUMA node."""
+    """Fires if several sockets with their own memory controllers appear as one NUMA node."""
     machine = case.machine
     nodes = _nodes_of_sockets(machine)
     if len(nodes) < 2 or len({frozenset(found) for found in nodes.values()}) != 1:

@@ -113,8 +113,8 @@ def iommu_translates(case: Case) -> Iterator[Finding]:
         devices=translated,
         observation=f"The IOMMU translates the addresses of {spans(device.id for device in translated)}.",
         diagnosis=f"{peers}Each access needs a translation, and misses of the IOMMU's cache cost latency and rate with "
-        "many or large buffers. It protects memory from faulty devices; virtual machines with devices of their own "
-        "need it.",
+        "many or large buffers. It protects memory from faulty devices; virtual machines with their own devices need "
+        "it.",
         remedy=f"The kernel runs with `{passed}`, but not for these devices: see the reason with `sudo dmesg | grep -i "
         "iommu`"
         if passed

@@ -17,7 +17,7 @@ _MOST_L3_PER_CORE_B = 64 << 20
 """More L3 cache for a core than any server has: AMD's EPYC 9184X has 48 MiB."""
 _STEAL_IS_NOTED = 0.001
 _LIMIT_IS_LESS = 0.94
-"""A memory limit above this share of the memory is no limit: the kernel reserves up to 5 %."""
+"""A memory limit above this share of the memory does not limit anything: the kernel reserves up to 5 %."""
 
 
 @rule(Subject.SURROUNDINGS)
@@ -87,11 +87,11 @@ def topology_hidden(case: Case) -> Iterator[Finding]:
     caches = [cache for cache in machine.of_kind(DeviceKind.CACHE) if cache.facts.integer("level") == 3]
     signs = []
     if len(packages) > 1 and len(packages) == len(cores):
-        signs.append(f"each of its {len(cores)} cores is a package of its own")
+        signs.append(f"each of its {len(cores)} cores is its own package")
     if cores and not machine.of_kind(DeviceKind.CACHE):
         signs.append("no caches are shown")
     if len(cores) > 1 and len(caches) >= len(cores):
-        signs.append("each core has an L3 cache of its own")
+        signs.append("each core has its own L3 cache")
     size = max((cache.facts.number("size") or 0.0 for cache in caches), default=0.0)
     if cores and size * len(caches) / len(cores) > _MOST_L3_PER_CORE_B:
         text = (
@@ -144,7 +144,7 @@ def container(case: Case) -> Iterator[Finding]:
         "container",
         observation=f"These programs run in a container ({kinds}).",
         diagnosis="They use the libraries of its image, its limits, and what it lets through of the devices and the "
-        "network. Ranks in user namespaces of their own cannot copy directly from each other's memory.",
+        "network. Ranks in their own user namespaces cannot copy directly from each other's memory.",
         remedy="Compare with the machine outside only where libraries and MPI transport are known on both sides",
         evidence="; ".join(f"{sign.kind}: {sign.evidence}" for sign in case.machine.platform.container),
     )

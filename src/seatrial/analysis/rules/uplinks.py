@@ -122,7 +122,7 @@ def _rate(link: Link | None) -> float | None:
 
 
 _LEAST_LOSS = 0.15
-"""A smaller loss of simultaneous copies is no finding: healthy hosts lose a few percent at their memory. The interval
+"""A smaller loss of simultaneous copies is not reported: healthy hosts lose a few percent at their memory. The interval
 of the rate at once must be below that of the rate alone by at least this share."""
 _FILLED = 0.6
 """An uplink that carries at least this share of its rate is full, including headers: see `links`."""

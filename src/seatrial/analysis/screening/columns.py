@@ -1,5 +1,5 @@
 """What a screen uses of records, by column. A folder of 10,000 nodes has 240,000 records with 10 million samples, so
-each line is decoded once, by processes of their own if there are many, and goes at once to the values of its figures.
+each line is decoded once, by their own processes if there are many, and goes at once to the values of its figures.
 """
 
 from __future__ import annotations

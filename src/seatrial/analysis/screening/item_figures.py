@@ -237,7 +237,7 @@ def _values(folder: ScreenFolder, rows: Numbers) -> list[float]:
 
 
 def _ranks(names: Sequence[str]) -> Numbers:
-    """The place of each name in natural order; equal for those that sort as equal."""
+    """The position of each name in natural order; equal for those that sort as equal."""
     import numpy as np
 
     keys = [natural(name) for name in names]

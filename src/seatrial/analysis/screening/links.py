@@ -71,7 +71,7 @@ def screen_pairs(
         )
         return LinkAnswer(not_screened=(few,))
     odd, _, why = screen_figure(links, {}, each, lambda item: _named_link(item.node, switch_of))
-    slow = [one for one in odd if one.ratio < 1.0]  # a link faster than the others is no fault
+    slow = [one for one in odd if one.ratio < 1.0]  # a link faster than the others is not a fault
     slow = _whole_switches(slow, quick, links)
     slow_switches = {one.what for one in slow if one.kind is OddKind.SWITCH}
     uplinks, told = _uplinks(quick, each, figure, oversubscription) if not slow_switches else ([], "")
@@ -98,7 +98,7 @@ class _Quickness:
             pair: [value if is_rate else 1.0 / value for value in own]
             for pair, own in zip(figure.pairs, figure.values, strict=True)
         }
-        if not is_rate:  # another switch on the way takes time, which is no fault
+        if not is_rate:  # another switch on the way takes time, which is not a fault
             self.of = self._over_kind()
         self.partners = grouped((node, pair) for pair in self.of for node in pair)
         self.repeats = min((len(own) for own in self.of.values()), default=0)

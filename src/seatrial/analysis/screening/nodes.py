@@ -70,7 +70,7 @@ def confirmed(
 ) -> tuple[list[Odd], list[NotSeenAgain]]:
     """The odd ones of a figure that were odd again when they were measured again, or were not; and the others.
 
-    An item is odd again if its later repeats, in the place of its first ones, are far from the others in the same
+    An item is odd again if its later repeats, instead of its first ones, are far from the others in the same
     direction. Later repeats confirm only: what was not odd at first is not odd by them.
     """
     if not figure.later or not odd:

@@ -325,7 +325,7 @@ def drain(node: str, reason: str) -> str:
 
 def _order(one: Odd) -> tuple[float, float, int, str]:
     far = max(one.ratio, 1.0 / one.ratio) if one.ratio > 0 else float("inf")
-    if one.why.startswith(COUNTED):  # a number of errors is no ratio
+    if one.why.startswith(COUNTED):  # a number of errors is not a ratio
         far = 1.0
     return (-round(one.sureness, 6), -far, _RANK_OF_KIND[one.kind], one.what)
 

@@ -157,7 +157,7 @@ trailing zeros, so a shorter number is as exact."""
 
 
 def last_digit(token: str) -> float:
-    """One unit in the last printed place, as a share of the number; 0 for zero."""
+    """One unit in the last printed digit, as a share of the number; 0 for zero."""
     value = abs(float(token))
     return 2.0 * half_unit(token) / value if value else 0.0
 

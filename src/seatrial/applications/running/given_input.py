@@ -41,7 +41,7 @@ EXPECTED_S = Parameter.integer(
 
 
 def with_target(params: Params) -> Params:
-    """The parameters with the whole path of the folder to measure. Raises UsageError if it is no folder."""
+    """The parameters with the whole path of the folder to measure. Raises UsageError if it is not a folder."""
     if params[TARGET.name] == TARGET.default:
         return params
     folder = Path(str(params[TARGET.name]))

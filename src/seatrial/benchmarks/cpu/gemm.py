@@ -224,7 +224,7 @@ BENCHMARK = Benchmark(
         ),
         Check(
             "crowded_threads",
-            "BLAS threads without a CPU of their own, for example if all inherit the mask of one",
+            "BLAS threads without their own CPU, for example if all inherit the mask of one",
             zero,
         ),
         Check(

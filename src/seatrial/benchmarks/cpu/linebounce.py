@@ -40,8 +40,8 @@ _MOST_NAMED = 10_000
 def pairs_by_spread(count: int) -> tuple[Pair, ...]:
     """All pairs (a, b), a < b, of `count` threads, ordered such that any prefix is spread over all distances.
 
-    Threads are in order of place, so b - a reflects their distance in the machine. Pairs with b - a in [1, 2), [2, 4),
-    [4, 8), ... alternate, and each of these scales is traversed in steps of about the golden section of its length,
+    Threads are in order of position, so b - a reflects their distance in the machine. Pairs with b - a in [1, 2), [2,
+    4), [4, 8), ... alternate, and each of these scales is traversed in steps of about the golden section of its length,
     which spreads any number of steps evenly (the three-distance theorem of V. T. Sós, 1958).
     """
     scales: list[Iterator[Pair]] = []
@@ -114,7 +114,8 @@ def _sample_size(machine: Machine, cpus: Sequence[int]) -> int:
 
 
 def _in_order_of_place(machine: Machine, threads: int) -> tuple[int, ...]:
-    """The CPUs of the threads in order of their place: firmware may number CPUs alternately over the sockets."""
+    """The CPUs of the threads in order of their position in the machine: firmware may number CPUs alternately over the
+    sockets."""
     position = {device.id: number for number, device in enumerate(machine.devices)}
     return tuple(
         sorted(

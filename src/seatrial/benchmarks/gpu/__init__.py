@@ -1,1 +1,1 @@
-"""Benchmarks of GPUs and other devices with memory and kernels of their own."""
+"""Benchmarks of GPUs and other devices with their own memory and kernels."""

@@ -23,8 +23,8 @@ _KINDS = {"add": (1, 1), "multiply": (1, 1), "fma": (2, 1), "mixed": (3, 2)}
 
 
 def _limit_of(flops: int, instructions: int) -> LimitOf:
-    """The share of the multiply-adds' rate that such operations can reach: an instruction of one flop takes the place
-    of one of two."""
+    """The share of the multiply-adds' rate that such operations can reach: an instruction of one flop replaces one of
+    two."""
     share = flops / (2 * instructions)
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:

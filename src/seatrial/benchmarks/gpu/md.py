@@ -11,7 +11,7 @@ from seatrial.benchmarks.gpu import device
 
 _TOLERANCE = {"fp32": 2e-5, "fp64": 4e-14}
 """Of the worst atom's force, relative to the sum of magnitudes of its pairs' forces: above rounding, below what a near
-neighbour more or less does. Lists are in no order, so a list cut short lacks near neighbours of some atom."""
+neighbour more or less does. Lists are in no order, so a list cut short misses near neighbours of some atom."""
 _ATOMS = {"1": 12288, "2": 24576, "3": 36864, "4": 73728, "large": 1_000_000}
 _NEIGHBOURS = 128
 

@@ -38,7 +38,7 @@ BENCHMARK = device.benchmark(
         *device.rates("keys", "op/s", "keys sorted, with their values if any; no copies beforehand", series="sort"),
         *device.rates("bandwidth", "B/s", "sorted data counts once: 8 B per pair, 4 B per key alone", series="sort"),
     ),
-    error="keys and values whose place differs from a stable sort on the host",
+    error="keys and values whose position differs from a stable sort on the host",
     estimate_s=lambda params: 2.0 + device.array_bytes(params) * 3e-8,  # mostly the host's own sort
 )
 """No limit: how often keys pass through memory is the algorithm's affair. For each pair LSD makes 8 passes of 20 B

@@ -1,9 +1,9 @@
 """memory.gups: random memory updates per second.
 
 The rules are those of RandomAccess in the HPC Challenge (P. Luszczek et al., "Introduction to the HPC Challenge
-Benchmark Suite", 2005): a table of 64-bit words whose number is a power of two, updates at random places, and at most
-1 % wrong words at the end, because threads update the same table without locks. One thing differs: HPCC's table fills
-half of memory; here it is just beyond the caches, so that a repeat takes seconds on a machine with terabytes.
+Benchmark Suite", 2005): a table of 64-bit words whose number is a power of two, updates at random positions, and at
+most 1 % wrong words at the end, because threads update the same table without locks. One thing differs: HPCC's table
+fills half of memory; here it is just beyond the caches, so that a repeat takes seconds on a machine with terabytes.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _SAMPLES = 3
 _SAMPLE_S = 1.6e-3
 """Time of a sample: 1.2 ms, its chains, and its share of the calibration."""
 _LINE_S = 60e-9
-"""Time to prepare a line: find its place in the order, write and read it."""
+"""Time to prepare a line: find its position in the order, write and read it."""
 _FIRST_TOUCH_BPS = 1e9
 _LEAST_CYCLES = 2.0
 """No current core goes from load to dependent load in less; those of servers take four or five cycles."""

@@ -87,7 +87,7 @@ def _dram(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
 
 
 def _packages(machine: Machine, params: Params, cpus: Sequence[int]) -> Set[str]:
-    """The sockets that the threads may have run on: if their places are unknown, as many sockets as threads reach."""
+    """The sockets that the threads may have run on: if their sockets are unknown, as many sockets as threads reach."""
     if params.get(placement.NODE.name) == UNKNOWN:
         sockets = sorted({package.id for cpu in machine.pus if (package := machine.package_of(cpu))})
         return frozenset(sockets[: whole(params["threads"])])
@@ -106,7 +106,7 @@ def _nodes_of(machine: Machine, packages: Set[str]) -> int:
 
 
 def _ceiling(name: str, params: Params) -> Ceiling | None:
-    """Where the memory modules are unknown, plain stores are held against the best non-temporal rate here."""
+    """Where the memory modules are unknown, plain stores are compared with the best non-temporal rate here."""
     if params["nontemporal"] is not False:
         return None
     counted = _BYTES_PER_ELEMENT[name]

@@ -53,7 +53,7 @@ def _estimate_s(params: Params) -> float:
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
     """A node's links bound what it sends and, at the same time, what it receives; half of what is counted is sent by
     the nodes of one half. Where chance leaves two partners on one node their messages pass no link, so only the
-    bisection of the rank numbers is held against it, on an even number of nodes."""
+    bisection of the rank numbers is compared with it, on an even number of nodes."""
     nodes, half = whole(params["nodes"]), len(_half(params))
     if half:
         return Limit.unknown("B/s", "the number of ranks on the nodes of `half` is not known beforehand")

@@ -192,7 +192,7 @@ def _prepare(operation: _Operation, machine: Machine, params: Params) -> Params:
 
 def limit_of(moved: Callable[[int, int], float] | None) -> LimitOf:
     """The least time by the bytes that must pass a node's links. A network that reduces by itself needs less, so that
-    a time below it is no fault."""
+    a time below it is not a fault."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
         if moved is None:

@@ -51,7 +51,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _has_bounces(params: Params) -> bool:
-    """Whether both ranks are on one host, each with a CPU of its own: two that share a CPU cannot take turns."""
+    """Whether both ranks are on one host, each with its own CPU: two that share a CPU cannot take turns."""
     return params["nodes"] == 1 and params["oversubscribe"] is False
 
 

@@ -75,7 +75,7 @@ def _far(machine: Machine, ranks: int) -> tuple[int, ...]:
 
 
 def _neighbours(cpus: Sequence[int]) -> tuple[int, ...]:
-    """CPUs in order of place such that each pair of ranks has two that stand side by side."""
+    """CPUs in such an order that each pair of ranks has two neighbours."""
     return (*cpus[0::2], *cpus[1::2])
 
 

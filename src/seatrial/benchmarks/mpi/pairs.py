@@ -86,7 +86,7 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def shares_cpus(machine: Machine, params: Params) -> bool:
-    """Whether ranks have no CPU of their own."""
+    """Whether ranks have to share CPUs."""
     return not rank_cpus(machine, params)
 
 

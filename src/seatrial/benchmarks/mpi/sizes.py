@@ -30,7 +30,7 @@ def resolved_sizes(machine: Machine, params: Params, buffers: int) -> Params:
 
     `buffers` says how many bytes all ranks of one node take together for each byte of a message. `to-memory` becomes a
     sweep to the largest power of two whose buffers fill at most half of the memory. Raises Skip where the machine does
-    not tell its memory, or a message is no whole number of elements; UsageError for an unknown datatype.
+    not report its memory, or a message is not a whole number of elements; UsageError for an unknown datatype.
     """
     size = params["size_B"]
     each = _element_bytes(params)

@@ -54,7 +54,7 @@ def _estimate_s(params: Params) -> float:
 
 
 def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
-    """What the links of a subset's nodes send, where each rank has a node of its own."""
+    """What the links of a subset's nodes send, where each rank has its own node."""
     nodes, subset = whole(params["nodes"]), whole(params["subset"])
     if 1 < nodes < whole(params["ranks"]):
         return Limit.unknown("B/s", "messages between ranks of one node use no link")

@@ -1,4 +1,4 @@
-"""`seatrial --complete WORD...`: the words that may stand in place of the last one, each with a description.
+"""`seatrial --complete WORD...`: the words that may replace the last one, each with a description.
 
 It answers from a table (table.py) that is made again when a file of the package changes, so that a key press loads
 neither the benchmarks nor the parser of the command line.
@@ -42,7 +42,7 @@ def print_answers(words: Sequence[str]) -> None:
 
 
 def answers(words: Sequence[str], table: Table) -> list[Word]:
-    """The words that may stand in place of the last of `words`, in order, each once."""
+    """The words that may replace the last of `words`, in order, each once."""
     found = dict(_possible(words, table))
     return [(word, text) for word, text in found.items() if word.startswith(words[-1])]
 

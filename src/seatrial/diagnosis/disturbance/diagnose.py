@@ -106,7 +106,7 @@ def _sleep(known: Habits) -> Disturbance | None:
 
 
 def _child(known: Habits) -> Disturbance | None:
-    """The process that waited longest for a child, of those with work of their own: a launcher only waits."""
+    """The process that waited longest for a child, of those with their own work: a launcher only waits."""
     found = None
     for one in known.processes:
         if not one.waits_for or one.seen_s <= 0 or one.cpu_s < LEAST_SHARE * one.seen_s:

@@ -239,7 +239,7 @@ def _joined(groups: Sequence[BoundThreads], more: BoundThreads) -> list[BoundThr
         *apart,
         BoundThreads(
             more.cpus.union(*(one.cpus for one in same)),
-            max([more.threads, *(one.threads for one in same)]),  # of a repeat: the next has threads of its own
+            max([more.threads, *(one.threads for one in same)]),  # of a repeat: the next has its own threads
             more.cpu_s + sum(one.cpu_s for one in same),
             more.delay_s + sum(one.delay_s for one in same),
         ),

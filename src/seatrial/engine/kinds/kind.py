@@ -46,7 +46,7 @@ class ProgramKind(ABC, Generic[P]):
     @staticmethod
     @abstractmethod
     def missing(program: P, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
-        """What this machine lacks to run such a program, as text; None if it has or can build it."""
+        """What is missing on this machine to run such a program, as text; None if it has or can build it."""
 
     @abstractmethod
     def identify(self, point: Point, program: P) -> Ready | Refused:

@@ -81,7 +81,7 @@ class NativeProgram(Runnable):
     def arguments(self, ready: Ready, directory: Path) -> list[str]:
         """The record's folder, the placement, and the arguments from its parameters."""
         if ready.mpi is None:
-            # A runtime may put processes of its own, or other process numbers, between this process and the program.
+            # A runtime may put its own processes, or other process numbers, between this process and the program.
             is_inside = ready.container is not None and not self.starts_containers
             parent = [] if is_inside else ["--parent", str(os.getpid())]
             where = ["--cpus", ",".join(map(str, ready.point.cpus)), *parent]

@@ -295,7 +295,7 @@ class _Devices:
                 raise row.source.error(f"LID {row.lid} is also that of {known[0]} on line {known[2].line}")
 
     def peer(self, row: LinkRow, peer: Peer, is_partial: bool) -> tuple[str, int]:
-        """The device and port at the other end. Raises ParseError if it should have lines of its own."""
+        """The device and port at the other end. Raises ParseError if it should have its own lines."""
         device, port = self._at_guid.get(peer.guid, (None, None))
         if known := self._at_lid.get(peer.lid):
             if device not in (None, known[0]):
@@ -322,7 +322,7 @@ class _Devices:
         found = self._by_ends.get((peer.name, peer.port, row.owner.name, row.port), set())
         if len(found) != 1:
             raise row.source.error(
-                f"LID {peer.lid} is no address (no subnet manager has run), and {len(found)} devices have that name: "
+                f"LID {peer.lid} is not assigned (no subnet manager has run), and {len(found)} devices have that name: "
                 "`iblinkinfo -l` gives the GUIDs"
             )
         return next(iter(found))

@@ -8,7 +8,7 @@ and so do switches in dumps made before 2007.
 `ibnetdiscover -p`: a line for each port, with the other end if it is connected.
 
 Format: infiniband-diags, ibnetdiscover(8) `--ports`. Each line is complete in itself, so a part of the list is read;
-the switches that have no line of their own are then reported. Adapters are given by the GUIDs of their ports.
+the switches without a line are then reported. Adapters are given by the GUIDs of their ports.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class TopologyTree:
         for port in self._ports:
             child = port.peer[0] if port.peer else ""
             if child not in self._devices and child not in self._node_of:
-                raise port.source.error(f"switch {child} has no line of its own: the file is incomplete")
+                raise port.source.error(f"switch {child} has no line in the file: the file is incomplete")
         for name, source in self._node_of.items():
             if name in self._devices:
                 line = self._devices[name].source.line
@@ -211,7 +211,7 @@ class _Reader:
             if _SIZES.fullmatch(pairs[form]) is None:
                 raise source.error(f"{first['key']} is a list of numbers of nodes, such as 18,36")
             self.tree.facts["block_sizes"] = pairs[form]
-        elif form != "aggregatedblock":  # whose blocks have lines of their own
+        elif form != "aggregatedblock":  # whose blocks have their own lines
             if self._form not in ("", form):
                 raise source.error("switches and blocks in one file")
             self._form = form

@@ -33,7 +33,7 @@ _NEVER = re.compile(
     r"|QOSNotAllowed|(?:Assoc|QOS)Max\w+PerJob\w*|\w*MinNotSatisfied|QOSJobLimit\Z",
     re.IGNORECASE,
 )
-"""Reasons that lie in the job itself (squeue(1) "JOB REASON CODES"): waiting does not help."""
+"""Reasons that are in the job itself (squeue(1) "JOB REASON CODES"): waiting does not help."""
 
 _SWITCH_WAIT = "7-0"
 """Days that a job waits for nodes below so few switches, at most; a site may allow less (max_switch_wait)."""
@@ -94,7 +94,7 @@ class Slurm(BatchSystem):
         return tuple(self._of_fields(number, line) for number, line in lines)
 
     def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
-        """As a job of its own, by srun: its output comes over Slurm's connections. It gives up if the node is not
+        """As its own job, by srun: its output comes over Slurm's connections. It gives up if the node is not
         free within a minute."""
         where = ["--nodes=1", "--ntasks=1", f"--nodelist={node}", "--immediate=60", "--time=00:05:00", "--mpi=none"]
         return ["srun", "--quiet", *where, *_chosen(options), "/bin/sh", "-c", script]

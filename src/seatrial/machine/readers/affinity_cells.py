@@ -58,7 +58,7 @@ _Cells = Mapping[str, str]  # Column -> its text; missing if empty or unknown.
 
 
 def read_places(matrix: Matrix, grid: Grid, tool: str) -> tuple[Mapping[str, DevicePlace], tuple[str, ...]]:
-    """The place of each label, and a sentence about each ambiguous row. Raises ParseError for a damaged row."""
+    """The position of each label, and a sentence about each ambiguous row. Raises ParseError for a damaged row."""
     columns = matrix.columns
     names = [column.text for column in columns]
     tails = [_tail(row, len(grid.labels), names, tool) for row in matrix.rows]
@@ -173,7 +173,7 @@ def _by_positions(tail: _Tail, columns: Sequence[Word], tails: Sequence[_Tail]) 
     if len(possible) != 1:
         return None
     if CPU_AFFINITY in possible[0] and NUMA_AFFINITY not in possible[0]:
-        return None  # if one cell was lost, the NUMA node takes the place of the CPUs
+        return None  # if one cell was lost, the NUMA node counts instead of the CPUs
     return possible[0]
 
 

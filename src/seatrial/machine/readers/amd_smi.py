@@ -1,4 +1,4 @@
-"""`amd-smi topology`, `amd-smi static` and `amd-smi list`, as text or JSON -> AMD GPUs, their links and places.
+"""`amd-smi topology`, `amd-smi static` and `amd-smi list`, as text or JSON -> AMD GPUs, their links and positions.
 
 Formats: `amd_smi_output`. Hops (AMD SMI documentation, "Interpreting hops and weight"): 1 over XGMI, 2 over PCIe within
 a NUMA node, 3 across NUMA nodes. A bandwidth of "50000-100000" is that of one XGMI link and of all links of the pair,

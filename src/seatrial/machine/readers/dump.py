@@ -97,7 +97,7 @@ def is_fence(text: str) -> bool:
 
 
 def prefix_of(text: str) -> str:
-    """The prefix of a line: "# ", "> ", "# # ", or "" (white space alone is no prefix)."""
+    """The prefix of a line: "# ", "> ", "# # ", or "" (white space alone is not a prefix)."""
     if text[:1] not in " \t#>|&":
         return ""
     match = _PREFIX.match(text)

@@ -281,7 +281,7 @@ class OsDevices(Struct):
         if kind is DeviceKind.GPU:
             facts = one_fact("model_name", infos.get("GPUModel"), self.source)
         part = NamedPart(kind, name, place.pci, facts=facts)
-        # Without a PCI address, the place of a device is that of the object around it.
+        # Without a PCI address, the position of a device is that of the object around it.
         self._parts.append(part if place.pci is not None else replace(part, numa=place.numa, cpus=place.cpus))
 
     def parts(self) -> list[NamedPart]:

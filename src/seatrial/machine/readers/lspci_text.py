@@ -76,7 +76,7 @@ MAX_FUNCTIONS = 1 << 14
 
 _MAX_LINES = 1 << 20
 _MAX_LINE = 4096
-_PREFIX = re.compile(r"(?:[ \t]{0,8}(?:[#>]|&gt;) ?)*")  # "|" is no prefix here: trees begin with it
+_PREFIX = re.compile(r"(?:[ \t]{0,8}(?:[#>]|&gt;) ?)*")  # "|" is not a prefix here: trees begin with it
 
 
 def read_text(data: bytes, tool: str) -> tuple[Line, ...]:

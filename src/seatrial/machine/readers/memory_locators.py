@@ -73,7 +73,8 @@ _LONGEST = 200
 
 
 def read_places(slots: Sequence[tuple[str, str, bool]]) -> tuple[SlotPosition, ...]:
-    """The places of all slots of a machine, given as (locator, bank locator, whether a module is installed), in order.
+    """The positions of all slots of a machine, given as (locator, bank locator, whether a module is installed), in
+    order.
 
     All socket numbers come from one of the two names, and so do all channels. Names that give two modules the same
     slot are not used. Never fails.

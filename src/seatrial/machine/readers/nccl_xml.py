@@ -231,7 +231,7 @@ class _Reader(Struct):
         return match[1].lower()[:4] if len(match[1]) >= 4 else f"{match[1].lower()}80"
 
     def _identity(self, element: Element, name: str) -> str | None:
-        """Four hex digits of "0x10de"; None if it is not reported, or ffff, which is no valid id."""
+        """Four hex digits of "0x10de"; None if it is not reported, or ffff, which is not a valid id."""
         text = element.attributes.get(name, "")
         match = _HEX.match(text)
         if text and (match is None or int(match[1], 16) > 0xFFFF):
@@ -315,9 +315,9 @@ class _Reader(Struct):
             self.net_parts.append(NamedPart(DeviceKind.NIC, name, pci, numa, facts=book.facts()))
 
     def _unknown(self, element: Element) -> None:
-        """Skip an element that newer releases of NCCL may have; a known one in a wrong place is damage."""
+        """Skip an element that newer releases of NCCL may have; a known one at a wrong level is damage."""
         if element.tag in _MISPLACED:
-            raise self.document.error(element, f"a <{element.tag}> in a wrong place")
+            raise self.document.error(element, f"a <{element.tag}> at a wrong level")
         self.unknown.setdefault(element.tag, []).append(element)
 
     def _unread(self) -> list[str]:

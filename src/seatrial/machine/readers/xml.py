@@ -2,7 +2,7 @@
 
 A file may be pasted text: documents among prose, prompts and fences, perhaps behind `# ` or `> `. A document begins
 where its root element begins a line (after such a prefix, its declaration, document type and comments), and ends with
-that element. It uses expat (standard library) and a small tree of its own, because expat reports the line of each
+that element. It uses expat (standard library) and its own small tree, because expat reports the line of each
 element, and error messages name lines of the file. expat never sees a document type: a plain one is skipped and never
 fetched; one with declarations is refused. Reference: the attacks listed in defusedxml's documentation (billion laughs,
 quadratic blow-up and external entities all need a declaration).

@@ -1,6 +1,6 @@
 """Whether this process runs in a container, and of which runtime; the limits that control groups set for it.
 
-Two kinds of evidence. A separation is how the kernel isolates a container: namespaces of its own, a root file system of
+Two kinds of evidence. A separation is how the kernel isolates a container: its own namespaces, a root file system of
 layers or from a folder, a control group that a runtime made. A mark is what a runtime leaves for programs: a file, a
 variable. A mark alone shows nothing: images become disks of virtual machines with /.dockerenv in them, and a job
 inherits the variables of the shell that submitted it. A weak separation alone shows nothing either: nodes without disks

@@ -10,7 +10,7 @@ Format: Linux, Documentation/ABI/testing/sysfs-bus-pci. The tree is the folder p
 /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0. Only functions relevant to performance are kept: bridges, GPUs and
 those with a named device of another source; `assemble` drops bridges without devices.
 
-GPU names are in /proc/driver/nvidia and amdgpu's product name; UUID and serial number, in the same places, are not
+GPU names are in /proc/driver/nvidia and amdgpu's product name; UUID and serial number, beside these, are not
 read.
 """
 

@@ -35,7 +35,7 @@ _VIRTUALIZATION_BY_ACPI = {
     "FIRECK": "firecracker", "CLOUDH": "cloud-hypervisor", "BOCHS": "qemu", "VBOX": "virtualbox",
 }  # fmt: skip
 """OEM id in an ACPI table's header -> the program that made the virtual machine. Only root can read the tables, so this
-is no part of `hypervisor`, which identifies a machine."""
+is not part of `hypervisor`, which identifies a machine."""
 
 
 def add_platform(
@@ -56,7 +56,7 @@ def add_platform(
             break
     _add_hypervisor(files, book, virtual_cpu)
     containers = find_containers(files, environment)
-    # One fact: a pod in Docker has the marks of both, which is no contradiction.
+    # One fact: a pod in Docker has the marks of both, which is not a contradiction.
     book.say("container", ", ".join(sign.kind for sign in containers), "; ".join(sign.evidence for sign in containers))
     return Platform(tuple(_acpi(files)), containers)
 
@@ -112,7 +112,7 @@ _DRIVERS = (
 def add_guest(files: FileTree, book: FactBook) -> None:
     """Add the memory balloon (by whom) and the share of CPU time that others got since the system started.
 
-    Facts that change while the machine is the same, or say nothing of its speed: they are no part of its identity.
+    Facts that change while the machine is the same, or say nothing of its speed: they do not identify it.
     """
     for name in files.names(_VIRTIO):
         if files.integer(f"{_VIRTIO}/{name}/device") == _VIRTIO_BALLOON and files.exists(f"{_VIRTIO}/{name}/driver"):

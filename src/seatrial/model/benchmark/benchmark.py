@@ -136,7 +136,7 @@ class Figure(Frozen):
     setting costs. Of several ceilings, the lowest that was measured holds. `is_there`: whether the benchmark has this
     figure with these parameters. `customary` gives a value in the unit that users of an application expect ("20.1
     ns/day"), in addition to the SI unit. `role` is what it measures, `intensity` (None if the parameters do not
-    determine it) its place in a roofline.
+    determine it) its position in a roofline.
     """
 
     name: str
@@ -200,10 +200,10 @@ class Native(Program):
     programs to compare run interleaved. The state of the caches must not affect such a round.
 
     `library` is what it loads at run time, selected by the parameter of that name: seatrial finds it and adds its path
-    to the arguments. "fft" means a library for the parameter `precision`, or none: the program has a transform of its
-    own. "gpu" means device drivers, which the program finds itself: seatrial gets the devices from it (`--list`), and
-    resolves the parameters `backend`, `device` and `devices`. A program with MPI ranks (`Benchmark.ranks`) may load any
-    of them.
+    to the arguments. "fft" means a library for the parameter `precision`, or none: the program has its own
+    transform. "gpu" means device drivers, which the program finds itself: seatrial gets the devices from it (`--list`),
+    and resolves the parameters `backend`, `device` and `devices`. A program with MPI ranks (`Benchmark.ranks`) may load
+    any of them.
 
     `variables` are the environment variables that affect such a library: other values make another experiment.
 

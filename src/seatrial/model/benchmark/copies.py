@@ -41,7 +41,7 @@ def copies_of(params: Params) -> int:
 
 
 def one_of(params: Params) -> Params:
-    """The parameters of one of the copies, as a job of its own."""
+    """The parameters of one of the copies, as its own job."""
     return {**params, COPIES: 1} if COPIES in params else params
 
 
@@ -55,7 +55,7 @@ def all_of(params: Params) -> Params:
 
 def shares_of(machine: Machine, copies: int) -> tuple[Machine, ...]:
     """What each copy may use of a machine: equally many cores with all their CPUs, neighbours first, and an equal part
-    of the memory; cores that are left over stay idle. A copy is no part of an allocation of several nodes.
+    of the memory; cores that are left over stay idle. A copy is not part of an allocation of several nodes.
 
     Raises Skip if there are fewer cores than copies.
     """

@@ -23,7 +23,7 @@ JsonParams = Annotated[Params, As(Settings)]
 
 
 UNKNOWN = "unknown"
-"""The value of a parameter that an imported file does not state. No run has it: a default is no statement of a file."""
+"""The value of a parameter that an imported file does not state. No run has it: a default is not stated by a file."""
 
 _LONGEST_TEXT = 4096  # the limit of Linux for a path
 _LONGEST_WORD = 131072  # the limit of Linux for one argument (MAX_ARG_STRLEN)

@@ -20,7 +20,7 @@ NO_CONTAINER = "none"
 
 OUTSIDE, JOINED, INSIDE, BIND = "outside", "joined", "inside", "bind"
 PLACEMENTS = (OUTSIDE, JOINED, INSIDE, BIND)
-"""The launcher outside with each rank in a container of its own, the same with all ranks of a node in one container,
+"""The launcher outside with each rank in its own container, the same with all ranks of a node in one container,
 launcher and ranks inside of one container, or the launcher outside and the host's MPI library brought in."""
 
 BROUGHT = "brought"
@@ -52,7 +52,7 @@ _CDI = re.compile(
     r"(?P<vendor>[A-Za-z0-9][A-Za-z0-9.-]{0,126})/[A-Za-z0-9][A-Za-z0-9_-]{0,62}=[A-Za-z0-9][A-Za-z0-9_.:-]{0,126}"
 )
 """Vendor, class and device (Container Device Interface specification, "CDI JSON Specification"), without what could
-end the option that they stand in."""
+end the option that has them."""
 _OF_VENDOR = {"nvidia.com": NVIDIA, "amd.com": ROCM}
 
 
@@ -115,14 +115,15 @@ def is_unmistakable(path: str) -> bool:
 
 def mounts_of(texts: Iterable[str]) -> tuple[ContainerMount, ...]:
     """The mounts that these texts state. Raises UsageError for a path that a runtime could misunderstand, for one that
-    would hide what every container has, and for two that lie in each other."""
+    would hide what every container has, and for two of which one is inside the other."""
     mounts = tuple(map(_mount, texts))
     for number, mount in enumerate(mounts):
         for other in mounts[:number]:
             paths = PurePosixPath(mount.inside), PurePosixPath(other.inside)
             if paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0]):
                 raise UsageError(
-                    f"the mounts at {mount.inside} and {other.inside} lie in each other", "mount one of them elsewhere"
+                    f"one of the mounts at {mount.inside} and {other.inside} is inside the other",
+                    "mount one of them elsewhere",
                 )
     return mounts
 

@@ -67,7 +67,7 @@ class Mpi(Frozen):
         return replace(self, name=name)
 
     def for_builds(self) -> Mpi:
-        """Only what affects programs compiled with it, without its name, launcher and place, so that another node with
+        """Only what affects programs compiled with it, without its name, launcher and path, so that another node with
         the same library can use the same build."""
         return replace(self, name="", launcher=None, variables=(), found="", is_generic=False)
 
@@ -96,7 +96,8 @@ _TITLES = {
 
 COLLECTIVE_ALGORITHM, TRANSPORT, BINDING = "collective_algorithm", "transport", "binding"
 CLUSTER_LINK = "cluster.link"
-"""The rate of the links of a virtual cluster's nodes. It is no setting of the library, but of where its ranks run."""
+"""The rate of the links of a virtual cluster's nodes. It is not a setting of the library, but of where its ranks
+run."""
 SETTINGS = (COLLECTIVE_ALGORITHM, TRANSPORT, BINDING, CLUSTER_LINK)
 
 AUTO, CORE, NONE = "auto", "core", "none"

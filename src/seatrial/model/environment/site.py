@@ -145,7 +145,7 @@ class Site(Frozen):
         return next((container for container in self.containers if container.name == name), None)
 
     def place(self, text: str) -> Place:
-        """The place NAME[:PARTITION]; the first partition if none is given.
+        """The partition NAME[:PARTITION]; the first partition if none is given.
 
         Raises UnknownNameError, and UsageError if the site defines no systems.
         """
@@ -167,7 +167,7 @@ class Site(Frozen):
         return Place(system, partition)
 
     def environments_at(self, place: Place | None) -> tuple[SiteEnvironment, ...]:
-        """The environments of a place, the preferred one first; None: all, in the order of the file."""
+        """The environments of a partition, the preferred one first; None: all, in the order of the file."""
         if place is None or not place.partition.environments:
             return self.environments
         known = {environment.name: environment for environment in self.environments}

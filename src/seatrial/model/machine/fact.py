@@ -130,7 +130,8 @@ def _agree(facts: tuple[Fact, ...], tolerance: float) -> bool:
 
 
 LATE = "deferred_init=lazy"
-"""Kernel parameter of guests whose memory is initialised when it is needed: their MemTotal is no size."""
+"""Kernel parameter of guests whose memory is initialised when it is needed: their MemTotal is not the size of the
+memory."""
 
 GROWTH = "the kernel's total changes while the machine runs, so readings at different moments differ"
 

@@ -3,8 +3,8 @@
 Results of unlike nodes are never put together. Nodes are alike if what identifies a machine is the same but for its
 name, the numbers of its CPUs and the addresses of its devices.
 
-Times measured on emulated processors are those of the emulator and say nothing of any hardware. This is the only place
-that decides this. What is measured on such a machine has no limits (`model.results.reading`) and, in
+Times measured on emulated processors are those of the emulator and say nothing of any hardware. Nothing else decides
+this. What is measured on such a machine has no limits (`model.results.reading`) and, in
 `analysis`, no figures that could be compared (`ExperimentResult.emulated`).
 """
 

@@ -140,7 +140,7 @@ def _is_host_bridge(bridge: Device) -> bool:
 
 def paths_are_known(machine: Machine, devices: Sequence[Device]) -> bool:
     """Whether the graph shows all paths of copies, and no links that a hypervisor emulates: processors of other
-    architectures, and AMD's with AMD GPUs, have faster links of their own."""
+    architectures, and AMD's with AMD GPUs, have their own faster links."""
     is_plain = machine.facts.text("architecture") == "x86_64"
     is_amd = any(device.facts.text("vendor_id") == _AMD for device in devices)
     return is_plain and not is_amd and surrounding(machine.facts, "hypervisor") is None
@@ -208,7 +208,7 @@ _COUNTERS = msgspec.toml.decode(
 )["counter"]
 
 LINK_COUNTERS: Mapping[str, LinkCounter] = {counter.name: counter for counter in _COUNTERS}
-"""Name -> counter. Counters of traffic are not here: they are no sign of anything."""
+"""Name -> counter. Counters of traffic are not here: they mean nothing by themselves."""
 
 CANONICAL: Mapping[str, str] = {
     other: counter.name for counter in _COUNTERS for other in (counter.name, *counter.other)

@@ -230,7 +230,7 @@ class Memory(Frozen):
     peak: Limit = Limit.unknown("B/s", "no source describes the memory modules")
     sockets: tuple[SocketMemory, ...] = ()
     odd_slots: Sparse[
-        Annotated[tuple[OddSlot, ...], "Slots whose module, or lack of one, differs from most others; absent: none."]
+        Annotated[tuple[OddSlot, ...], "Slots whose module differs from most others, or is missing; absent: none."]
     ] = ()
 
     @property
@@ -278,10 +278,10 @@ class Machine(Frozen, dict=True, eq=False):
     sources: tuple[str, ...] = ()
     unread: Annotated[tuple[str, ...], "What could not be read and why, one sentence each."] = ()
     allocation: Hidden[Allocation | None] = None
-    """The nodes that ranks can be started on, this machine first; None: only this machine. It is no part of what the
-    machine is."""
+    """The nodes that ranks can be started on, this machine first; None: only this machine. It does not identify the
+    machine."""
     guests: Hidden[tuple[Guest, ...]] = ()
-    """The guests that programs can run in. They are no part of what the machine is either."""
+    """The guests that programs can run in. They do not identify the machine either."""
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same machine, whatever its allocation and its guests."""

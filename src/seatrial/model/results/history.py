@@ -37,7 +37,7 @@ class Change(Frozen):
     `differences` is what else was recorded to differ between the two sides.
     """
 
-    index: Annotated[int, "place in `sessions` of the first one after it, from 0", Keywords(minimum=1)]
+    index: Annotated[int, "position in `sessions` of the first one after it, from 0", Keywords(minimum=1)]
     last_before: Annotated[float, "start of the last session before it, in seconds since the epoch"]
     first_after: Annotated[float, "start of the first session after it, in seconds since the epoch"]
     before: Annotated[float, "median of the sessions before it, back to the previous change"]

@@ -19,7 +19,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import LARGEST
 
 NO_TIME = "it does not fit into the budget"
-"""How the reason of a skipped experiment begins that could run here, but was left out for lack of time."""
+"""How the reason of a skipped experiment begins that could run here, but was left out because time ran out."""
 
 
 class State(StrEnum):

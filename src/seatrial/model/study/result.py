@@ -71,7 +71,9 @@ class BestOfResult(Frozen):
     tied: tuple[Count, ...]
     cost_s: Annotated[float | None, NULL_UNLESS_FINITE, Keywords(minimum=0)]
     repeats: Count
-    untested: Later[Annotated[tuple[Count, ...], "contenders with too few repeats to be told from the winner"]] = ()
+    untested: Later[
+        Annotated[tuple[Count, ...], "contenders with too few repeats to be distinguished from the winner"]
+    ] = ()
     needed: Later[Annotated[Count, "the repeats that a test needs"]] = 0
 
 
@@ -254,7 +256,7 @@ class NotMeasured(Frozen):
 
 
 class RecordPlace(Frozen):
-    """The place of the raw record of a repeat: a path relative to the results folder and a line, counted from 1."""
+    """Where the raw record of a repeat is: a path relative to the results folder and a line, counted from 1."""
 
     path: str
     line: int

@@ -33,8 +33,8 @@ SYSTEM = "system"
 """The axis of systems of the site file, `NAME[:PARTITION]`: the points of each are measured there."""
 
 OF_SIDES = (LABEL, SYSTEM)
-"""Axes that are no setting of a program: their values are in the parameters of experiments, which makes each side an
-experiment of its own, also where all else is the same."""
+"""Axes that are not a setting of a program: their values are in the parameters of experiments, which makes each side
+its own experiment, also where all else is the same."""
 
 ENVIRONMENT_PREFIX = "environment."
 """The prefix of the names of axes that vary the environment of programs."""

@@ -84,7 +84,7 @@ def variables(folder: Path) -> dict[str, str]:
 
 
 def write_configuration(shape: ClusterShape, folder: Path, memory_B: int, *, is_v2: bool) -> None:
-    """Write the files that Slurm reads, and a key of its own for munged, which only root can read."""
+    """Write the files that Slurm reads, and its own key for munged, which only root can read."""
     (folder / _CONF).write_text(configuration(shape, folder, memory_B))
     (folder / "cgroup.conf").write_text(
         f"CgroupPlugin=cgroup/v{2 if is_v2 else 1}\n" + ("IgnoreSystemd=yes\n" if is_v2 else "CgroupAutomount=no\n")

@@ -88,7 +88,7 @@ def ranks_fault(
     if timed_out and stuck and attach:
         return ContainerError(
             f"{where} hang at a message of 4 MiB (no cross-memory attach): ranks cannot read each other's memory from "
-            f"user namespaces of their own (errno {attach}), which Open MPI does not handle",
+            f"their own user namespaces (errno {attach}), which Open MPI does not handle",
             f"set environment.container_mpi={JOINED} or {INSIDE}, or "
             "environment.OMPI_MCA_btl_vader_single_copy_mechanism=none",
             output=output,

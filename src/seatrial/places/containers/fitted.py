@@ -170,7 +170,7 @@ class Containers:
 
 
 def _first(asked: _Asked, fitted: Callable[[_Asked, str], Fitted]) -> Fitted:
-    """A program built where the point wants it, else in the first place from which it works."""
+    """A program built where the point wants it, else in the first folder from which it works."""
     wanted = asked.point.environment.container_build
     first: ContainerError | None = None
     for where in (OUTSIDE, INSIDE) if wanted is None else (wanted,):

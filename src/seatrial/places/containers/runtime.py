@@ -56,7 +56,7 @@ class Inside(Frozen):
 
     @property
     def all_mounts(self) -> tuple[Mount, ...]:
-        """Those of the user first: ours may lie in them."""
+        """Those of the user first: ours may be inside them."""
         return (*self.added, *self.mounts)
 
     def mapped(self, text: str) -> str:
@@ -136,7 +136,7 @@ class Runtime(ABC):
             for mount in added:
                 if folder.is_relative_to(mount.inside) and mount.host != mount.inside:
                     raise ContainerError(
-                        f"{folder} would lie in {mount.host}, which is mounted at {mount.inside}",
+                        f"{folder} would be inside {mount.host}, which is mounted at {mount.inside}",
                         "mount it at another path, or use another folder for results and SEATRIAL_CACHE",
                     )
         return tuple(Mount(folder, folder) for folder in folders)

@@ -221,7 +221,7 @@ class Docker(Podman):
 
 
 class Nspawn(Runtime):
-    """systemd-nspawn, for root: an overlay in memory over the image, and process numbers of its own. It passes no
+    """systemd-nspawn, for root: an overlay in memory over the image, and its own process numbers. It passes no
     variables on, so a launcher outside cannot reach its ranks."""
 
     name = "nspawn"
@@ -235,7 +235,7 @@ class Nspawn(Runtime):
     folder_words = ("--chdir={folder}",)
 
     def prefix(self, inside: Inside) -> list[str]:
-        """Without a journal, a machine's registration and a unit of its own."""
+        """Without a journal, a machine's registration and its own unit."""
         words = [self.command, "-q", "-D", inside.image.given, "--volatile=overlay", "--as-pid2", "--register=no"]
         words += ["--keep-unit", "--link-journal=no", "--resolv-conf=off", "--timezone=off"]
         words += ["--console=pipe", f"--hostname={platform.node()}", f"--bind={SHARED}"]

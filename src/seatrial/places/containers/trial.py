@@ -31,7 +31,7 @@ _LIMIT_S = 30.0
 class RuntimeTrial(Frozen):
     """A container runtime.
 
-    On this machine. `need` has the remedy, too; "" if it starts programs. A runtime that only starts images of its own
+    On this machine. `need` has the remedy, too; "" if it starts programs. A runtime that only starts its own images
     store is not tried: `unverified`.
     """
 

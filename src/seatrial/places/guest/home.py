@@ -98,7 +98,7 @@ def guest_home_path(variables: Mapping[str, str]) -> Path:
         return given
     runtime = "/run" if os.geteuid() == 0 else variables.get("XDG_RUNTIME_DIR", "")
     if not runtime:
-        raise UsageError("there is no place for a guest's files", f"name a new folder with ${FOLDER}")
+        raise UsageError("there is no folder for a guest's files", f"name a new folder with ${FOLDER}")
     return Path(runtime) / "seatrial-vm"
 
 

@@ -79,7 +79,7 @@ def unpack_fetched(archive: IO[bytes], name: str, target: Path) -> None:
     The guest is not trusted: links, devices and names outside are refused. Raises UsageError, GuestError.
     """
     if target.exists() or target.is_symlink():
-        raise UsageError(f"{target} is already there", "name another place for what is fetched, or remove it")
+        raise UsageError(f"{target} is already there", "name another path for what is fetched, or remove it")
     try:
         with tarfile.open(fileobj=archive, mode="r:") as tar:
             for member in tar:

@@ -35,7 +35,7 @@ class Emulator:
 
 
 def find_emulator() -> Emulator:
-    """QEMU of this machine. Raises GuestError if it is not installed, or this is no x86-64 machine."""
+    """QEMU of this machine. Raises GuestError if it is not installed, or this is not an x86-64 machine."""
     if os.uname().machine != "x86_64":
         raise GuestError(f"guests are of x86-64, and this machine is {os.uname().machine}", "run it on x86-64")
     path = shutil.which(_PROGRAM)

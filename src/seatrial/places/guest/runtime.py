@@ -48,7 +48,7 @@ class GuestRuntime(Runtime):
     package = "the package openssh-client"
 
     def mounts(self, image: Image, folders: Sequence[Path], added: Sequence[Mount] = ()) -> tuple[Mount, ...]:
-        """The folder of the repeat gets one of its own there; that with programs is the same for all of them."""
+        """The folder of the repeat gets another one there; that with programs is the same for all of them."""
         there = Path(self.channel.there)
         if len(folders) < 2:
             return tuple(Mount(folder, there / "programs" / _key(folder)) for folder in folders)

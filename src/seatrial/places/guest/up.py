@@ -244,11 +244,11 @@ def read_guest_status(path: Path) -> GuestStatus:
 
 
 WORK = "/root"
-"""The working folder of commands, and that of files without a place."""
+"""The working folder of commands, and that of files without a path."""
 
 
 class Transfer(Frozen):
-    """A file or folder, and its place on the other side."""
+    """A file or folder, and its path on the other side."""
 
     source: str
     target: str
@@ -273,7 +273,7 @@ def run_command(
     """Run a command in the guest, and return its exit status as in a shell.
 
     `bring` are files and folders of this machine that are copied there first, `fetch` those of the guest that are
-    copied here afterwards, whatever the exit status. Raises UsageError for a file that is not there, GuestError.
+    copied here afterwards, whatever the exit status. Raises UsageError for a missing file, GuestError.
     """
     running_guest(path)
     packed = [pack(Path(one.source), one.target.lstrip("/")) for one in bring]

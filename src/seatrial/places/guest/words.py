@@ -1,6 +1,6 @@
 """The command that starts a guest: a topology as QEMU's arguments.
 
-Every device has a port of its own: a root port of the host bridge of its NUMA node, or a port of a switch. The host
+Every device has its own port: a root port of the host bridge of its NUMA node, or a port of a switch. The host
 bridges (pxb-pcie, for CXL pxb-cxl) tell Linux their node.
 QEMU, docs/pcie.txt, docs/pci_expander_bridge.rst, docs/system/devices/cxl.rst, docs/pcie_sriov.txt.
 """
@@ -117,7 +117,7 @@ class _Words(Struct):
         return None
 
     def end(self, device: GuestDevice, port: str) -> None:
-        """A device that is no switch."""
+        """A device other than a switch."""
         if device.kind is GuestPart.NVME:
             self.nvme(device, port)
         elif device.kind is GuestPart.NETWORK:

@@ -2,7 +2,7 @@
 stanzas, sources.list(5)), and the packages that an image has. seatrial names no mirror: the packages of an image come
 from those of the machine, or from the one of the definition.
 
-As root it works in a mount namespace of its own, so that nothing stays mounted whatever ends it; without root in a user
+As root it works in its own mount namespace, so that nothing stays mounted whatever ends it; without root in a user
 namespace, with the ids of /etc/subuid.
 """
 
@@ -88,7 +88,7 @@ def read_deb822(text: str) -> Iterator[AptSource]:
         words = {name: value.split() for name, value in fields.items()}
         if "deb" not in words.get("types", ()) or fields.get("enabled", "yes").strip().lower() in ("no", "false", "0"):
             continue
-        # A key that stands in the stanza itself cannot be an option of a line.
+        # A key that is in the stanza itself cannot be an option of a line.
         options = [
             f"{name}={','.join(words[name])}" for name in _KEPT if name in words and "-----BEGIN" not in words[name]
         ]

@@ -187,7 +187,7 @@ def _entry(
         found = tree.get(target)
         if found is None or found.kind is EntryKind.FOLDER:
             raise UsageError(
-                f"{archive}: the hard link /{path} points to /{target}, which is no file", "give another base"
+                f"{archive}: the hard link /{path} points to /{target}, which is not a file", "give another base"
             )
         return found
     mtime_s = max(0, min(int(member.mtime), latest_s))

@@ -267,5 +267,5 @@ class _Maker(Frozen):
         if needed > free:
             raise ImageError(
                 f"the image needs about {needed >> 20} MiB while it is made, and {beside.parent} has {free >> 20} MiB",
-                "free some space, or give another place with -o",
+                "free some space, or give another path with -o",
             )

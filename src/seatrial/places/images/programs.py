@@ -111,7 +111,7 @@ class _Builder(Struct):
         key = content_key({"compiler": self.version, "flags": list(self.flags), "mpi": mpi, "sources": sources})
         objects = [self._object(own, mpi, key)]
         objects += [self._object(part, mpi) for part in sorted(parts, key=lambda part: part.optimisation != "")]
-        # Those that are not there yet, as many at once as there are CPUs.
+        # Those that are missing, as many at once as there are CPUs.
         missing = [command for path, command in objects if not (self.root / path.lstrip("/")).exists()]
         self._run(wanted.benchmark, missing)
         place = f"{PROGRAMS}/{mpi or 'serial'}/{wanted.source.stem}"

@@ -34,7 +34,7 @@ def private_folder(place: Path, mode: int = 0o700) -> Iterator[Path]:
             folder = held.enter_context(own_folder(place, PREFIX, mode, _remove))
         except OSError as error:
             why = f"{place} cannot be written: {error.strerror}"
-            raise ImageError(why, "give another place for the image") from error
+            raise ImageError(why, "give another path for the image") from error
         yield folder
 
 
@@ -55,7 +55,7 @@ def _remove(folder: Path) -> None:
 def move_into_place(made: Path, image: Path, *, replace: bool) -> Path | None:
     """Give what was made its name, in one step where the file system can: it is there whole, or not at all.
 
-    What it replaces takes the place of `made`. Raises UsageError if the name exists and must not be replaced, OSError.
+    What it replaces gets the name of `made`. Raises UsageError if the name exists and must not be replaced, OSError.
     """
     if replace and image.exists():
         if not _rename(made, image, _EXCHANGE):

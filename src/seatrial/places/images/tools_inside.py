@@ -51,7 +51,7 @@ class ImageTools:
         self, choice: EnvironmentChoice, isa: Iterable[str], outside: Environment | BuildError, *, with_mpi: bool
     ) -> Environment:
         """The environment of programs that are built in the image for this CPU. `outside` is that of the host, whose
-        launcher may start the ranks. Raises ContainerError if the image lacks a compiler or the chosen MPI."""
+        launcher may start the ranks. Raises ContainerError if the image has no compiler or not the chosen MPI."""
         compiler = self._compiler(choice.compiler)
         try:
             target = resolve_target(compiler, isa, self._ask)

@@ -59,7 +59,7 @@ class FilePart(Frozen):
             raise ImageError(f"{self.path} cannot be read: {error.strerror}") from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise ImageError(f"{self.path} is no regular file any more", "make the image again")
+            raise ImageError(f"{self.path} is not a regular file any more", "make the image again")
         stream = os.fdopen(descriptor, "rb")
         stream.seek(self.offset)
         return stream
@@ -197,7 +197,7 @@ class Tree:
             if found is None:
                 continue
             if found.kind is not EntryKind.FOLDER:
-                self._refuse(path, f"is below /{above}, which is no folder", "choose another path")
+                self._refuse(path, f"is below /{above}, which is not a folder", "choose another path")
             break
         else:
             depth = 0

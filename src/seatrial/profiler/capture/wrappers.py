@@ -2,7 +2,7 @@
 
 Every function that returns an error code gets wrappers for `MPI_X` and `PMPI_X`: Fortran bindings call the first in one
 of MPICH and Open MPI, and the second in the other; a thread-local depth selects the outermost call. So a call is
-counted in one place; the wrappers of Fortran bindings only record the program's call site.
+counted once; the wrappers of Fortran bindings only record the program's call site.
 
 Frequently called functions have their body inlined in both wrappers, so that only MPI is called. The others share one
 body, which reduces compile time; so do their Fortran bindings, by the number of arguments.

@@ -17,7 +17,7 @@ Computing 20, 1994).
 
 How long an MPI call takes at most on a working fabric when no rank is late.
 
-The shortest call of a program is no reference by itself: if every call waits, the shortest one does as well. The
+The shortest call of a program is not a reference by itself: if every call waits, the shortest one does as well. The
 constants are generous: four times the latency and a quarter of the bandwidth of shared memory and of Gigabit Ethernet.
 """
 

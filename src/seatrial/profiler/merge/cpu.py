@@ -65,7 +65,7 @@ def _slices(table: ProcessTable, start_s: float) -> CpuSlices | None:
 
 
 def _grown(values: Iterable[int | None]) -> array[float]:
-    """Seconds since the first of these ns. Run delay shrinks when a thread ends: that is no growth."""
+    """Seconds since the first of these ns. Run delay shrinks when a thread ends: that is not growth."""
     column = array("d", [0.0])
     for before, after in pairwise(values):
         column.append(nan if before is None or after is None else column[-1] + max(0, after - before) / 1e9)

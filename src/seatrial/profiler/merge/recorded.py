@@ -27,9 +27,9 @@ _CPU = {
 def rank_columns(tables: Sequence[ProcessTable]) -> dict[str, Any]:
     """`{per_rank, masks, nodes}`, in order of the ranks; `{}` beyond MOST_RANKS. Times in seconds.
 
-    `per_rank` has one column for each quantity, null where the kernel did not report it: `rank`, `node` (place in
-    `nodes`), `computing_s` (outside MPI), what `RankCpu` has, and `mask` (place in `masks`). `nodes` are as `NodeCpu`,
-    those whose ranks all have CPU time.
+    `per_rank` has one column for each quantity, null where the kernel did not report it: `rank`, `node` (position in
+    `nodes`), `computing_s` (outside MPI), what `RankCpu` has, and `mask` (position in `masks`). `nodes` are as
+    `NodeCpu`, those whose ranks all have CPU time.
     """
     own = sorted((table for table in tables if table.rank is not None), key=lambda table: table.rank or 0)
     if not own or len(own) > MOST_RANKS:

@@ -182,7 +182,7 @@ def rank_openmp(table: ProcessTable) -> RankOpenMp | None:
 
 
 def parallel_places(tables: Sequence[ProcessTable], resolve: Resolve) -> tuple[ParallelPlace, ...]:
-    """The places of parallel regions, by the time that threads wait there."""
+    """The call sites of parallel regions, by the time that threads wait there."""
     found: dict[tuple[str, int], list[tuple[ProcessTable, ParallelRow]]] = {}
     for table in tables:
         openmp = None if table.extension is None else table.extension.openmp

@@ -46,7 +46,8 @@ Measured = Mapping[tuple[int, int], MeasuredWaiting]
 def measured_waiting(tables: Sequence[ProcessTable], most_barrier_s: float = 0.0) -> Measured:
     """The calls with a barrier before them, summed over all ranks; empty if there were none.
 
-    What a barrier takes by itself is no waiting: that is the shortest of all ranks and calls, at most `most_barrier_s`.
+    What a barrier takes by itself is not waiting: that is the shortest of all ranks and calls, at most
+    `most_barrier_s`.
     """
     areas = [(table, thread.parts) for table in tables for thread in table.threads if len(thread.parts)]
     if not areas:

@@ -1,7 +1,7 @@
 """The call sites of MPI over all ranks, also those that are more than an address.
 
-The call sites of MPI over all ranks. Addresses are first mapped to (file, offset), which agrees across ranks; places
-that are more than an address to (a file of no name, number of the path).
+The call sites of MPI over all ranks. Addresses are first mapped to (file, offset), which agrees across ranks; call
+sites that are more than an address to (a file of no name, number of the path).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Paths:
         self._numbers: dict[tuple[Caller, ...], int] = {}
 
     def number_of(self, place: CallPlace, table: ProcessTable, mapped: Sequence[Module]) -> int:
-        """The index of a place's path. `mapped` are the modules of the process by address."""
+        """The index of the path of a call site. `mapped` are the modules of the process by address."""
         path = _path(place, table, mapped)
         number = self._numbers.setdefault(path, len(self.found))
         if number == len(self.found):
@@ -81,7 +81,8 @@ _BITS_OF_FILE = 32
 
 
 def call_sites(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str], resolve: Resolve) -> list[CallSite]:
-    """Call sites by function and place, longest time first. The first thousand are resolved to functions and lines."""
+    """Call sites by function and address, longest time first. The first thousand are resolved to functions and
+    lines."""
     if not len(rows.call):
         return []
     files, paths, module, offset = _places(tables, rows)

@@ -125,7 +125,7 @@ class KernelUse(NamedTuple):
 
 
 class RegionRow(NamedTuple):
-    """One region: `parent` is the place of the enclosing one in the table, None: none. Times are sums over threads;
+    """One region: `parent` is the position of the enclosing one in the table, None: none. Times are sums over threads;
     `ticks` is from begin to end without the time that recording was stopped, `mpi_ticks` the part of it in MPI,
     `cpu_ns` the CPU time of the calling threads."""
 
@@ -154,7 +154,7 @@ class Regions(Frozen):
 
 
 class ParallelRow(Frozen):
-    """The parallel regions begun at one place (`site` is a return address). `ticks` is the time of the thread that
+    """The parallel regions begun at one call site (`site` is a return address). `ticks` is the time of the thread that
     began them. `arrived` threads reached their ends: after `busy_ticks` together; `longest_ticks` sums the time of the
     last one, `last_ticks` that times the number of threads. `barriers` and `barrier_ticks`: within them, over
     threads."""

@@ -1,8 +1,8 @@
 """The reader of the table file that the MPI profiler writes for one process.
 
 The format is defined in `profiler/native/table_file.h`; version and magic are checked. Version 2 has neither a number
-of rows (it was SLOTS) nor places. A table may be read while its process is still running: a row is valid once its call
-is not 0.
+of rows (it was SLOTS) nor call sites with callers. A table may be read while its process is still running: a row is
+valid once its call is not 0.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class CallPlace(Frozen):
 
 
 def parse_places(data: bytes) -> dict[int, CallPlace] | None:
-    """The places by the number with which rows refer to them; None if a record is invalid. `data` holds whole records:
-    the profiler enlarges their space once a record is complete."""
+    """The call sites by the number with which rows refer to them; None if a record is invalid. `data` holds whole
+    records: the profiler enlarges their space once a record is complete."""
     found: dict[int, CallPlace] = {}
     at = 0
     while at < len(data):
@@ -116,7 +116,7 @@ PEERS_AT = SLOTS_AT + SLOT_B * SLOTS
 
 _TOOL = "MPI profile"
 _REGION_SHIFT = 56
-_REGION_BITS = 0x7F  # The number of a region is in these bits of a call site; the bit above them marks a place.
+_REGION_BITS = 0x7F  # The number of a region is in these bits of a call site; the bit above them marks such a number.
 _LARGEST_BIN = EXACT_SIZES_B + (63 - 10) * 8 + 8
 _KINDS_OF_COMMUNICATOR = 4
 _MOST_RANKS = 1 << 24
@@ -170,7 +170,7 @@ class ProcessTable(Frozen):
     the time from loading to the end of MPI_Init, None if that was not reached. `stopped_s` is the time for which the
     program stopped recording, and is not part of `wall_s`; `extension` is None in tables of an earlier version.
     `places` are the call sites that are more than an address, by the number that rows have in its place;
-    `lost_places` counts calls whose place did not fit. `script` is what the interpreter `program` runs, "" if it is
+    `lost_places` counts calls whose call site did not fit. `script` is what the interpreter `program` runs, "" if it is
     none. `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps.
     """
 
@@ -344,16 +344,16 @@ class _Reader:
         require(least <= area_b < least + _SLACK_B, f"a thread's area has {area_b} bytes; {least} are required")
         at = head.thread_offset
         places = head.places_bytes
-        require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of places")
+        require(places <= _MOST_PLACES_B and head.places_used <= places, f"it claims {places} bytes of call sites")
         is_behind = at >= PAGE_B + MODULES_B + places
-        require(is_behind, f"the first area begins at {at}, inside the module map or the places")
+        require(is_behind, f"the first area begins at {at}, inside the module map or the call sites")
         whole = at + head.threads * area_b
         require(self._size >= whole, f"the file is truncated: {self._size} of {whole} bytes")
 
     def _places(self, head: Header) -> dict[int, CallPlace]:
         data = self._bytes(head.thread_offset - head.places_bytes, head.places_used, "the places")
         found = parse_places(data)
-        require(found is not None, "invalid record among the places")
+        require(found is not None, "invalid record among the call sites")
         return found or {}
 
     def _area(self, at: int, number: int, size: int, count: int) -> tuple[ThreadTable | None, npt.NDArray[np.uint64]]:

@@ -278,7 +278,7 @@ class RankActions:
             yield self._posts_and_waits([*receives, *sends])
 
     def _members(self, record: Record) -> tuple[tuple[int, ...], int]:
-        """The communicator's members as ranks of the world, and this rank's place among them; () if unknown."""
+        """The communicator's members as ranks of the world, and this rank's number among them; () if unknown."""
         communicator = self._known.get(record.comm)
         if communicator is None:
             return (), 0
@@ -306,7 +306,7 @@ def heads_of(records: Iterator[Record]) -> Iterator[tuple[Record, list[Record]]]
     """Each call that returned, with its parts, in the order in which they began. Parts follow their head; records of
     other threads may come in between.
 
-    A thread takes the place of its record before it reads the clock. If it loses its CPU in between, its record comes
+    A thread reserves its record before it reads the clock. If it loses its CPU in between, its record comes
     too early, by any number of records, but each thread has one such record at most.
     """
     held: list[tuple[int, int, Record, list[Record]]] = []  # a heap

@@ -1,7 +1,7 @@
 """The forest plot: the ratio of each comparison with its two intervals on a logarithmic axis.
 
 The ratios are those of the table and of the sentences: candidate over baseline of the raw figure. Figures that are
-better when lower have a chart of their own, whose axis runs from high to low: right is better in every chart.
+better when lower have their own chart, whose axis runs from high to low: right is better in every chart.
 """
 
 from __future__ import annotations

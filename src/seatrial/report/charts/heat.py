@@ -279,7 +279,7 @@ _LEFT, _TOP = 76.0, 40.0
 
 
 class HeatMatrix(Frozen):
-    """`values` of the pairs of `count` items, in SI; places without a value stay blank.
+    """`values` of the pairs of `count` items, in SI; cells without a value stay blank.
 
     If less than half of the pairs have a value, each cell is drawn at least `least_mark` wide. `better` states which
     end of the scale is better.

@@ -102,7 +102,7 @@ def drawn(figure: FigureResult) -> list[RepeatValue]:
 
 
 def spaced(values: Sequence[float], most: int) -> set[int]:
-    """The places of all values; of more than `most`, so many evenly spaced ones, the smallest and the largest."""
+    """The positions of all values; of more than `most`, so many evenly spaced ones, the smallest and the largest."""
     n = len(values)
     if n <= most:
         return set(range(n))

@@ -173,7 +173,7 @@ class PciForest:
         return self._place(items, 1)
 
     def loose(self, devices: Iterable[Device]) -> DrawnPlace:
-        """A place for devices without a known parent, with the items attached to them."""
+        """A box for devices without a known parent, with the items attached to them."""
         return self._place([item for device in devices for item in self._grown(device)], 1)
 
     def take(self, devices: Iterable[Device]) -> None:

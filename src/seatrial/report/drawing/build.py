@@ -23,7 +23,7 @@ from seatrial.report.drawing.processors import (
 from seatrial.report.drawing.scene import Area, Between, Domain, DrawnPlace, Modules, Note, Scene, Socket, Tone, rate_of
 
 _MANY = 400
-"""From this number of GPUs, adapters and disks on, all devices of one kind in a place become one box."""
+"""From this number of GPUs, adapters and disks on, all devices of one kind in a box become one."""
 _MOST_SOCKETS = 16
 _MOST_DOMAINS = 16
 

@@ -23,7 +23,7 @@ _NOUNS = {
 }
 _PLURALS = {DeviceKind.SWITCH: "NVSwitches"}
 _ALONE = {DeviceKind.GPU: 16, DeviceKind.NIC: 8, DeviceKind.SWITCH: 1, DeviceKind.NVME: 1, DeviceKind.BLOCK: 1}
-"""Up to this number of equal devices in one place, each gets a separate card."""
+"""Up to this number of equal devices in one box, each gets a separate card."""
 _MOST_CARDS = 18
 _ORDER = (DeviceKind.GPU, DeviceKind.NIC, DeviceKind.SWITCH, DeviceKind.NVME, DeviceKind.BLOCK)
 
@@ -62,7 +62,7 @@ class CardMaker:
         return rate_of(chain, has_measured=self._has_measured)
 
     def cards(self, endpoints: Sequence[Endpoint]) -> tuple[Card, ...]:
-        """The cards of one place: GPUs, adapters, switches, disks; many equal devices become one card."""
+        """The cards of one box: GPUs, adapters, switches, disks; many equal devices become one card."""
         cards: list[Card] = []
         for kind in _ORDER:
             groups: dict[object, list[Endpoint]] = {}

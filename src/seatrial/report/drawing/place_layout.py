@@ -34,7 +34,7 @@ class CardShape:
     """Width of columns, cards per column, and columns per row (None: any number).
 
     `gpu_rows` is set if GPUs have direct links: they are then at the bottom of the columns, at most this many per
-    column. `divided` caches the division of places, which is requested often.
+    column. `divided` caches the division of boxes, which is requested often.
     """
 
     column: float
@@ -42,11 +42,11 @@ class CardShape:
     per_row: int | None
     gpu_rows: int | None = None
     divided: dict[int, tuple[DrawnPlace, list[list[_Unit]]]] = field(default_factory=dict, compare=False, repr=False)
-    """By the id of the place; the place is stored too, so that its id is not reused."""
+    """By the id of the box; the box is stored too, so that its id is not reused."""
 
 
 class _Unit(Struct):
-    """A hub with everything below it, or the cards of a place in columns."""
+    """A hub with everything below it, or the cards of a box in columns."""
 
     width: float
     hub: Hub | None = None
@@ -54,14 +54,14 @@ class _Unit(Struct):
 
 
 def place_width(place: DrawnPlace, shape: CardShape) -> float:
-    """The width of a place."""
+    """The width of a box."""
     rows = _rows(place, shape)
     indent = _INDENT if len(rows) > 1 else 0.0
     return indent + max((_row_width(row) for row in rows), default=0.0)
 
 
 def gpus_fit_one_row(place: DrawnPlace, shape: CardShape) -> bool:
-    """Whether all GPUs are in the lowest row of their place, so that links can run down from each."""
+    """Whether all GPUs are in the lowest row of their box, so that links can run down from each."""
     rows = _rows(place, shape)
     upper = [unit for row in rows[:-1] for unit in row]
     if any(_has_gpu(unit) for unit in upper):
@@ -79,7 +79,7 @@ class PlaceLayout(Struct):
     """Device -> the number of its box."""
 
     def put(self, place: DrawnPlace, x: float, y: float, from_y: float) -> float:
-        """Draw a place with its left edge at `x` and its top at `y`; links come from `from_y`.
+        """Draw a box with its left edge at `x` and its top at `y`; links come from `from_y`.
 
         Returns its lowest y.
         """

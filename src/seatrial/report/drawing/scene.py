@@ -204,7 +204,7 @@ class Scene(Frozen):
     has_measured: bool = False
 
     def places(self) -> Iterator[DrawnPlace]:
-        """All places, in reading order."""
+        """All boxes, in reading order."""
         for socket in self.sockets:
             for domain in socket.domains:
                 yield domain.place

@@ -1,7 +1,7 @@
 """A definition of an image in the languages of others: an Apptainer definition file and a Containerfile.
 
 They describe the same base, packages, files and variables; digests differ from ours, since those tools write times and
-layers of their own. Where packages and images come from is the site's: no mirror is named but that of the definition.
+their own layers. Where packages and images come from is the site's: no mirror is named but that of the definition.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _refuse_build(definition: ImageDefinition) -> None:
 
 
 def _sources(definition: ImageDefinition) -> Iterator[tuple[Path, str]]:
-    """Source outside and place inside of what is copied."""
+    """Source outside and path inside of what is copied."""
     for program in definition.programs:
         yield program.resolve(), f"/usr/bin/{program.name}"
     for one in definition.files:

@@ -62,7 +62,7 @@ def _of_row(row: ExportedRow, time_s: float) -> _Case:
 
 
 def _of_verdict(verdict: ExportedVerdict) -> _Case:
-    # Why something was not compared is a case of its own: the outcome of its experiment.
+    # Why something was not compared is a case as well: the outcome of its experiment.
     result = {"slower": "failure", "ambiguous": "skipped", NOT_COMPARED: "skipped"}.get(verdict.verdict, "")
     message = f"{verdict.verdict}: {verdict.detail}"
     return _Case(f"{verdict.what}: {verdict.verdict}", 0.0, result, verdict.verdict, message, out=message)

@@ -124,7 +124,7 @@ def _anchor(place: float) -> str:
 
 
 def _label(group: Sequence[str]) -> str:
-    """The marks of a group in the order of their places: "1", "3, 1", "2-4"; for many only their count."""
+    """The marks of a group in their order: "1", "3, 1", "2-4"; for many only their count."""
     numbers = [int(mark) for mark in group]
     if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return f"{numbers[0]}\N{EN DASH}{numbers[-1]}"
@@ -183,7 +183,7 @@ def _references(ticks: Sequence[Tick], scale: float) -> str:
         if tick.value > scale:
             shape = '<path class="reference" d="M2 6l6 4-6 4z"/>'
         else:
-            # The halo separates it from the bar and from a whisker at the same place.
+            # The halo separates it from the bar and from a whisker at the same position.
             shape = (
                 '<path class="halo" d="M0 4.5V14"/><path class="reference stem" d="M0 4.5V14"/>'
                 '<path class="reference" d="M-3.5 0h7L0 5.5z"/>'
@@ -241,7 +241,7 @@ def overhead_bar(one: Overhead) -> Svg:
 
 
 def _extra_at(extra: float, margin: float, *, is_cut: bool = True) -> float:
-    """The place on the axis, between 0 and 1."""
+    """The position on the axis, between 0 and 1."""
     place = 0.5 + extra / margin / _REACH / 2
     return min(max(place, 0.0), 1.0) if is_cut else place
 

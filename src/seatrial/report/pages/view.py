@@ -107,11 +107,11 @@ def interval_text(figure: FigureResult) -> str:
 
 
 _MOST_TRIED = 50
-"""Repeats whose places are tried for a link."""
+"""Repeats that are tried for a link."""
 
 
 class RecordLink(Frozen):
-    """The place of a raw record, and its address if the page may link to it."""
+    """Where a raw record is, and its address if the page may link to it."""
 
     path: str
     line: int
@@ -178,7 +178,7 @@ class TrialView(Frozen):
         return (self.trial.seen[experiment, repeat] for repeat in self.repeats.get(experiment, ()))
 
     def record(self, experiment: str, repeat: int) -> RecordLink | None:
-        """The raw record of a repeat, or None if its place is unknown."""
+        """The raw record of a repeat, or None if it is unknown where it is."""
         return _record(self.trial, self.results_link, experiment, repeat)
 
 

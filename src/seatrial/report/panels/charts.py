@@ -1,4 +1,4 @@
-"""What a panel is, and the panels without tables of their own: charts, findings, and what was not measured.
+"""What a panel is, and the panels without their own tables: charts, findings, and what was not measured.
 
 Each panel of charts has a text on what it shows and what to look for. `report.charts` decides which charts exist; a
 panel without charts is left out.

@@ -236,8 +236,8 @@ def _never_outside(one: Diagnosis) -> str:
     if possible is None or possible >= 0.5:
         return ""
     return (
-        f" At most {show_percent(possible)} of it passed while another rank was outside MPI: the rest is no waiting "
-        "for a late rank, but time in MPI itself."
+        f" At most {show_percent(possible)} of it passed while another rank was outside MPI: the rest is time in "
+        "MPI itself, not waiting for a late rank."
     )
 
 

@@ -182,7 +182,7 @@ class CallerJson(_PlaceJson):
 
 @view(CallSite, without=("frames",))
 class CallSiteJson(CallerJson):
-    """One place that calls one MPI function; of a diagnosis also one that begins a parallel region of OpenMP."""
+    """One call site of one MPI function; of a diagnosis also one that begins a parallel region of OpenMP."""
 
     path: NotRequired[Annotated[list[CallerJson], "the calls that led here, innermost first; empty if not recorded"]]
 
@@ -200,7 +200,7 @@ class DiagnosisJson(TypedDict):
 
 @view(ParallelPlace, without=("site",))
 class ParallelJson(TypedDict):
-    """The parallel regions that begin at one place, over all ranks."""
+    """The parallel regions that begin at one call site, over all ranks."""
 
     site: Annotated[_PlaceJson, FLAT]
 
@@ -248,9 +248,11 @@ class ProfileJson(TypedDict):
     calls: list[CallJson]
     sizes: list[SizeJson]
     callsites: list[CallSiteJson]
-    parallel: NotRequired[Annotated[list[ParallelJson], "OpenMP; the place with most lost time first"]]
+    parallel: NotRequired[Annotated[list[ParallelJson], "OpenMP; the call site with most lost time first"]]
     io: NotRequired[IoJson | None]
-    overflow: Annotated[Count, From("trust.overflow"), "calls of which not everything is known, for want of room"]
+    overflow: Annotated[
+        Count, From("trust.overflow"), "calls of which not everything is known, because the table was full"
+    ]
     complete: Annotated[bool, From("trust.is_complete")]
     other_programs: NotRequired[Annotated[Count, From("others")]]
     exit_status: Annotated[int | None, GIVEN]

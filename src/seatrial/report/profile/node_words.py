@@ -143,7 +143,7 @@ def memory_lines(profile: Profile) -> list[str]:
 
 
 OPENMP_RULE = (
-    "Parallel regions by the place where they begin, over all ranks. Waiting at the end is for the last thread; "
+    "Parallel regions by where they begin, over all ranks. Waiting at the end is for the last thread; "
     "waiting within is at barriers, those at the end of work-sharing loops included. Lost: what equal shares of the "
     "work would save."
 )
@@ -170,7 +170,7 @@ def openmp_lines(profile: Profile) -> list[str]:
     ]
     lost = sum(one.lost for one in seen)
     if lost:
-        said.append(f"{count(lost, 'parallel region')} not recorded (at most 64 places, and within MPI)")
+        said.append(f"{count(lost, 'parallel region')} not recorded (at most 64 call sites, and within MPI)")
     return said
 
 

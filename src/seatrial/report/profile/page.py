@@ -149,7 +149,7 @@ def _sites(profile: Profile) -> Section:
         )
     numbers = right("Of wall", "Time", "Calls", "Bytes", "Ranks")
     columns = headings("Called at", "Call", *numbers, "Inlined in", Column("Program or library", short=None))
-    about = "The places that call MPI, by time. Line numbers require debug information (-g) in the program."
+    about = "The call sites of MPI, by time. Line numbers require debug information (-g) in the program."
     made, left_out = Table.of("Call sites by time", columns, rows), len(profile.callsites) - len(rows)
     paths = [f"{one.call} at {site_words(one)}: {path}" for one in sites if (path := path_words(one))]
     return tables_section("sites", "Call sites", about, [made], paths, left_out)

@@ -1,4 +1,4 @@
-"""Parts of sentences about ranks, calls, places in the program and regions."""
+"""Parts of sentences about ranks, calls, call sites and regions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def inlined_words(site: CallSite) -> str:
 
 
 def path_words(site: CallSite) -> str:
-    """The libraries through which MPI is called, and the callers of the place; "" if no path is known."""
+    """The libraries through which MPI is called, and the callers of the call site; "" if no path is known."""
     shown = shown_of(site.path)
     through = [site_words(one) for one in site.path[:shown]]
     callers = [site_words(one) for one in site.path[shown + 1 :]]

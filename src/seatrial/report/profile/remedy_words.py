@@ -92,7 +92,7 @@ def late_in_call(one: Diagnosis) -> str:
 def slow_collective(one: Diagnosis) -> str:
     """A collective call that takes long although nobody is late."""
     made = (
-        "the program makes reduction operations of its own (MPI_Op_create), whose time is part of such a call"
+        "the program makes its own reduction operations (MPI_Op_create), whose time is part of such a call"
         if one.value(Signal.OPERATIONS)
         else "why is not known"
     )
@@ -136,7 +136,7 @@ def _unblock(one: Diagnosis) -> str:
 def _less_io(one: Diagnosis) -> str:
     if 2 * number_of(one, Signal.SYNC_TIME) > number_of(one, Signal.IO_TIME):
         return "Call fsync less often: once at the end of a checkpoint is enough for it to be safe."
-    return "Read and write less or in larger pieces, with MPI-IO, or while computing goes on (a thread of its own)."
+    return "Read and write less or in larger pieces, with MPI-IO, or while computing goes on (in another thread)."
 
 
 def _shorter_calls(one: Diagnosis) -> str:
@@ -183,7 +183,7 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.BLOCKED_RANK: _unblock,
     Cause.BLOCKED: _unblock,
     Cause.IDLE_RANK: lambda one: (
-        f"Give {rank_words(one)} work of its own, or start one rank more than there are CPUs, if it waits without "
+        f"Give {rank_words(one)} its own work, or start one rank more than there are CPUs, if it waits without "
         "using a CPU."
     ),
     Cause.WINDOW_WAIT: lambda _: (

@@ -1,8 +1,8 @@
 """Exports the traces of a profiled command for replay with SimGrid, with a summary for people.
 
 
-A trace has the time between calls. Where other processes take CPUs, that includes waiting for a CPU, which is no part
-of the program: on another machine it would not be there. The kernel counts for each rank, from MPI_Init to the end of
+A trace has the time between calls. Where other processes take CPUs, that includes waiting for a CPU, which is not part
+of the program: on another machine it would be missing. The kernel counts for each rank, from MPI_Init to the end of
 MPI, its CPU time P, the time R in which its threads were ready to run without running, and so the time B = wall - P - R
 in which it was blocked (input, output, sleep). With C seconds outside MPI, B of them blocked, the computation is
 

@@ -50,7 +50,7 @@ def headline(profile: Profile) -> str:
         return missing_cpu
     main = main_diagnosis(profile)
     if main is not None and main.cause in _OUTSIDE and main.share > profile.mpi_share:
-        return f"{show_percent(main.share)} of the time is no computing: {short_words(main)}"
+        return f"{show_percent(main.share)} of the time is not computing: {short_words(main)}"
     if profile.mpi_share < _COMPUTES:
         return f"MPI takes {show_percent(profile.mpi_share)} of wall time: most of it is computation"
     first = main_call(profile)

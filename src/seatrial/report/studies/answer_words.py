@@ -31,7 +31,7 @@ from seatrial.stats.interval import LEAST_SESSIONS
 _MOST_CLAUSES = 4
 _MOST_NAMED = 3
 _MOST_STRETCHES = 12
-"""With more, the answer counts points instead of naming places."""
+"""With more, the answer counts points instead of naming them."""
 _LONGEST_NAME = 40
 _NOT_NAMES = ("the ", "no ")
 """Beginnings of a sentence that get a capital letter; a name of the user's keeps its own."""
@@ -211,7 +211,7 @@ def _noun(along: str) -> str:
 
 
 def _worth_naming(answer: Answer) -> list[Stretch]:
-    """The undecided stretches that get a clause of their own: all if there are few, and else none: they are counted."""
+    """The undecided stretches that get their own clause: all if there are few, and else none: they are counted."""
     undecided = [one for one in answer.stretches if one.why is not None]
     return undecided if len(undecided) <= _MOST_NAMED else []
 
@@ -339,7 +339,7 @@ def _unjudged_reach(one: Reach) -> str:
 
 
 def _undecided_reach(one: Reach) -> str:
-    """The numbers of workers whose efficiency is not decided; one without an interval is no statement."""
+    """The numbers of workers whose efficiency is not decided; one without an interval states nothing."""
     numbers = _listed([setting_number(one.along, e.workers) for e in one.undecided[:_MOST_NAMED]])
     more = f" and {len(one.undecided) - _MOST_NAMED} more" if len(one.undecided) > _MOST_NAMED else ""
     text = f"{UNDECIDED} at {numbers}{more} {bare_name(one.along)}"

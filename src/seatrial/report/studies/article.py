@@ -117,6 +117,6 @@ def outcome_counts(results: Sequence[ExperimentResult]) -> str:
 def whole_page(
     title: str, studies: Sequence[Article], articles: Sequence[Mapping[str, Any]] = (), version: str = __version__
 ) -> str:
-    """A file of its own: articles, and those of machines (`articles`), made with this version."""
+    """Its own file: articles, and those of machines (`articles`), made with this version."""
     context = {"title": title, "studies": studies, "articles": articles, "version": version}
     return rendered("page.html.j2", style=style_sheet(), **context)

@@ -91,7 +91,7 @@ def best_of_lines(result: BestOfResult) -> list[str]:
     undecided = open_contenders(result)
     if undecided:
         names = few_names([contender_name(one, result.over) for one in undecided], _MOST_NAMED)
-        lines.append(f"Not told from the leader: {names}. More repeats may decide.")
+        lines.append(f"Not distinguished from the leader: {names}. More repeats may decide.")
     if len(result.untested) > _MOST_NAMED:
         lines.append(f"{len(result.untested)} contenders have too few repeats for a test ({result.needed} needed).")
     contenders = count(len(result.contenders), "contender")
@@ -118,7 +118,7 @@ def contender_interval(result: BestOfResult, contender: Contender) -> str:
 
 
 def contenders_table(result: BestOfResult) -> Table:
-    """All contenders; a failed one has a reason as its remark, and no place."""
+    """All contenders; a failed one has a reason as its remark, and no rank."""
     best = next((one.median for one in result.contenders if one.median is not None), None)
     is_said_below = len(result.untested) > _MOST_NAMED
     rows: list[Cells] = []

@@ -25,7 +25,7 @@ Interval = tuple[float, float]
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 UNDECIDED = "undecided"
-"""The word for the verdict `ambiguous`: two sides that are not told apart are not the same."""
+"""The word for the verdict `ambiguous`: two sides that are not distinguished are not the same."""
 _OF_SPEED: tuple[Unit, ...] = ("s", "B/s", "flop/s", "op/s", "Hz")
 _PER_TIME = re.compile(r"/(?:s|min|h|hour|d|day)$|^[A-Z]+PS$")
 """Labels of users that are rates: "LUP/s", "ns/day", "GUPS"."""

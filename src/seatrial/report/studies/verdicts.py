@@ -158,13 +158,13 @@ def more_repeats(comparison: Comparison) -> str:
         return "A published value has no interval: only the ratio is known, not a verdict."
     if is_apart(comparison) and set(comparison.baseline.hosts) != set(comparison.candidate.hosts):
         return (
-            "Two machines, measured apart: what changes on one of them cannot be told from their difference. For a "
-            f"verdict, measure each in {LEAST_SESSIONS} sessions, in alternation: --again adds one."
+            "Two machines, measured apart: what changes on one of them cannot be separated from their difference. "
+            f"For a verdict, measure each in {LEAST_SESSIONS} sessions, in alternation: --again adds one."
         )
     if is_apart(comparison):
         return (
-            "Measured apart: drift of the machine cannot be told from the change. For a verdict, run both sides in one "
-            f"study (`seatrial run STUDY` with a `compare` section), or in {LEAST_SESSIONS} sessions each, in "
+            "Measured apart: drift of the machine cannot be separated from the change. For a verdict, run both sides "
+            f"in one study (`seatrial run STUDY` with a `compare` section), or in {LEAST_SESSIONS} sessions each, in "
             "alternation."
         )
     if comparison.design.stopped is Stopped.UNFINISHED:

@@ -221,7 +221,7 @@ def _comparisons(plan: PlannedStudy, compare: Compare) -> list[str]:
         own += [name for name in of_group if name not in own]
     if comparisons:
         others = [_value(along, value) for value in _axis_values(plan, along) if value != compare.baseline]
-        how = "on each system in a job of its own" if along == SYSTEM else "side by side in random order"
+        how = "on each system in its own job" if along == SYSTEM else "side by side in random order"
         texts = [
             f"{_short(others)} against {_value(along, compare.baseline)} along {along}, "
             f"{'equivalence' if compare.asks_equivalence else 'margin'} {show_percent(compare.margin)}: "

@@ -142,7 +142,7 @@ def io_charts(io: ProfileIo, until_s: float, ident: str) -> list[Chart]:
 
 
 def _lines(io: ProfileIo, what: str) -> dict[str, tuple[float, ...]]:
-    """Name -> bytes in each bin; the rank with most of it has a line of its own."""
+    """Name -> bytes in each bin; the rank with most of it has its own line."""
     lines = {_ASKED: io.over_time(f"{what}_B")}
     busiest = _busiest(io, f"{what}_B")
     if busiest is not None:
