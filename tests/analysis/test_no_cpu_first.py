@@ -86,6 +86,7 @@ def test_the_answer_of_a_trial_on_the_terminal_the_page_and_in_json(busy: MadeUp
     text = results_text(trial.results)
     assert FIRST in first(text) and "not judged" in text
     html = page([trial])
+    assert "% of the limit" not in html and "% of the physical limit" not in html
     assert FIRST in html[html.index('class="verdict') :][:200] and "reaches 15 %" not in html
 
 

@@ -38,6 +38,12 @@ def share_words(result: ExperimentResult, figure: FigureResult) -> str:
     return show_percent(figure.fraction_of_limit) if result.no_cpu is None else NOT_JUDGED
 
 
+def of_limit_words(result: ExperimentResult, figure: FigureResult) -> str:
+    """Such as "82 % of the limit"; "not judged" if its programs had no CPU; "" without a share."""
+    share = share_words(result, figure)
+    return share if not share or result.no_cpu is not None else f"{share} of the limit"
+
+
 _VISIBLE = 1e-3
 """The resolution from which it is mentioned."""
 _FEWEST_TO_SHARE = 3

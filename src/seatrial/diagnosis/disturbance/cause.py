@@ -205,7 +205,8 @@ def _rounded(value: float) -> str:
 
 
 def _others_used(one: Disturbance) -> str:
-    return others_words(f"{one.seen['others']:.2g}", f"the {cpus_words(one.seen['cpus'])}")
+    cpus = one.seen["cpus"]
+    return others_words(f"{one.seen['others']:.2g}", "its CPU" if cpus == 1 else f"the {cpus_words(cpus)}")
 
 
 _WHY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {

@@ -13,13 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from seatrial.analysis.roles import Source, figures_with, is_of_devices, role_of
 from seatrial.benchmarks import benchmark_named, declared_figure, registry
 from seatrial.model.benchmark.benchmark import Intensity, Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import ELEMENT_BITS, Basis, Limit
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.spelling import settings, show_percent
+from seatrial.model.spelling import settings
+from seatrial.report.intervals import of_limit_words
 from seatrial.report.pages.view import TrialView
 
 
@@ -92,8 +95,10 @@ def best(sources: Sequence[Source]) -> Source:
 def _memory_roofs(view: TrialView, bandwidths: Sequence[Source]) -> Iterator[Roof]:
     result, figure = best(bandwidths)
     limit = _physical(view.trial.machine.named_limit("dram.bandwidth"))
-    share = f", {show_percent(figure.median / limit.value)} of the limit" if limit is not None and limit.value else ""
-    origin = f"best {figure.name} of {origin_of(result)}{share}"
+    share = ""
+    if limit is not None and limit.value:
+        share = of_limit_words(result, replace(figure, fraction_of_limit=figure.median / limit.value))
+    origin = ", ".join(filter(None, (f"best {figure.name} of {origin_of(result)}", share)))
     return _roofs((figure.name, "DRAM"), figure.median, limit, origin)
 
 
@@ -117,9 +122,8 @@ def compute_roofs(peaks: Sequence[Source], precision: str) -> Iterator[Roof]:
         return
     result, figure = best(own)
     limit = _physical(figure.limit)
-    is_known = limit is not None and limit.value and figure.fraction_of_limit
-    share = f", {show_percent(figure.fraction_of_limit)} of the limit" if is_known else ""
-    origin = f"best of {origin_of(result)}{share}"
+    share = of_limit_words(result, figure) if limit is not None and limit.value else ""
+    origin = ", ".join(filter(None, (f"best of {origin_of(result)}", share)))
     yield from _roofs((f"{precision} FMA", f"{precision} FMA"), figure.median, limit, origin, precision)
 
 
@@ -197,9 +201,9 @@ def _of_largest(sources: Sequence[Source]) -> list[Source]:
 
 def _device_roofs(sources: Sequence[Source]) -> Iterator[Roof]:
     result, figure = best(sources)
-    share = f", {show_percent(figure.fraction_of_limit)} of the limit" if figure.fraction_of_limit else ""
     experiment = result.experiment
-    origin = f"best of {experiment.benchmark} {figure.name}: {settings(experiment.parameters)}{share}"
+    origin = f"best of {experiment.benchmark} {figure.name}: {settings(experiment.parameters)}"
+    origin = ", ".join(filter(None, (origin, of_limit_words(result, figure))))
     limit = figure.limit if figure.limit is not None and figure.limit.is_physical else None
     return _roofs(("memory", "memory"), figure.median, limit, origin)
 

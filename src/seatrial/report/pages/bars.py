@@ -19,6 +19,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.model.results.history import Reference
+from seatrial.model.results.no_cpu import NOT_JUDGED
 from seatrial.model.spelling import settings, show, show_percent, show_range
 from seatrial.references import references_for
 from seatrial.references.words import (
@@ -140,16 +141,16 @@ _ROOM = 1.03
 """The scale extends beyond the larger of limit and value by this factor, so that the tick at its end is visible."""
 
 
-def bar(figure: FigureResult, largest: float, ticks: Sequence[Tick] = ()) -> Svg:
+def bar(figure: FigureResult, largest: float, ticks: Sequence[Tick] = (), *, is_judged: bool = True) -> Svg:
     """The bar, with the same in words as its title. `largest` is the scale without a limit.
 
-    `ticks` are published values of the same figure.
+    `ticks` are published values of the same figure. Not `is_judged`: its programs had no CPU.
     """
     limit = figure.limit.value if figure.limit is not None else None
     high = figure.ci95[1] if figure.ci95 is not None else figure.median
     scale = _ROOM * max(limit or largest, high, figure.median)
     drawn = _drawn(figure, limit, scale) + _references(ticks, scale) if scale > 0 else ""
-    words = _in_words(figure)
+    words = _in_words(figure, is_judged)
     if ticks:
         beyond = " (beyond the end of the bar)"
         marks = ", ".join(f"{tick.mark}: {tick.words}{beyond if tick.value > scale else ''}" for tick in ticks)
@@ -208,11 +209,13 @@ def _percent(share: float) -> str:
     return f"{max(0.0, min(share, 1.0)) * 100:.2f}%"
 
 
-def _in_words(figure: FigureResult) -> str:
+def _in_words(figure: FigureResult, is_judged: bool) -> str:
     words = [f"{figure.name}: {show(figure.median, figure.unit)}"]
     if figure.ci95 is not None:
         words.append(f"95 % interval {show_range(*figure.ci95, figure.unit, beside=figure.median)}")
-    if figure.fraction_of_limit is not None and figure.limit is not None:
+    if not is_judged:
+        words.append(NOT_JUDGED)
+    elif figure.fraction_of_limit is not None and figure.limit is not None:
         words.append(f"{show_percent(figure.fraction_of_limit)} of the {figure.limit.basis.value} limit")
     else:
         words.append("no known limit")

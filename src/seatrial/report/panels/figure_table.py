@@ -138,7 +138,7 @@ def _line(
     return FigureLine(
         row=row,
         figure=figure,
-        bar=bar(figure, largest[figure.unit], references.ticks(row, figure)),
+        bar=bar(figure, largest[figure.unit], references.ticks(row, figure), is_judged=row.result.no_cpu is None),
         median=show(figure.median, figure.unit, enough) + (f" ({figure.customary})" if figure.customary else ""),
         interval=show_ends(*figure.ci95, figure.median, figure.unit, enough) if figure.ci95 is not None else why_none,
         arrow=arrow(figure.better),
