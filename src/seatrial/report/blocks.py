@@ -45,6 +45,8 @@ class Cell(Frozen):
     href: str | None = None
     tone: str = ""
     is_code: bool = False
+    picture: Svg | None = None
+    """In place of the text, on a page."""
 
     @classmethod
     def amount(cls, value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> Cell:
@@ -82,13 +84,15 @@ Cells = Sequence[Cell | str]
 
 
 class Table(Frozen):
-    """Rows with column headings. `caption` describes the table; the first cell of a row is its heading. `is_folded`: a
-    page opens it on request."""
+    """Rows with column headings. `caption` describes the table; the first cell of a row is its heading. `look` are
+    classes of the style sheet; `is_folded`: a page opens it on request; `detail`: from which a terminal prints it."""
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
+    look: str = ""
     is_folded: bool = False
+    detail: Detail = Detail.USUAL
 
     @classmethod
     def of(cls, caption: str, columns: Iterable[str | Column], rows: Iterable[Cells]) -> Table:
@@ -115,13 +119,15 @@ def right(*titles: str) -> list[Column]:
 
 class Chart(Frozen):
     """One chart. `caption` states how to read it and what was left out; `draw` makes the picture when a page needs it,
-    once; `table` has its numbers, which are folded on a page. `is_listed`: a terminal shows them."""
+    once; `table` has its numbers, which are folded on a page. `is_listed`: a terminal shows them;
+    `is_bare`: they are in a table beside it, so that a page shows the picture alone."""
 
     title: str
     caption: str
     draw: Callable[[], Svg]
     table: Table
     is_listed: bool = False
+    is_bare: bool = False
 
     @property
     def svg(self) -> Svg:
@@ -164,19 +170,36 @@ class Aspect(Frozen):
 
 
 class Aspects(Frozen):
-    """The reliability of results: a headline, and a line for each aspect. On a terminal, the weak ones, and in full all
-    of them."""
+    """The reliability of results: a headline, tables, and a line for each aspect. `is_weak`: something limits the value
+    of the results. On a terminal, the weak aspects, and in full all of them."""
 
     headline: str
     lines: Sequence[Aspect]
-
-    @property
-    def is_weak(self) -> bool:
-        """Whether any of them limits the value of the results."""
-        return any(line.is_weak for line in self.lines)
+    is_weak: bool
+    tables: Sequence[Table] = ()
 
 
-Block = About | Lines | Heading | Aspects | Table | Chart
+class VerdictLine(Frozen):
+    """A verdict in words: its subject, the word for it, the sentence, advice if there is no verdict, a limitation.
+    `verdict` is its class in the style sheet."""
+
+    verdict: str
+    subject: str
+    word: str
+    sentence: str
+    hint: str = ""
+    note: str = ""
+
+
+class Verdicts(Frozen):
+    """Verdicts, the most important first; `counts` is how many there are of each. Where many are left, a page folds and
+    a terminal leaves out the last ones."""
+
+    found: Sequence[VerdictLine]
+    counts: str = ""
+
+
+Block = About | Lines | Heading | Aspects | Verdicts | Table | Chart
 
 
 class Section(Frozen):

@@ -11,7 +11,6 @@ from seatrial.model.results.history import FigureHistory
 from seatrial.model.spelling import count, few_names, show, written
 from seatrial.model.study.result import Compared, StudyResult, Trial
 from seatrial.profiler.profile import Profile
-from seatrial.report.blocks import Section
 from seatrial.report.charts.distributions import Recorded
 from seatrial.report.histories import history_article
 from seatrial.report.pages.fingerprint import fact_lines, fingerprint
@@ -20,12 +19,13 @@ from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
 from seatrial.report.studies.answer_words import answer_sentence
 from seatrial.report.studies.article import Article, Head, alarm, article, no_record, outcome_counts, whole_page
-from seatrial.report.studies.best_of_words import needed_words, outlier_headline, outlier_lines, outlier_table
+from seatrial.report.studies.best_of_words import needed_words, outlier_headline
 from seatrial.report.studies.container_section import start_sections
 from seatrial.report.studies.sections import (
     best_of_sections,
     comparison_sections,
     experiment_sections,
+    outlier_section,
     published_sections,
     scaling_sections,
 )
@@ -166,8 +166,7 @@ def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = Non
     sections = comparison_sections(compared, "s1", no_record)
     if screen is not None:
         lines.append(outlier_headline(screen))
-        context = {"lines": outlier_lines(screen), "table": outlier_table(screen.outliers)}
-        sections.append(Section("outliers", "Outliers", "outliers", context))
+        sections.append(outlier_section(screen))
     name = _name(compared)
     head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))
     return whole_page(name, [article("s1", head, sections, is_alone=True)])

@@ -103,7 +103,7 @@ def _trust(profile: Profile) -> Section:
     lines = words.trust_lines(profile)
     weak = [line for line in lines if line.is_weak]
     text = "No known limitations" if not weak else count(len(weak), "limitation")
-    return Section("trust", "Reliability", blocks=[Aspects(text, lines)], detail=Detail.USUAL)
+    return Section("trust", "Reliability", blocks=[Aspects(text, lines, bool(weak))], detail=Detail.USUAL)
 
 
 def _wall(profile: Profile, ident: str) -> list[Section]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from seatrial.benchmarks.container.start import BENCHMARK as START
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import NO_VALUE, count, label, show_percent
@@ -17,11 +19,24 @@ from seatrial.model.study.comparison import (
     decisive,
 )
 from seatrial.model.study.result import Compared
-from seatrial.report.blocks import Cell, Cells, Section, Table, headings, right
+from seatrial.report.blocks import (
+    About,
+    Block,
+    Cell,
+    Cells,
+    Column,
+    Detail,
+    Heading,
+    Lines,
+    Section,
+    Table,
+    headings,
+    right,
+)
 from seatrial.report.pages.bars import overhead_bar
 from seatrial.report.pages.view import interval_text
 from seatrial.report.studies.article import tables_section
-from seatrial.report.studies.effect import effect_words, overheads
+from seatrial.report.studies.effect import Overhead, effect_words, overheads
 from seatrial.report.studies.verdicts import in_order_of_sizes
 
 _NOT_RECORDED = "not recorded"
@@ -134,29 +149,51 @@ _MOST_ROWS = 36
 _START, _BARE = "start", "bare_start"
 
 
+_BARS = (
+    "The line is the interval behind the verdict, the dot the estimate; the shaded band is the margin, the stroke in "
+    "its middle no extra time. The axis ends at four margins: an arrow goes on beyond it. A rate that is lower by a "
+    "factor takes longer by that factor."
+)
+
+
 def container_sections(compared: Sequence[Compared]) -> list[Section]:
     """One section with a part for each pair of sides; none without containers."""
-    parts = [_part(one) for one in compared if one.containers is not None]
-    if not parts:
-        return []
-    return [
-        Section("containers", "What the container changes", "containers", {"about": CONTAINER_RULE, "parts": parts})
-    ]
+    parts = [one for one in compared if one.containers is not None]
+    blocks = [block for one in parts for block in _part(one)]
+    title = "What the container changes"
+    return [Section("containers", title, blocks=[About(CONTAINER_RULE), *blocks], detail=Detail.USUAL)] if parts else []
 
 
-def _part(one: Compared) -> Mapping[str, object]:
+def _part(one: Compared) -> list[Block]:
     assert one.containers is not None  # noqa: S101  asked by the caller
     columns = ["Fact", f"Baseline: {one.baseline}", f"Candidate: {one.candidate}"]
     named = in_order_of_sizes([one])
     found = overheads([comparison for comparison, _ in named], [subject for _, subject in named])
-    return {
-        "title": f"{one.candidate} against {one.baseline}",
-        "facts": Table.if_any("What differs", columns, fact_rows(one.containers)),
-        "alike": alike_line(one.containers),
-        "overheads": [{"one": each, "bar": overhead_bar(each)} for each in found[:_MOST_ROWS]],
-        "left_out": max(0, len(found) - _MOST_ROWS),
-        "costs": cost_lines(one),
-    }
+    facts = Table.if_any("What differs", columns, fact_rows(one.containers))
+    blocks: list[Block] = [Heading(f"What the container changes: {one.candidate} against {one.baseline}")]
+    blocks += [] if facts is None else [replace(facts, look="differences", detail=Detail.FULL)]
+    blocks.append(Lines([alike] if (alike := alike_line(one.containers)) else [], look="note"))
+    if found:
+        left_out = len(found) - _MOST_ROWS
+        blocks += [_overheads_table(found[:_MOST_ROWS]), About(_BARS)]
+        more = [f"{left_out} more figures are in the table of ratios."] if left_out > 0 else []
+        blocks.append(Lines(more, look="note"))
+    costs = cost_lines(one)
+    if costs:
+        blocks += [Heading("What costs"), Lines(costs, look="list")]
+    return blocks
+
+
+def _overheads_table(found: Sequence[Overhead]) -> Table:
+    rows: list[Cells] = []
+    for one in found:
+        verdict = Cell(one.verdict, tone=f"verdict-{one.comparison.verdict.value}")
+        bar = Cell("", tone="bar-cell", picture=overhead_bar(one))
+        rows.append([one.subject, Cell(one.words, one.extra), one.interval_words, one.margin, bar, verdict])
+    columns = headings("Figure", *right("Extra time", "Interval", "Margin"))
+    columns += headings(Column("Interval against the margin", short=None), "Verdict")
+    caption = "Extra time for the same work, candidate against baseline"
+    return replace(Table.of(caption, columns, rows), look="overheads", detail=Detail.FULL)
 
 
 def start_sections(results: Sequence[ExperimentResult]) -> list[Section]:

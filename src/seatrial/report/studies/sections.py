@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.analysis.answer import reaches_of
 from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
-from seatrial.model.results.figure_result import ExperimentResult, FigureResult
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, ScreenResult
 from seatrial.model.results.history import Reference
 from seatrial.model.spelling import NO_VALUE, arrow, count, label, settings
 from seatrial.model.study.comparison import Difference
@@ -23,7 +24,23 @@ from seatrial.references.words import (
     source_text,
     value_text,
 )
-from seatrial.report.blocks import About, Cell, Cells, Chart, Lines, Section, Table, headings, right
+from seatrial.report.blocks import (
+    About,
+    Aspects,
+    Block,
+    Cell,
+    Cells,
+    Chart,
+    Detail,
+    Heading,
+    Lines,
+    Section,
+    Table,
+    VerdictLine,
+    Verdicts,
+    headings,
+    right,
+)
 from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
@@ -35,7 +52,7 @@ from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.article import chart_section, tables_section
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
-from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, shared
+from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, ratio_note, shared
 from seatrial.stats.restated import without_restated
 
 _MOST_ROWS = 1000
@@ -57,6 +74,14 @@ _TIME = (
     "blocks compensate for it) or only one does, and whether the first repeats differ from the others."
 )
 
+_IN_BRACKETS = (
+    "The interval behind the verdict is in brackets, in percent, or as a factor, like the number before it: the "
+    "candidate over the baseline, as measured, whether higher or lower is better."
+)
+_ARROWS = (
+    "p is for the hypothesis that the ratio is within the margin, adjusted for all comparisons (Holm). ↑ higher is "
+    "better, ↓ lower is better."
+)
 _LEFT_OUT = "What the comparison was to include, and why it does not. It is in no table and no verdict."
 
 
@@ -73,20 +98,24 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
     left_out = list(dict.fromkeys(text for one in compared for text in one.lost))
     sections: list[Section] = []
     if left_out:
-        blocks = (About(_LEFT_OUT), Lines(left_out, look="list"))
-        sections.append(Section("left-out", "Not compared", blocks=blocks))
+        blocks = (About(_LEFT_OUT), Lines(left_out, "not compared", "list"))
+        sections.append(Section("left-out", "Not compared", blocks=blocks, detail=Detail.USUAL))
     if comparisons or (not left_out and any(one.differences for one in compared)):
-        sections.append(Section("fairness", "Is it a fair comparison?", "fairness", _fairness(compared)))
+        sections.append(_shown("fairness", "Is it a fair comparison?", _fairness(compared)))
     if not comparisons:
-        return sections
-    sections.append(Section("verdicts", "Verdicts", "verdicts", _verdicts(compared)))
+        return [*sections, *container_sections(compared), *_where(compared)]
+    sections.append(_shown("verdicts", "Verdicts", _verdicts(compared), About(_IN_BRACKETS)))
     sections += container_sections(compared)
     number = "The comparison" if len(comparisons) == 1 else f"{len(comparisons)} comparisons"
     named = list(zip(names, comparisons, strict=True))
     numbers = comparison_table(named, f"{number}: medians and ratios of the raw figures")
+    numbers = replace(numbers, look="ratios by-comparison")
     held = " · ".join(label(*item) for item in shared([one.parameters for one in comparisons]).items())
-    ratios = {"about": _RATIOS, "charts": forest(comparisons, names, ident), "table": numbers, "held": held}
-    sections.append(Section("ratios", "Ratios with their intervals", "ratios", ratios))
+    same = [f"Same in all comparisons: {held}."] if held else []
+    charts = [replace(one, is_bare=True) for one in forest(comparisons, names, ident)]
+    note = Lines(list(filter(None, [ratio_note(comparisons)])), look="note")
+    ratios: tuple[Block, ...] = (About(_RATIOS), Lines(same, look="note"), *charts, numbers, note, About(_ARROWS))
+    sections.append(Section("ratios", "Ratios with their intervals", blocks=ratios))
     sections += _where(compared)
     spread = distributions(comparisons, names, ident)
     drifts = [f"{one.subject}: {drift_words(one.comparison)}." for one in drawn_pairs(comparisons, names)]
@@ -96,36 +125,44 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
 
 def _where(compared: Sequence[Compared]) -> list[Section]:
     """The breakdowns of a difference; empty if no probe recorded them."""
-    found = change_words.breakdowns_of(compared)
-    lines: list[str] = []
-    for one in found:
-        lines += [
-            f"{change_words.breakdown_title(one)}: {change_words.breakdown_sentence(one)}.",
-            *change_words.change_lines(one),
-            *change_words.breakdown_lines(one),
-        ]
-    tables = [made for one in found if (made := change_words.breakdown_table(one)) is not None]
-    context = {"about": change_words.BREAKDOWN_RULE, "tables": tables, "lines": lines}
-    return [Section("where", "Where the difference comes from", "breakdown", context)] if found else []
+    blocks: list[Block] = []
+    for one in change_words.breakdowns_of(compared):
+        lines = [*change_words.change_lines(one), *change_words.breakdown_lines(one)]
+        blocks += [Heading(change_words.breakdown_title(one), change_words.breakdown_sentence(one)), Lines(lines)]
+        if (table := change_words.breakdown_table(one)) is not None:
+            blocks.append(replace(table, detail=Detail.FULL))
+    rule = About(change_words.BREAKDOWN_RULE)
+    return [_shown("where", "Where the difference comes from", *blocks, rule)] if blocks else []
 
 
-def _fairness(compared: Sequence[Compared]) -> dict[str, Any]:
+def _shown(name: str, title: str, *blocks: Block) -> Section:
+    """A section that a terminal always shows."""
+    return Section(name, title, blocks=blocks, detail=Detail.USUAL)
+
+
+def _fairness(compared: Sequence[Compared]) -> Aspects:
     pairs = [pair for pair in unintended_first(compared) if not is_stated_by_facts(*pair)]
     several = len(compared) > 1
     unintended = [pair for pair in pairs if not pair[1].intended]
     asked = [pair for pair in pairs if pair[1].intended and not pair[1].follows_from]
     followed = [pair for pair in pairs if pair[1].intended and pair[1].follows_from]
-    return {
-        "headline": fairness_headline(compared),
-        "unintended": _differences("Unintended differences", unintended, several, tone="alarm"),
-        "asked": _differences("Intended: what the comparison is about", asked, several),
-        "followed": _differences("Consequences of the intended differences", followed, several),
-        "design": design_lines(compared),
-    }
+    tables = (
+        _differences("Unintended differences", unintended, several, tone="alarm"),
+        _differences("Intended: what the comparison is about", asked, several, Detail.FULL),
+        _differences("Consequences of the intended differences", followed, several, Detail.FULL, is_folded=True),
+    )
+    shown = [table for table in tables if table is not None]
+    return Aspects(fairness_headline(compared), design_lines(compared), bool(unintended), shown)
 
 
 def _differences(
-    caption: str, pairs: Sequence[tuple[Compared, Difference]], several: bool, tone: str = ""
+    caption: str,
+    pairs: Sequence[tuple[Compared, Difference]],
+    several: bool,
+    detail: Detail = Detail.USUAL,
+    tone: str = "",
+    *,
+    is_folded: bool = False,
 ) -> Table | None:
     """One row per difference; the headings name the sides if there are only two. None without differences."""
     if not pairs:
@@ -136,28 +173,30 @@ def _differences(
         sides = [f"Baseline: {pairs[0][0].baseline}", f"Candidate: {pairs[0][0].candidate}"]
     rows: list[Cells] = []
     for one, difference in pairs:
-        cells = [Cell(difference.what, tone=tone), _side(difference.baseline), _side(difference.candidate)]
+        both = [_side(side, tone) for side in (difference.baseline, difference.candidate)]
         more = [one.candidate] * several + [difference.follows_from] * follows
-        rows.append([*cells, *more])
-    return Table.of(caption, ["What", *sides, *["Follows from"] * follows], rows)
+        rows.append([Cell(difference.what, tone=tone), *both, *more])
+    made = Table.of(caption, ["What", *sides, *["Follows from"] * follows], rows)
+    return replace(made, look="differences", detail=detail, is_folded=is_folded)
 
 
-def _side(text: str | None) -> Cell:
-    return Cell("absent", tone="none") if text is None else Cell(text)
+def _side(text: str | None, tone: str) -> Cell:
+    return Cell("absent", tone=tone or "none") if text is None else Cell(text, tone=tone)
 
 
-def _verdicts(compared: Sequence[Compared]) -> dict[str, Any]:
-    made = spoken(compared)
-    shown = made if len(made) <= _FEWEST_TO_FOLD else made[:_MOST_UNFOLDED]
-    counts = headline(compared) if len(made) > 1 else ""
-    return {"counts": counts, "shown": shown, "folded": made[len(shown) :]}
+def _verdicts(compared: Sequence[Compared]) -> Verdicts:
+    made = [
+        VerdictLine(one.comparison.verdict.value, one.subject, one.word, one.sentence, one.hint, one.note)
+        for one in spoken(compared)
+    ]
+    return Verdicts(made, headline(compared) if len(made) > 1 else "")
 
 
 def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Section]:
     """One section for all scaling results: a part for each figure. Only the first ones have charts."""
     if not results:
         return []
-    parts = []
+    blocks: list[Block] = []
     said: set[str] = set()
     restated = without_restated(
         [
@@ -184,32 +223,33 @@ def scaling_sections(results: Sequence[ScalingResult], ident: str) -> list[Secti
         lines += [scaling_words.no_fit_words(result), result.note if result.fits else ""]
         if first is not None:
             lines = [f"It restates {results[first].figure}, which has the charts."]
-        parts.append(
-            {
-                "subject": f"{result.benchmark} {result.figure}",
-                "headline": reach_sentence(reach) if len(results) > 1 else "",
-                "lines": said_once(lines, said),
-                "charts": [chart for chart in drawn if chart is not None],
-                "table": scaling_table(result),
-            }
-        )
-    return [Section("scaling", "Scaling", "scaling", {"parts": parts})]
+        found = reach_sentence(reach) if len(results) > 1 else ""
+        charts = [replace(chart, is_bare=n == 0) for n, chart in enumerate(filter(None, drawn))]
+        table = replace(scaling_table(result), look="ratios")
+        heading = Heading(f"{result.benchmark} {result.figure}", found)
+        blocks += [heading, Lines([" ".join(said_once(lines, said))]), *charts, table]
+    return [Section("scaling", "Scaling", blocks=blocks)]
 
 
 def best_of_sections(results: Sequence[BestOfResult], ident: str) -> list[Section]:
     """One section for all sweeps: the winner, its lead, a map of two axes, all contenders."""
     said: set[str] = set()
-    parts = [
-        {
-            "subject": best_of_words.best_of_figure(result),
-            "headline": best_of_words.best_of_headline(result) if len(results) > 1 else "",
-            "lines": said_once(best_of_words.best_of_lines(result), said),
-            "chart": best_map(result, f"{ident}-{number}") if number <= _MOST_SCALING_CHARTS else None,
-            "table": best_of_words.contenders_table(result),
-        }
-        for number, result in enumerate(results, start=1)
-    ]
-    return [Section("best-of", "Best of the sweep", "best_of", {"parts": parts})] if parts else []
+    blocks: list[Block] = []
+    for number, result in enumerate(results, start=1):
+        found = best_of_words.best_of_headline(result) if len(results) > 1 else ""
+        chart = best_map(result, f"{ident}-{number}") if number <= _MOST_SCALING_CHARTS else None
+        lines = Lines([" ".join(said_once(best_of_words.best_of_lines(result), said))])
+        blocks += [Heading(best_of_words.best_of_figure(result), found), lines]
+        blocks += [] if chart is None else [replace(chart, is_bare=True)]
+        blocks.append(best_of_words.contenders_table(result))
+    return [Section("best-of", "Best of the sweep", blocks=blocks)] if blocks else []
+
+
+def outlier_section(screen: ScreenResult) -> Section:
+    """The outliers of a screen, and how reliable it is."""
+    table = best_of_words.outlier_table(screen.outliers)
+    found = Lines(["No outliers found."]) if table is None else table
+    return _shown("outliers", "Outliers", found, Lines(best_of_words.outlier_lines(screen)))
 
 
 def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -> list[Section]:
@@ -221,14 +261,17 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
     numbers = right("Median", "95 % interval", "Repeats", "Fraction of limit")
     columns = headings("Experiment", "Figure", *numbers, "Record")
     caption = f"Figures of {count(len(results), 'experiment')}"
-    context = {
-        "held": [_held(results, benchmark) for benchmark in dict.fromkeys(r.experiment.benchmark for r in results)],
-        "lost": _lost([result for result in results if not result.shown], names),
-        "table": Table.if_any(caption, columns, rows[:_MOST_ROWS]),
-        "is_folded": len(rows) > _MOST_EXPERIMENTS_UNFOLDED,
-        "left_out": max(0, len(rows) - _MOST_ROWS),
-    }
-    return [Section("experiments", "Experiments", "experiments", context)]
+    held = [f"{_held(results, name)}." for name in dict.fromkeys(one.experiment.benchmark for one in results)]
+    blocks: list[Block] = [Lines(held, look="note")]
+    if (lost := _lost([result for result in results if not result.shown], names)) is not None:
+        blocks.append(lost)
+    if rows:
+        table = Table.of(caption, columns, rows[:_MOST_ROWS])
+        blocks.append(replace(table, is_folded=len(rows) > _MOST_EXPERIMENTS_UNFOLDED))
+    if len(rows) > _MOST_ROWS:
+        text = f"{len(rows) - _MOST_ROWS} more rows are not shown; the results folder has the records of all."
+        blocks.append(Lines([text], look="note"))
+    return [Section("experiments", "Experiments", blocks=blocks)]
 
 
 def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
+from seatrial.model.spelling import shortened
 from seatrial.report.blocks import Cell, Table, Tone
 
 _LONGEST_SIDE = 60
+_LONGEST_CELL = 72
+"""A longer one is without its middle: the page and the JSON have it whole."""
 _LEAST_WIDTH = 40
 
 
@@ -90,12 +93,13 @@ _TONES: dict[str, Tone] = {
 def rows_of(table: Table, style: Style = PLAIN) -> list[list[str]]:
     """A table for `Style.table`, its headings first."""
     kept = [k for k, column in enumerate(table.columns) if column.short is not None]
-    return [[table.columns[k].heading for k in kept], *([_cell(row[k], style) for k in kept] for row in table.rows)]
+    head = [shortened(plain(table.columns[k].heading), _LONGEST_CELL) for k in kept]
+    return [head, *([_cell(row[k], style) for k in kept] for row in table.rows)]
 
 
 def _cell(cell: Cell, style: Style) -> str:
-    tone = _TONES.get(cell.tone)
-    return plain(cell.text) if tone is None else style.paint(plain(cell.text), tone)
+    text, tone = shortened(plain(cell.text), _LONGEST_CELL), _TONES.get(cell.tone)
+    return text if tone is None else style.paint(text, tone)
 
 
 def sentences(texts: Iterable[str], style: Style, lead: str = "  ", then: str | None = None) -> list[str]:
