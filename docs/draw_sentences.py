@@ -23,6 +23,8 @@ _NATIVE_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _END = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`(])|\n\s*\n|\n\s*(?=[-*|#])| \| ")
+_NO_PROSE = re.compile(r"\(\?|[;=]\s*$|\w\(\w+\)|==|::|->|[\\^]|=\{\}|\bSELECT\b|^\W*\{\}: \{\}")
+"""Code and patterns among the texts."""
 _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -104,7 +106,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--code", action="store_true", help="also what only contributors read")
     asked = parser.parse_args()
-    found = sorted({one for one in sentences() if asked.code or not one.is_code})
+    found = sorted({one for one in sentences() if (asked.code or not one.is_code) and not _NO_PROSE.search(one.text)})
     for one in random.Random(asked.seed).sample(found, asked.count):  # noqa: S311 - not for security
         print(f"{one.text}\n    {one.path}:{one.line}")
 

@@ -49,7 +49,9 @@ def test_a_rank_that_is_late_because_its_calls_take_long() -> None:
     assert found.cause is Cause.LATE_IN_CALL and found.rank == 1 and found.share == pytest.approx(0.8, abs=0.01)
     said = sentence(found)
     assert (
-        "MPI_Recv (64 B) at main app.c" in said and line_of(made, "MPI_Barrier") in said and "why is not known" in said
+        "MPI_Recv (64 B) at main app.c" in said
+        and line_of(made, "MPI_Barrier") in said
+        and "the cause is unknown" in said
     )
     assert headline(made).endswith("waiting for rank 1 on node1, which is in MPI_Recv") and "MPI_Irecv" in remedy(found)
     document = profile_document(made, 0)

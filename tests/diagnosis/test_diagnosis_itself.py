@@ -29,7 +29,7 @@ def reducing(size: int, leasts_s: tuple[float, float], *more: Call) -> Profile:
     [
         (8, (4.8e-3, 4.9e-3), (OWN,), Cause.SLOW_COLLECTIVE, "MPI_Op_create"),
         (16_000, (4.8e-3, 4.9e-3), (OWN,), Cause.SLOW_COLLECTIVE, "MPI_Op_create"),
-        (8, (4.8e-3, 4.9e-3), (), Cause.SLOW_COLLECTIVE, "why is not known"),
+        (8, (4.8e-3, 4.9e-3), (), Cause.SLOW_COLLECTIVE, "the cause is unknown"),
         # Each rank is the last one at times, and then waits for nobody.
         (8, (1e-5, 1e-5), (OWN,), Cause.LATE_AT_COLLECTIVE, "may be late each time"),
         (8, (4.8e-3, 1e-5), (OWN,), Cause.LATE_AT_COLLECTIVE, "may be late each time"),

@@ -149,7 +149,7 @@ def test_reference_of_this_host() -> None:
     assert "no measurement of such a call; by constants (a message on one node" in sentence(unmeasured)
     (slow,) = judged(found, network)
     assert "no measurement" not in sentence(slow)
-    assert "2 times the 1.00 ms" in sentence(slow) and "why is not known" in sentence(slow)
+    assert "2 times the 1.00 ms" in sentence(slow) and "the cause is unknown" in sentence(slow)
     (near,) = judged(found, replace(network, one_way_s={8: 1e-6, 4 << 20: 1.8e-3}))
     assert "the limit of this library and fabric" in sentence(near) and near.source == network.source
 

@@ -130,7 +130,7 @@ READER = log_reader(
         (
             r"(?:Maximum CPU time exceeded|Calculation stopped in .{1,80}|Signal Received, stopping .{0,40}"
             r"|Program stopped by user request.{0,80})",
-            "pw.x stopped before it was done: `JOB DONE.` below means only that it stopped in order",
+            "pw.x stopped before it was done: `JOB DONE.` below means only that it ended without an error",
         ),
         (rf"(?:task # +[0-9]+|{_ERROR})", "pw.x failed: the run has no figure"),
         (

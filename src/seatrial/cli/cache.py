@@ -79,7 +79,7 @@ def _ask(found: Sequence[Kept]) -> None:
     """Raises UsageError where nobody can answer."""
     total = show(sum(one.size_B for one in found), "B")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError(f"nothing was removed: {total} would be", "add --yes to remove it, --dry-run to only list it")
+        raise UsageError("nothing was removed", f"add --yes to remove {total}, --dry-run to only list it")
     if not typer.confirm(f"Remove {total}?"):
         raise UsageError("nothing was removed", "")
 

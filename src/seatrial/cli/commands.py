@@ -13,7 +13,7 @@ GROUPS = {
     "Machine": {
         "discover": "Describe a machine (devices, memory, limits) or fabric.",
         "check": "Diagnose a machine (problems, remedies) or a fabric.",
-        "cluster": "Nodes, shaped links and a Slurm on this machine.",
+        "cluster": "Nodes, shaped links and Slurm on this machine.",
         "vm": "A virtual machine with the topology that you choose.",
     },
     "Measure": {

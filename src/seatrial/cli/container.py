@@ -42,7 +42,7 @@ def _make(
     *,
     out: Annotated[Output, {"quiet": "the path of the image", "verbose": "every package"}],
 ) -> None:
-    """Make an image, without a registry and a daemon."""
+    """Make an image, without a registry or a daemon."""
     definition = read_image_path(path)
     folder = path.absolute().parent
     recipes = [(file, RECIPES[kind](definition, folder)) for kind, file in map(_kind_and_file, also_as or ())]

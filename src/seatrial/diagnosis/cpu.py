@@ -243,7 +243,7 @@ def _seen(cpus: Sequence[RankCpu], together: int, node: NodeCpu | None) -> CpuSi
     return CpuSignals(ran, waited, together, node.online, node.other_cpus, node.idle_cpus, steal)
 
 
-NOT_KNOWN = "why is not known"
+NOT_KNOWN = "the cause is unknown"
 RANKS_WAIT = "Times in MPI include waiting for such ranks"
 
 

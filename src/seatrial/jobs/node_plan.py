@@ -49,15 +49,15 @@ def needs_python(point: Point) -> str | None:
     if program.source is None:
         return "its program is not one of seatrial's own"
     if getattr(program, "library", None) == "gpu":
-        return "its devices are found by Python"
+        return "Python is needed to find its devices"
     if point.is_profiled or point.probes:
-        return "its probes are Python"
+        return "its probes need Python"
     if point.environment.container is not None:
-        return "its container is tried and described by Python"
+        return "Python is needed to try and describe its container"
     if point.environment.vm is not None:
-        return "its guest is reached by Python"
+        return "Python is needed to reach its guest"
     if CLUSTER_LINK in dict(point.environment.mpi_settings):
-        return "the links of the cluster are changed by Python"
+        return "Python is needed to change the links of the cluster"
     nodes = point.parameters.get("nodes", 1)
     if point.hosts or (isinstance(nodes, int) and nodes > 1):
         return "ranks on several nodes are placed by Python"

@@ -244,7 +244,7 @@ class _Part(Struct):
         tell = self.command.tell
         points = [point for portion in self.missing for point in portion.points]
         if (failure := build_helpers(points)) is not None:
-            tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries it")
+            tell(f"the helper programs of ranks could not be built here: {failure.message}; the job tries again")
         environments = Environments(self.machine)
         for item in build_points(points, environments, lambda name: tell(f"building the program of {name}")):
             if isinstance(item.result, BuildError):

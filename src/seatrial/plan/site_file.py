@@ -239,7 +239,7 @@ class PartitionModel(Model):
     reservation = optional("the name of a reservation", _WORD)
     cpus_per_node = optional("the number of CPUs that jobs request on each node, an integer >= 1", whole(1))
     gpus_per_node = optional("the number of GPUs that jobs request on each node, an integer >= 1", whole(1))
-    exclusive = optional("true (the default): jobs share their nodes with no others; or false", scalar(bool), True)
+    exclusive = optional("true (the default): jobs have their nodes to themselves; or false", scalar(bool), True)
     modules = optional(
         "a list of modules that jobs load",
         listed(_WORD.accepting("the name of a module, such as openmpi/5.0"), most=100),

@@ -37,7 +37,7 @@ def test_the_headline() -> None:
         (Bound.LATENCY, Cause.LATENCY, "latency-bound", "mpi.latency"),
         (Bound.BANDWIDTH, Cause.TRANSFER, "bandwidth-bound", "mpi.bandwidth"),
         (Bound.LATENCY, Cause.MESSAGE_RATE, "many short calls", "Combine messages"),
-        (Bound.WAITING, Cause.NOT_KNOWN, "waiting for other ranks; why is not known", "--wait 10"),
+        (Bound.WAITING, Cause.NOT_KNOWN, "waiting for other ranks; the cause is unknown", "--wait 10"),
         (Bound.WAITING, Cause.LATE_SENDER, "waiting for messages that are sent late", "Send earlier"),
     ],
 )

@@ -102,7 +102,7 @@ def iommu_translates(case: Case) -> Iterator[Finding]:
     words = _kernel_words(machine)
     passed = next((word for word in words if word in ("iommu=pt", "iommu.passthrough=1")), None)
     peers = (
-        "Copies between GPUs over PCIe also take this way through the processor, and some drivers do not support them "
+        "Copies between GPUs over PCIe also take this path through the processor, and some drivers do not support them "
         "at all with translation on bare metal. "
         if several
         else ""

@@ -32,7 +32,7 @@ class RepeatCause(StrEnum):
     STEAL = profile.Cause.STEAL.value
     OTHER_PROCESSES = profile.Cause.OTHER_PROCESSES.value
     NO_CPU = profile.Cause.NO_CPU.value
-    """It waited for a CPU; why is not known."""
+    """It waited for a CPU; the cause is unknown."""
     MORE_THREADS_THAN_CPUS = "more-threads-than-cpus"
     IO_LIMIT = "io-limit"
     FILE_SYSTEM = "file-system"

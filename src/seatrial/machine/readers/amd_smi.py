@@ -43,7 +43,9 @@ def read_amd_smi(data: bytes, pick: int | None = None) -> Survey:
         and not {amd_smi_output.LINK_TYPE, amd_smi_output.ACCESS} & set(tables.cells)
         and not output.gpus
     ):
-        raise tables.line.error(amd_smi_output.TOOL, "no link types in the topology: take `amd-smi topology`")
+        raise tables.line.error(
+            amd_smi_output.TOOL, "no link types in the topology: give the output of `amd-smi topology`"
+        )
     amd_smi_output.check_tables(tables)
     labels = _labels(output, tables)
     by_address = {address: label for label, address in labels.items() if address is not None}

@@ -208,7 +208,7 @@ def _against(one: Diagnosis) -> str:
     measured = f"{show(expected_s, 's')} that such a call takes by {one.source}"
     if ratio <= _NEAR:
         return f" That is {ratio:.2g} times the {measured}: the limit of this library and fabric."
-    return f" That is {ratio:.2g} times the {measured}; why is not known."
+    return f" That is {ratio:.2g} times the {measured}; the cause is unknown."
 
 
 def _packed(one: Diagnosis) -> str:
@@ -219,7 +219,7 @@ def _packed(one: Diagnosis) -> str:
 def _not_known(one: Diagnosis) -> str:
     if one.value(Signal.CALL_SHARE) is not None:
         return (
-            f"MPI takes {show_percent(one.share)} of the time, mostly {one.call}; why is not known, because the "
+            f"MPI takes {show_percent(one.share)} of the time, mostly {one.call}; the cause is unknown, because the "
             "sizes of messages are not known for this MPI library."
         )
     delay = one.value(Signal.RUN_DELAY)
@@ -383,5 +383,5 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.COMPUTE_BOUND: lambda _: "compute-bound",
     Cause.STARTUP: lambda _: "MPI startup and shutdown",
     Cause.COMPUTATION: lambda _: "computation",
-    Cause.NOT_KNOWN: lambda _: "waiting for other ranks; why is not known",
+    Cause.NOT_KNOWN: lambda _: "waiting for other ranks; the cause is unknown",
 }

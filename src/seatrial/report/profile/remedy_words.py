@@ -85,7 +85,7 @@ def late_in_call(one: Diagnosis) -> str:
         f"{seconds_of(one, Signal.CALL_MEAN)} on average and {seconds_of(one, Signal.CALL_BEST)} at best). The ranks "
         "that it exchanges messages with waited at collective calls for all but "
         f"{seconds_of(one, Signal.PARTNERS_FREE)}, so it did not wait for them: these calls themselves take so long; "
-        "why is not known."
+        "the cause is unknown."
     )
 
 
@@ -94,7 +94,7 @@ def slow_collective(one: Diagnosis) -> str:
     made = (
         "the program makes its own reduction operations (MPI_Op_create), whose time is part of such a call"
         if one.value(Signal.OPERATIONS)
-        else "why is not known"
+        else "the cause is unknown"
     )
     return (
         f"{call_words(one)} takes {seconds_of(one, Signal.CALL_BEST)} at best and {seconds_of(one, Signal.CALL_MEAN)} "
