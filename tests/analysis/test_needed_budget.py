@@ -91,6 +91,9 @@ def test_noise_that_is_wide_against_the_margin_has_a_budget_and_is_no_edge() -> 
     assert needed is not None and needed.repeats == math.ceil(12 * (0.21 / math.log(1.02)) ** 2)
     text = " ".join(study_text(study(compared=(compared(noisy),), needed=needed, repeat_s=costs, spent_s=12.0)).split())
     assert "the noise is too large to decide" in text and "edge of the margin" not in text
+    (one,) = study_document(study(compared=(compared(noisy),)))["comparisons"]
+    assert one["undecided_because"] == "the interval is wide against the margin"
+    assert one["needed_repeats"] == needed.repeats
     assert re.search(r"about 22 min more \(a budget of \d+min[^)]*\) may decide", text)
     assert why_undecided(comparison(ratio=1.02, half=0.03, stopped=Stopped.BUDGET)) is Undecided.AT_MARGIN
 

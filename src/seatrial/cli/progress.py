@@ -82,11 +82,13 @@ _PLAIN_EVERY_S = 10.0
 class TerminalProgress(Listener):
     """An engine listener that shows what runs, how much is done, and the time left.
 
-    `quiet`: only what a user must know, such as a wait or a failed repeat; `verbose`: a line for every repeat.
+    `quiet`: only what a user must know, such as a wait or a failed repeat; `verbose`: a line for every repeat;
+    `waits_quiet`: the run will wait until nothing else uses the CPUs.
     """
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(self, *, quiet: bool = False, verbose: bool = False, waits_quiet: bool = False) -> None:
         self._quiet = quiet
+        self._advice = "" if waits_quiet else "; --wait-quiet TIME waits until it is not"
         self._every_s = 0.0 if verbose else _PLAIN_EVERY_S
         self._bar = None if quiet or verbose else _bar()
         self._last_plain = 0.0
@@ -120,7 +122,7 @@ class TerminalProgress(Listener):
         """Report what else uses this machine."""
         if not self._quiet:
             busy = "" if seen.is_quiet else "this machine is busy, which slows what is measured: "
-            self._always(f"{busy}{seen}" + ("" if seen.is_quiet else "; --wait-quiet TIME waits until it is not"))
+            self._always(f"{busy}{seen}{self._advice if busy else ''}")
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Report what the run is waiting for."""

@@ -162,7 +162,7 @@ def _run(
             return 0
         status = printer.found(sent.result)
         return unfinished_status(sent) or status
-    progress = TerminalProgress(quiet=out.quiet, verbose=out.verbose)
+    progress = TerminalProgress(quiet=out.quiet, verbose=out.verbose, waits_quiet=what.wait_quiet is not None)
     try:
         found = measure(
             set=wanted.values,

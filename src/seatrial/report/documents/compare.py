@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.analysis.missing_cpus import missing_of_sides
+from seatrial.analysis.stretches import needed_repeats, why_undecided
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
     ABSENT,
@@ -26,7 +27,7 @@ from seatrial.model.json_shape import (
 )
 from seatrial.model.results.figure_result import FleetSpread, MeasureAgain, Outlier, ScreenResult
 from seatrial.model.results.no_cpu import NoCpu
-from seatrial.model.study.answer import Answer
+from seatrial.model.study.answer import Answer, Undecided
 from seatrial.model.study.comparison import (
     Breakdown,
     ChangeDiagnosis,
@@ -94,6 +95,10 @@ class ComparisonJson(TypedDict):
             From(lambda one: one.margin if one.asks_equivalence else None),
             "the margin, where the study asks for equivalence; null: it does not",
         ]
+    ]
+    undecided_because: NotRequired[Annotated[Undecided | None, From(why_undecided), "null: there is a verdict"]]
+    needed_repeats: NotRequired[
+        Annotated[int | None, From(needed_repeats), "of each side, that may decide at this noise; null: not known"]
     ]
     no_interval_because: NotRequired[
         Annotated[str, From(no_verdict_interval), 'why `ci95_family` is null; "": it is not']

@@ -63,7 +63,8 @@ _MOST_SCALING_CHARTS = 12
 
 _RATIOS = (
     "The candidate relative to the baseline, for each figure. The verdict is whether the thick line is inside or "
-    "outside the shaded band. A thick line that crosses an edge of the band needs more repeats or a different margin."
+    "outside the shaded band. A thick line that crosses an edge of the band is undecided: where it is wider "
+    "than the band, the noise is too large; where it is narrow, the difference is at the edge of the margin."
 )
 _SPREAD = (
     "The values behind the medians. Look for two clusters on one side (a median between them represents neither), long "
