@@ -199,7 +199,7 @@ def test_an_ambiguous_comparison_has_advice():
     edge = Outline(compare_page([compared(comparison(ratio=1.0201, half=0.01))])).words
     assert "more repeats may never decide" in edge
     noise = Outline(compare_page([compared(comparison(ratio=1.0201, half=0.21))])).words
-    assert "noise is too large to decide" in noise and "edge of the margin" not in noise, "+2 % [-17, +26]"
+    assert "noise is too large to decide" in noise and "edge of the margin of" not in noise, "+2 % [-17, +26]"
     assert "needs about 1700 repeats (15 made)" in noise and "--wait-quiet" in noise
     reference = Outline(PAGES["compared reference"]()).words
     assert "A published value has no interval" in reference and "against a published value" in reference
