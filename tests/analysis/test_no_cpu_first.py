@@ -17,15 +17,20 @@ from seatrial.analysis.answer import answer_of_study, reaches_of
 from seatrial.analysis.results import trials_of
 from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.analysis.scaling import scaling
+from seatrial.analysis.screening.inputs import folder_to_screen, screen_input
+from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.analysis.study_results import study_results
 from seatrial.diagnosis.disturbance.missing import beside, missing_cpu
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.study.study import Axis, Compare, Study, StudyBenchmark
 from seatrial.report.documents.compare import study_document
+from seatrial.report.documents.history import screen_document
 from seatrial.report.documents.results import results_document
 from seatrial.report.pages.page import page
+from seatrial.report.screen.article import cluster_article
 from seatrial.report.studies.answer_words import answer_sentence, reach_sentence
 from seatrial.report.text.compare import study_text
+from seatrial.report.text.history import screen_text
 from seatrial.report.text.results import results_text
 from seatrial.report.trial_verdict import verdict
 
@@ -156,3 +161,16 @@ def test_the_load_beside_is_the_first_sentence_of_the_page(tmp_path: Path) -> No
     assert (
         "Measured beside other load: other processes used 0.9 of 2 CPUs" in html[html.index('class="verdict') :][:200]
     )
+
+
+def test_a_node_that_had_no_cpu_is_the_first_sentence_of_a_screen(tmp_path: Path) -> None:
+    made = MadeUpFolder(tmp_path / "r")
+    for node in range(6):
+        made.add(noisy(LEVEL if node else 0.5 * LEVEL, 8, seed=node), host=f"n{node}", seen=FREE if node else TAKEN)
+    found = screen_cluster(screen_input([folder_to_screen(tmp_path / "r")]))
+    (node,) = found.no_cpu
+    assert node.who == "n0" and node.share == pytest.approx(0.6) and found.odd[0].nodes == ("n0",)
+    assert first(screen_text(found)).startswith(f"n0 {FIRST}: what is odd there may be this load.")
+    assert screen_document(found)["no_cpu"][0]["who"] == "n0"
+    html = str(cluster_article(found, "c", ()).html.__html__())
+    assert f"n0 {FIRST}" in html[html.index('class="verdict') :][:200]

@@ -16,12 +16,14 @@ from msgspec.structs import replace
 from seatrial.analysis.grouped import Numbering, grouped
 from seatrial.analysis.pairs import pair_of, pair_values
 from seatrial.benchmarks import benchmark_of, registry
+from seatrial.diagnosis.disturbance.missing import missing_of_repeat
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.benchmark.benchmark import Benchmark, Figure, Role
 from seatrial.model.benchmark.declaration import PREFIX
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import (
     Experiment,
     PlacesOfPoints,
@@ -90,6 +92,8 @@ class ScreenColumns(Struct):
     """Row of `values` -> the value, if a figure is an int."""
     links: dict[int, Sequence[Mapping[str, Any]]] = {}
     """Record -> the counters of links that grew."""
+    no_cpu: dict[int, NoCpu] = {}
+    """Record -> that its programs had no CPU for a tenth of its time or more."""
     pairs: dict[int, dict[str, dict[NodePair, float]]] = {}
     """Record -> figure -> the value between two nodes."""
     declared: dict[int, tuple[int, int]] = {}
@@ -233,6 +237,8 @@ class _Filler:
                     column.append(cell)
                 if links := record.seen.get("links"):
                     columns.links[number] = links
+                if (missing := missing_of_repeat(record.seen, "a node")) is not None:
+                    columns.no_cpu[number] = missing
         except StoreError as error:
             columns.damaged.append((place, 0, error.message))
         columns.n_lines.append(line_number)

@@ -23,6 +23,7 @@ from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import is_stored_as_emulated
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
 from seatrial.store.contents import KeptFacts, kept_facts
@@ -63,6 +64,8 @@ class ScreenFolder(Frozen):
     """Position in `values` -> the value, if it is not a float."""
     links: Mapping[int, Sequence[Mapping[str, Any]]]
     """Record -> the counters of links that grew."""
+    no_cpu: Mapping[int, NoCpu]
+    """Record -> that its programs had no CPU for a tenth of its time or more."""
     pairs: Mapping[int, Mapping[str, Mapping[NodePair, float]]]
     """Record -> figure -> the value between two nodes."""
     damaged: Sequence[str]
@@ -114,6 +117,7 @@ class _Gathered:
         self._n_records = self._n_values = 0
         self._not_floats: dict[int, Any] = {}
         self._links: dict[int, Sequence[Mapping[str, Any]]] = {}
+        self._no_cpu: dict[int, NoCpu] = {}
         self._pairs: dict[int, Mapping[str, Mapping[NodePair, float]]] = {}
         self._declared: dict[int, tuple[str, int, int]] = {}
 
@@ -140,6 +144,7 @@ class _Gathered:
         for kept, new in ((self._records, records), (self._values, values)):
             for name, column in new.items():
                 kept.setdefault(name, []).append(of[name][column] if name in of and len(column) else column)
+        self._no_cpu |= {self._n_records + record: one for record, one in columns.no_cpu.items()}
         self._links |= {self._n_records + record: links for record, links in columns.links.items()}
         self._pairs |= {self._n_records + record: pairs for record, pairs in columns.pairs.items()}
         for record, (offset, length) in columns.declared.items():
@@ -209,6 +214,7 @@ class _Gathered:
             value_keys=values["key"][rows],
             values=values["value"][rows],
             not_floats={at[row]: value for row, value in self._not_floats.items() if row in at},
+            no_cpu={int(place[record]): one for record, one in self._no_cpu.items() if place[record] >= 0},
             links={int(place[record]): one for record, one in self._links.items() if place[record] >= 0},
             pairs={int(place[record]): one for record, one in self._pairs.items() if place[record] >= 0},
             damaged=damaged,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.analysis.folder import tell_of_folder
 from seatrial.analysis.grouped import grouped
@@ -16,12 +17,14 @@ from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
 from seatrial.analysis.screening.item_figures import FolderFigures, item_figures, key_of
 from seatrial.analysis.screening.screen import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
+from seatrial.diagnosis.cpu import LEAST_DELAY
 from seatrial.model.benchmark.benchmark import Benchmark, Figure, Role
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.identity import is_stored_as_emulated
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
+from seatrial.model.results.no_cpu import NoCpu, worst_of
 from seatrial.model.study.screen import HalfFigure, LinkCount, PairFigure, ScreenInput
 from seatrial.store.folder import ResultsFolder
 
@@ -85,7 +88,26 @@ def screen_input(
         oversubscription=oversubscription,
         failed=(*_emulated(folders), *_failed(folders)),
         link_counts=_link_counts(folders),
+        no_cpu=tuple(_missing_cpus(folders)),
     )
+
+
+def _missing_cpus(folders: Sequence[ScreenFolder]) -> Iterator[NoCpu]:
+    """The nodes whose programs had no CPU for a tenth of the time of all their repeats, on average."""
+    repeats: dict[str, int] = {}
+    missing: dict[str, list[NoCpu]] = {}
+    for folder in folders:
+        for record, place in enumerate(folder.record_hosts.tolist()):
+            nodes = set(folder.hosts[place].of_ranks)
+            if len(nodes) == 1:
+                (node,) = nodes
+                repeats[node] = repeats.get(node, 0) + 1
+                if record in folder.no_cpu:
+                    missing.setdefault(node, []).append(folder.no_cpu[record])
+    for node, own in missing.items():
+        share = sum(one.share or 0.0 for one in own) / repeats[node]
+        if share >= LEAST_DELAY:
+            yield replace(worst_of(own), who=node, share=share)
 
 
 def _add_facts(facts: dict[str, Mapping[str, FactValue]], folder: ScreenFolder) -> None:

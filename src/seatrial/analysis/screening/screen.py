@@ -300,6 +300,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
         not_screened=tuple(dict.fromkeys(not_screened)),
         false_alarm_rate=FALSE_ALARM_RATE,
         margin=margin,
+        no_cpu=given.no_cpu,
         link_counts=given.link_counts,
         not_seen_again=tuple(not_seen_again),
     )

@@ -3,7 +3,7 @@ every answer first (docs/adr/0063)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpus_words, others_words, steal_words
 from seatrial.diagnosis.disturbance.cause import no_cpu
@@ -20,6 +20,19 @@ def missing_cpu(seen: Sequence[Seen], who: str) -> NoCpu | None:
     """Whether the programs of these repeats were ready to run without a CPU; None also if too little is known."""
     known = signals(_some(seen))
     return None if known is None else no_cpu(tuple(cpu_causes(known)), who)
+
+
+def missing_of_repeat(seen: Seen, who: str) -> NoCpu | None:
+    """The same of one repeat, however short it is: to be added up over many; None if it did not wait for a tenth."""
+    counted = ((seen.get("used"), "leader_delay_s"), (seen.get("looks"), "delay_s"))
+    delays_s = [part.get(name) or 0.0 for part, name in counted if isinstance(part, Mapping)]
+    wall_s = seen.get("program_s") or 0.0
+    if max(delays_s, default=0.0) < LEAST_DELAY * wall_s or not wall_s:
+        return None  # most of the many records of a fleet
+    known = signals([seen], least_s=0.0)
+    if known is None or known.wall_s <= 0 or (known.delay_share or 0.0) < LEAST_DELAY:
+        return None
+    return no_cpu(tuple(cpu_causes(known)), who)
 
 
 def beside(seen: Sequence[Seen]) -> str:

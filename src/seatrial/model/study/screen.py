@@ -17,6 +17,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import As, Count, Finite, Hidden, Number, Positive, Settings, Share, Text, key, published
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.units import Unit
 
 FALSE_ALARM_RATE = 0.01
@@ -146,7 +147,8 @@ class ScreenInput(Frozen):
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
 
     `not_apart` are pairs of nodes that share CPUs: messages between them show the scheduler, not a link.
-    `failed` says what was tried and gave no figure.
+    `failed` says what was tried and gave no figure. `no_cpu` are the nodes whose programs had no CPU for a part of the
+    time.
     `oversubscription` is the designed ratio of the bandwidth of a switch's nodes to that of its uplinks, if known.
     """
 
@@ -160,6 +162,7 @@ class ScreenInput(Frozen):
     not_apart: frozenset[tuple[str, str]] = frozenset()
     failed: tuple[str, ...] = ()
     link_counts: tuple[LinkCount, ...] = ()
+    no_cpu: tuple[NoCpu, ...] = ()
 
 
 class Odd(Frozen):
@@ -266,3 +269,4 @@ class Screen(Frozen):
     margin: float
     link_counts: tuple[LinkCount, ...] = ()
     not_seen_again: tuple[NotSeenAgain, ...] = ()
+    no_cpu: tuple[NoCpu, ...] = ()

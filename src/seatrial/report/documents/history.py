@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.analysis.folder import FolderSummary
 from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import From, Json, Keywords, Positive, Text, shape
 from seatrial.model.results.history import FigureHistory
+from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.study.screen import (
     FactThatDiffers,
     FigureOverNodes,
@@ -78,6 +79,7 @@ class ScreenJson(TypedDict):
     link_counters: Annotated[
         list[LinkCount], From("link_counts"), "those that grew while the cluster was measured, errors first"
     ]
+    no_cpu: NotRequired[Annotated[list[NoCpu], "nodes whose programs were ready to run without a CPU"]]
     not_screened: Annotated[list[Text], "what could not be screened, and why"]
     false_alarm_rate: Annotated[_Probability, "the probability that a screen names anything if nothing is odd"]
     margin: Annotated[Positive, "nodes that differ by less than this share are not named"]

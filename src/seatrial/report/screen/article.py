@@ -79,7 +79,11 @@ _IDENT = "cluster"
 
 def cluster_article(found: Screen, name: str, jobs: Sequence[JobRow]) -> Article:
     """The screen under a name. `jobs` are those that measured it."""
-    lines = [words.headline(found), *(words.classes_sentence(one) for one in found.classes[:4])]
+    lines = [
+        *filter(None, [words.first_sentence(found)]),
+        words.headline(found),
+        *(words.classes_sentence(one) for one in found.classes[:4]),
+    ]
     lines += [words.not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
     lines += [_not_screened(found)] if found.not_screened else []
     head = Head("Cluster", name, lines, about=words.about(found))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from seatrial.analysis.screening.screen import COUNTED, unit_of_fact
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.machine.links import LINK_COUNTERS
+from seatrial.model.results.no_cpu import no_cpu_sentence
 from seatrial.model.spelling import NO_VALUE, count, few_names, plain, show
 from seatrial.model.study.screen import FactThatDiffers, LinkCount, NodeClasses, NotSeenAgain, Odd, Screen
 from seatrial.report.studies.best_of_words import confidence_words
@@ -15,6 +16,11 @@ from seatrial.stats.far_values import FEW
 
 MOST_NAMED = 4
 """So many names are in a sentence."""
+
+
+def first_sentence(found: Screen) -> str:
+    """The nodes whose programs had no CPU, without a full stop; "" if there are none."""
+    return no_cpu_sentence(found.no_cpu, "what is odd there may be this load", len(found.nodes), "node")
 
 
 def headline(found: Screen) -> str:

@@ -76,6 +76,8 @@ def screen_text(found: Screen, style: Style = PLAIN, detail: Detail = Detail.USU
 
 def _lines(found: Screen, style: Style, detail: Detail) -> Iterator[str]:
     is_full = detail is Detail.FULL
+    if first := screen_words.first_sentence(found):
+        yield from (style.paint(line, "warning") for line in style.wrapped(plain(f"{first}.")))
     yield style.paint(plain(screen_words.headline(found)), "error" if found.odd else "heading")
     groups = screen_words.grouped(found.odd)
     for group in groups if is_full else groups[:_MOST_ODD]:
