@@ -61,7 +61,7 @@ def test_results(kept: Path) -> None:
     assert say(kept, "report", "r", "-q") == "" and (kept / "r" / "report.html").is_file()
     changes = lines(kept, "history", "triad", "r", "-q")
     assert changes and all("sureness" in line for line in changes)
-    assert sum(line.endswith("1 repeat") for line in lines(kept, "history", "triad", "r", "-v")) == 24
+    assert sum(line.startswith("  20") for line in lines(kept, "history", "triad", "r", "-v")) == 24
     assert say(kept, "query", "r", "SELECT 7 AS n", "-q", "--format", "csv") == "7\n"
     assert say(kept, "query", "r", "SELECT 7 AS n", "-q") == "7\n"
 

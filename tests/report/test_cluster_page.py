@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -12,8 +13,9 @@ from analysis.made_up_fleets import Planted, fleet
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.jobs.screen import JobRow
 from seatrial.model.study.screen import Item, Screen, ScreenInput
-from seatrial.report.blocks import Detail
+from seatrial.report.blocks import Cell, Detail, Table
 from seatrial.report.screen.article import cluster_page, job_lines
+from seatrial.report.screen.article import sections as sections_of
 from seatrial.report.text.history import screen_text
 
 
@@ -119,9 +121,16 @@ def test_thousands_of_nodes_are_folded() -> None:
     assert "3999 nodes with nothing odd: left out here" in page and len(page) < 1_500_000
 
 
+def sections_rows(found: Screen) -> list[Sequence[Cell]]:
+    blocks = [block for one in sections_of(found, has_pictures=False) for block in one.blocks]
+    return [row for block in blocks if isinstance(block, Table) for row in block.rows]
+
+
 def test_text_groups_the_figures_of_what_is_odd(odd_fleet: Screen) -> None:
     text = screen_text(odd_fleet)
     assert text.splitlines()[0] == "3 odd in 8 nodes: node n1, link n3 - s1, node n2"
     assert "nodes differ in 2 facts" in text and "to do: scontrol" in text
+    assert len(text.splitlines()) <= 14 and "5.10" not in text
     full = screen_text(odd_fleet, detail=Detail.FULL)
+    assert "5.10 on 1: n1" in full and all(row[0].text in full for row in sections_rows(odd_fleet))
     assert "middle 90 %" in full and "memory.stream triad" in full

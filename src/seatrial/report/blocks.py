@@ -151,7 +151,7 @@ class Lines(Frozen):
 
     texts: Sequence[str]
     label: str = ""
-    look: Literal["about", "note", "list"] = "about"
+    look: Literal["about", "strong", "note", "list"] = "about"
 
 
 class Heading(Frozen):
@@ -199,7 +199,35 @@ class Verdicts(Frozen):
     counts: str = ""
 
 
-Block = About | Lines | Heading | Aspects | Verdicts | Table | Chart
+class OddOne(Frozen):
+    """A part of a cluster that differs from the others: how far (`by`, of what), and what to do about it. `also` are
+    its further figures; `is_command`: the remedy is one."""
+
+    kind: str
+    by: str
+    of: str
+    title: str
+    settings: str
+    said: str
+    also: Sequence[str]
+    remedy: str
+    is_command: bool
+
+
+class OddOnes(Frozen):
+    """What differs, the most important first."""
+
+    found: Sequence[OddOne]
+
+
+class Fold(Frozen):
+    """Blocks that a page opens on request; a terminal prints them in full."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+Block = About | Lines | Heading | Aspects | Verdicts | OddOnes | Fold | Table | Chart
 
 
 class Section(Frozen):

@@ -6,12 +6,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.analysis.history import FALSE_ALARM_RATE
 from seatrial.model.results.history import Change, FigureHistory
 from seatrial.model.results.no_cpu import no_cpu_sentence
 from seatrial.model.spelling import NO_VALUE, arrow, arrow_meaning, count, day, display_scale, settings, show
-from seatrial.report.blocks import Cell, Cells, Chart, Section, Table, headings, right
-from seatrial.report.charts.distributions import padded_domain
+from seatrial.report.blocks import (
+    Block,
+    Cell,
+    Cells,
+    Chart,
+    Detail,
+    Fold,
+    Heading,
+    Lines,
+    Section,
+    Table,
+    headings,
+    right,
+)
+from seatrial.report.charts.distributions import number_format, padded_domain
 from seatrial.report.charts.repeats import spaced
 from seatrial.report.charts.vega import chart, layer, quantity, text_layers
 from seatrial.report.studies.article import Article, Head, article, whole_page
@@ -94,7 +109,7 @@ def _spec(one: FigureHistory, drawn: list[int]) -> dict[str, Any]:
     x: dict[str, Any] = {"field": "x", "type": "temporal", "title": None, "scale": {"type": "utc"}}
     x["axis"] = {"grid": False, "labelOverlap": True, "tickCount": 8}
     domain = padded_domain(min(values), max(values), _LEAST_HEIGHT)
-    axis = {"tickCount": 4, "format": "~g", "minExtent": 46}
+    axis = {"tickCount": 4, "format": number_format(domain), "minExtent": 46}
     title = f"{unit or 'ratio'} {arrow(one.better)}"
     y = quantity("y", title, scale={"domain": domain, "nice": False, "zero": False}, axis=axis)
     across = {"x": x, "x2": {"field": "x2"}}
@@ -147,18 +162,32 @@ _MOST_DIFFERENCES = 40
 
 def history_article(found: Sequence[FigureHistory], name: str, *, is_alone: bool = True) -> Article:
     """The histories under a name. `is_alone`: nothing else is on the page."""
-    ordered = sorted(found, key=lambda one: -max((change.first_after for change in one.changes), default=float("-inf")))
-    parts = [_part(one, f"h{n}") for n, one in enumerate(ordered[:_MOST_DRAWN], start=1)]
-    context: dict[str, Any] = {"shown": parts[:_MOST_UNFOLDED], "folded": parts[_MOST_UNFOLDED:]}
-    sections = [Section("history", "Over time", "history", context)]
-    if len(ordered) > 1:
-        left_out = len(ordered) - _MOST_LISTED
-        lines = [f"{left_out} more are left out; `seatrial history FIGURE` shows one of them."] if left_out > 0 else []
-        context = {"table": _all(ordered[:_MOST_LISTED]), "lines": lines, "drawn": len(parts), "found": len(ordered)}
-        sections.append(Section("histories", "All figures", "histories", context))
+    ordered = latest_first(found)
     lines = [*filter(None, [no_cpu_words(found).removesuffix(".")]), headline(ordered)]
     head = Head("History", name, lines, about=_about(ordered))
-    return article("h", head, sections, is_alone=is_alone)
+    return article("h", head, sections(ordered), is_alone=is_alone)
+
+
+def latest_first(found: Sequence[FigureHistory]) -> list[FigureHistory]:
+    """Those that changed first, the latest change before the others."""
+    return sorted(found, key=lambda one: -max((change.first_after for change in one.changes), default=float("-inf")))
+
+
+def sections(ordered: Sequence[FigureHistory]) -> list[Section]:
+    """Each figure over time, then a table of all; on a terminal, those that did not change only in the table."""
+    blocks: list[Block] = []
+    for number, one in enumerate(ordered[:_MOST_DRAWN], start=1):
+        part = _part(one, f"h{number}")
+        is_open = number <= _MOST_UNFOLDED
+        blocks += part if is_open else [Fold(f"{subject(one)}: {_found(one)}", part[1:])]
+    made = [Section("history", "Over time", blocks=blocks, detail=Detail.USUAL)]
+    if len(ordered) > 1:
+        left_out = len(ordered) - _MOST_LISTED
+        drawn = [f"The first {_MOST_DRAWN} are drawn above."] if len(ordered) > _MOST_DRAWN else []
+        lines = [f"{left_out} more are left out; `seatrial history FIGURE` shows one of them."] if left_out > 0 else []
+        every = (Lines(drawn), _all(ordered[:_MOST_LISTED]), Lines(lines, look="note"))
+        made.append(Section("histories", "All figures", blocks=every))
+    return made
 
 
 def headline(found: Sequence[FigureHistory]) -> str:
@@ -182,14 +211,20 @@ def _about(found: Sequence[FigureHistory]) -> str:
     return text
 
 
-def _part(one: FigureHistory, ident: str) -> dict[str, Any]:
+def _found(one: FigureHistory) -> str:
     n = len(one.changes)
-    return {
-        "subject": subject(one),
-        "headline": count(n, "change") if n else no_change_words(one),
-        "chart": history_chart(one, ident),
-        "changes": [_change(change, number, one) for number, change in enumerate(one.changes, start=1)],
-    }
+    return count(n, "change") if n else no_change_words(one)
+
+
+def _part(one: FigureHistory, ident: str) -> list[Block]:
+    """The figure, its sessions, and each change with what else differed."""
+    drawn = history_chart(one, ident)
+    numbers = replace(drawn.table, detail=Detail.FULL)
+    blocks: list[Block] = [Heading(subject(one), _found(one)), Lines([f"{_sentence(span_words(one))}."], look="note")]
+    blocks.append(replace(drawn, is_listed=True, table=numbers))
+    for number, change in enumerate(one.changes, start=1):
+        blocks += _change(change, number, one)
+    return blocks
 
 
 def subject(one: FigureHistory) -> str:
@@ -197,16 +232,15 @@ def subject(one: FigureHistory) -> str:
     return " ".join(filter(None, (one.benchmark, one.figure, settings(one.parameters), f"on {one.host}")))
 
 
-def _change(change: Change, number: int, one: FigureHistory) -> dict[str, Any]:
+def _change(change: Change, number: int, one: FigureHistory) -> list[Block]:
     shown = change.differences[:_MOST_DIFFERENCES]
     rows = [(each.what, _side(each.baseline), _side(each.candidate)) for each in shown]
     left_out = len(change.differences) - len(shown)
-    return {
-        "line": f"{number}: {change_words(change, one)}.",
-        "note": f"{_sentence(NOT_TESTED)}:" if rows else f"{_sentence(NOTHING_ELSE)}.",
-        "table": Table.if_any("", ["What", "Before", "After"], rows),
-        "more": f"And {left_out} more; `seatrial history --format json` lists all." if left_out > 0 else "",
-    }
+    note = f"{_sentence(NOT_TESTED)}:" if rows else f"{_sentence(NOTHING_ELSE)}."
+    more = [f"And {left_out} more; `seatrial history --format json` lists all."] if left_out > 0 else []
+    table = replace(Table.of("", ["What", "Before", "After"], rows), look="differences")
+    change_lines = Lines([f"{number}: {change_words(change, one)}."], look="strong")
+    return [change_lines, Lines([note], look="note"), *([table] if rows else []), Lines(more, look="note")]
 
 
 def _sentence(text: str) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+
+from msgspec.structs import replace
 
 from seatrial.jobs.screen import JobRow
 from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.model.spelling import NO_VALUE, count, few_names, settings, show
 from seatrial.model.study.screen import FigureOverNodes, Odd, OddKind, Screen
 from seatrial.model.units import duration
-from seatrial.report.blocks import Cell, Cells, Section, Table, headings, right
+from seatrial.report.blocks import Block, Cell, Cells, Detail, OddOne, OddOnes, Section, Table, headings, right
 from seatrial.report.charts.repeats import moment
 from seatrial.report.screen import words
 from seatrial.report.screen.pictures import distribution, node_map, pair_map
-from seatrial.report.studies.article import Article, Head, article, whole_page
+from seatrial.report.studies.article import Article, Head, article, tables_section, whole_page
 from seatrial.report.studies.best_of_words import confidence_words
 
 _MOST_ROWS = 200
@@ -87,16 +88,37 @@ def cluster_article(found: Screen, name: str, jobs: Sequence[JobRow]) -> Article
     lines += [words.not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
     lines += [_not_screened(found)] if found.not_screened else []
     head = Head("Cluster", name, lines, about=words.about(found))
-    return article(_IDENT, head, list(_sections(found, jobs)), is_alone=True)
+    return article(_IDENT, head, sections(found, jobs), is_alone=True)
 
 
-def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
-    if found.odd:
-        groups = words.grouped(found.odd)
-        findings = [_finding(group) for group in groups[:_MOST_FINDINGS]]
+def sections(found: Screen, jobs: Sequence[JobRow] = (), *, has_pictures: bool = True) -> list[Section]:
+    """What is odd first; then evidence. Without pictures for a terminal."""
+    made = [*_odd_section(found)]
+    if has_pictures:
+        made += _pictures(found)
+    elif found.figures:
+        made.append(tables_section("figures", "Figures over nodes", tables=[_figures(found)]))
+    if found.facts_that_differ:
+        made.append(tables_section("facts", "Facts that differ", tables=[_facts(found)]))
+    if found.link_counts:
+        made.append(_counters(found))
+    if found.figures:
+        made.append(_nodes(found))
+    if jobs:
+        made.append(tables_section("jobs", "Jobs", tables=[job_table(jobs)], lines=job_lines(jobs)))
+    return made
+
+
+def _odd_section(found: Screen) -> Iterator[Section]:
+    groups = words.grouped(found.odd)
+    if groups:
         rest = [one for group in groups[_MOST_FINDINGS:] for one in group][:_MOST_LISTED]
-        context: dict[str, Any] = {"findings": findings, "table": _odd_table(rest) if rest else None, "more": len(rest)}
-        yield Section("odd", "What is odd", "cluster_odd", context)
+        blocks: list[Block] = [OddOnes([_finding(group) for group in groups[:_MOST_FINDINGS]])]
+        blocks += [replace(_odd_table(rest), is_folded=True)] if rest else []
+        yield Section("odd", "What is odd", blocks=blocks, detail=Detail.USUAL)
+
+
+def _pictures(found: Screen) -> Iterator[Section]:
     if found.figures:
         drawn = [
             distribution(figure, odd, f"{_IDENT}-d{n}")
@@ -113,14 +135,16 @@ def _sections(found: Screen, jobs: Sequence[JobRow]) -> Iterator[Section]:
     if found.pairs:
         maps = [pair_map(figure, found, f"{_IDENT}-p{n}") for n, figure in enumerate(found.pairs[:4])]
         yield Section("pairs", "Between nodes", "cluster_picture", {"pictures": maps})
-    if found.facts_that_differ:
-        yield Section("facts", "Facts that differ", "cluster_table", {"table": _facts(found), "lines": []})
-    if found.link_counts:
-        yield Section("counters", "Counters of links", "cluster_table", _counters(found))
-    if found.figures:
-        yield Section("nodes", "Node by node", "cluster_table", _nodes(found))
-    if jobs:
-        yield Section("jobs", "Jobs", "cluster_table", {"table": job_table(jobs), "lines": job_lines(jobs)})
+
+
+def _figures(found: Screen) -> Table:
+    """How far the values of each figure are apart."""
+    rows: list[Cells] = []
+    for one in found.figures:
+        low, high = (f"{(end - 1.0) * 100:+.1f}" for end in one.spread)
+        values = (f"{len(one.items)} {one.kind.value}s", Cell.amount(one.median, one.unit), f"{low} to {high} %")
+        rows.append([words.figure_name(one.benchmark, one.figure), *values, settings(one.parameters)])
+    return Table.of("Figures over nodes", ["Figure", *right("Of", "Median", "Middle 90 %"), "Settings"], rows)
 
 
 def _not_screened(found: Screen) -> str:
@@ -130,19 +154,19 @@ def _not_screened(found: Screen) -> str:
     return f"Not screened: {shown}{f'; and {more} more' if more > 0 else ''}"
 
 
-def _finding(group: Sequence[Odd]) -> dict[str, Any]:
+def _finding(group: Sequence[Odd]) -> OddOne:
     one = group[0]
-    return {
-        "kind": one.kind.value,
-        "by": words.off_by(one),
-        "of": "errors" if words.is_count(one) else "from the others",
-        "title": f"{one.what}: {words.figure_name(one.benchmark, one.figure)}",
-        "settings": settings(one.parameters),
-        "said": f"{words.by_how_much(one)}.",
-        "also": [f"{text}." for text in words.also(group)],
-        "remedy": one.remedy,
-        "is_command": one.remedy.startswith("scontrol "),
-    }
+    return OddOne(
+        kind=one.kind.value,
+        by=words.off_by(one),
+        of="errors" if words.is_count(one) else "from the others",
+        title=one.what,
+        settings=settings(one.parameters),
+        said=f"{words.by_how_much(one)}.",
+        also=[f"{text}." for text in words.also(group)],
+        remedy=one.remedy,
+        is_command=one.remedy.startswith("scontrol "),
+    )
 
 
 def _odd_in(found: Screen, figure: FigureOverNodes) -> list[Odd]:
@@ -194,7 +218,7 @@ def _facts(found: Screen) -> Table:
     return Table.of("Facts on which nodes differ", ["Fact", "Most have", *right("Nodes"), "Others"], rows)
 
 
-def _counters(found: Screen) -> dict[str, Any]:
+def _counters(found: Screen) -> Section:
     """The counters of links that grew while the cluster was measured, errors first."""
     rows: list[Cells] = []
     for one in found.link_counts[:_MOST_LISTED]:
@@ -206,10 +230,11 @@ def _counters(found: Screen) -> dict[str, Any]:
     ]
     lines += [f"{count(left_out, 'counter')} more: `--format json` has all."] if left_out else []
     columns = headings("Node", "Port", "Counter", *right("Grew by"), "Kind", "Meaning")
-    return {"table": Table.of("Counters that grew while the cluster was measured", columns, rows), "lines": lines}
+    made = Table.of("Counters that grew while the cluster was measured", columns, rows)
+    return tables_section("counters", "Counters of links", tables=[made], lines=lines)
 
 
-def _nodes(found: Screen) -> dict[str, Any]:
+def _nodes(found: Screen) -> Section:
     """A row for each node; of many, for the odd ones only. Figures of devices and switches have no column."""
     figures = [figure for figure in found.figures if figure.kind.value in ("node", "link")][:10]
     odd_nodes = {node for one in found.odd if one.kind is not OddKind.SWITCH for node in one.nodes}
@@ -228,7 +253,9 @@ def _nodes(found: Screen) -> dict[str, Any]:
     columns = headings("Node", "Switch", *right(*(words.figure_name(one.benchmark, one.figure) for one in figures)))
     left_out = len(found.nodes) - len(nodes)
     lines = [f"{count(left_out, 'node')} with nothing odd: left out here; `--format json` has all."] if left_out else []
-    return {"table": Table.of("Medians of each node", columns, rows), "lines": lines}
+    return tables_section(
+        "nodes", "Node by node", tables=[Table.of("Medians of each node", columns, rows)], lines=lines
+    )
 
 
 def cluster_page(found: Screen, jobs: Sequence[JobRow] = ()) -> str:

@@ -5,12 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seatrial.model.spelling import count
-from seatrial.report.blocks import Aspects, Block, Chart, Detail, Heading, Lines, Section, Table, Tone, Verdicts
+from seatrial.report.blocks import (
+    Aspects,
+    Block,
+    Chart,
+    Detail,
+    Fold,
+    Heading,
+    Lines,
+    OddOnes,
+    Section,
+    Table,
+    Tone,
+    Verdicts,
+)
 from seatrial.report.text.terminal import Style, joined, plain, rows_of, sentences
 
 _MOST_VERDICTS = 6
 _TONES: dict[str, Tone] = {"slower": "error", "faster": "direct", "ambiguous": "warning"}
-_MOST_ROWS = 12
+_MOST_ODD = 10
+_MOST_ROWS = 40
 """Of the numbers of a chart; the page and the JSON have all."""
 
 
@@ -43,9 +57,13 @@ def _block(block: Block, style: Style, detail: Detail, *, has_caption: bool) -> 
             return _aspects(block, style, is_full=is_full)
         case Verdicts():
             return _verdicts(block, style, is_full=is_full)
+        case OddOnes():
+            return _odd_ones(block, style, is_full=is_full)
+        case Fold() if is_full:
+            return [line for one in block.blocks for line in _block(one, style, detail, has_caption=has_caption)]
         case Table() if is_full or block.detail is not Detail.FULL:
             return [*([plain(block.caption)] if has_caption else []), *_table(block, style)]
-        case Chart() if block.is_listed:
+        case Chart() if block.is_listed and (is_full or block.table.detail is not Detail.FULL):
             return _table(block.table, style, _MOST_ROWS)
         case _:
             return []
@@ -76,6 +94,17 @@ def _verdicts(block: Verdicts, style: Style, *, is_full: bool) -> list[str]:
         lines += sentences((one.hint, one.note) if is_full else (one.note,), style)
     more = len(block.found) - len(shown)
     return [*lines, *([f"and {count(more, 'more verdict')} (--verbose shows all)"] if more else [])]
+
+
+def _odd_ones(block: OddOnes, style: Style, *, is_full: bool) -> list[str]:
+    lines = []
+    shown = block.found if is_full else block.found[:_MOST_ODD]
+    for one in shown:
+        lines += sentences([f"{one.kind} {one.title}: {one.said}"], style, "  ", "    ")
+        lines += sentences((f"also {text}" for text in one.also), style, "    ", "      ") if is_full else []
+        lines += sentences([f"to do: {one.remedy}"], style, "    ", "      ")
+    more = len(block.found) - len(shown)
+    return [*lines, *([f"  and {more} more (--verbose shows all)"] if more else [])]
 
 
 def _table(table: Table, style: Style, most: int | None = None) -> list[str]:
