@@ -12,7 +12,15 @@ from seatrial.cli.output import EquivalenceOption, FailOn, MarginOption, Output,
 from seatrial.errors import UsageError
 
 if TYPE_CHECKING:
+    from seatrial.analysis.reference_check import ReferenceCheck
     from seatrial.model.study.result import Compared
+    from seatrial.report.text.terminal import Style
+
+
+FAIL_ON_HELP = (
+    "exit 1 if any comparison has this verdict; ambiguous includes slower; reference: if a figure of the candidate is "
+    "beyond its stored reference"
+)
 
 
 @command("compare")
@@ -32,7 +40,7 @@ def _compare(
     equivalence: EquivalenceOption = None,
     fail_on: Annotated[
         FailOn | None,
-        typer.Option("--fail-on", help="exit 1 if any comparison has this verdict; ambiguous includes slower"),
+        typer.Option("--fail-on", help=FAIL_ON_HELP),
     ] = None,
     output: PageOption = None,
     *,
@@ -50,16 +58,55 @@ def _compare(
         from seatrial.report.pages.page import compare_page
 
         write_file(output, compare_page(found.compared, found.screen))
-    out.show(
-        lambda: compare_document(found.compared, found.screen),
-        lambda style: compare_text(found.compared, found.screen, style=style, detail=out.detail),
-    )
+    checks = _references(sides, share_of("--margin", margin)) if fail_on is FailOn.REFERENCE else None
+
+    def shown(style: Style) -> str:
+        text = compare_text(found.compared, found.screen, style=style, detail=out.detail)
+        if not checks:
+            return text
+        from seatrial.report.text.references import references_text
+
+        return f"{references_text(checks, style)}\n\n{text}"
+
+    out.show(lambda: compare_document(found.compared, found.screen, references=checks), shown)
     for text in (text for compared in found.compared for text in compared.lost):
         message(f"not compared: {text}")
+    if checks:
+        return reference_status(checks)
     if found.screen is None and not any(compared.comparisons for compared in found.compared):
         message("nothing was compared")
         return 3
+    if checks is not None:
+        return reference_status(checks)
     return verdict_status(found.compared, fail_on)
+
+
+def _references(sides: Sequence[str], margin: float | None) -> tuple[ReferenceCheck, ...]:
+    """The figures of the candidate beside stored references, or beside those that are a side. Raises UsageError."""
+    from pathlib import Path
+
+    from seatrial.analysis.compare_folders import PREFIX
+    from seatrial.analysis.reference_check import checked_references, stored_references
+    from seatrial.interface.results import results
+    from seatrial.model.study.study import DEFAULT_MARGIN
+    from seatrial.references.loader import reference_named
+
+    named = [reference_named(side.removeprefix(PREFIX)) for side in sides if side.startswith(PREFIX)]
+    folders = [side for side in sides if not side.startswith(PREFIX)]
+    found = results(Path(folders[-1]))
+    share = DEFAULT_MARGIN if margin is None else margin
+    return checked_references(named or stored_references(), found.experiments, share)
+
+
+def reference_status(checks: Sequence[ReferenceCheck]) -> int:
+    """1 if a figure is beyond its stored reference; 3 if no reference matches any; else 0."""
+    if not checks:
+        message("no stored reference matches a figure; `seatrial list --references` shows the figure of each")
+        return 3
+    undecided = sum(one.verdict == "undecided" for one in checks)
+    if undecided:
+        message(f"--fail-on reference: {undecided} of {len(checks)} undecided, which does not fail")
+    return 1 if any(one.verdict == "fail" for one in checks) else 0
 
 
 def share_of(option: str, text: str | None) -> float | None:

@@ -111,10 +111,11 @@ class Format(StrEnum):
 
 
 class FailOn(StrEnum):
-    """The verdict that counts as a failure; ambiguous includes slower."""
+    """The verdict that counts as a failure; ambiguous includes slower. Of a reference: a figure beyond it."""
 
     SLOWER = "slower"
     AMBIGUOUS = "ambiguous"
+    REFERENCE = "reference"
 
 
 ResultsOption = Annotated[Path, typer.Option("--results", metavar="DIR", help="the results folder")]

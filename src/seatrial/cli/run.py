@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +26,14 @@ from seatrial.cli.output import (
 from seatrial.cli.programs import WORDS, ProgramOptions, WithWords, checked, merged, program_settings, single_settings
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
+
+if TYPE_CHECKING:
+    from seatrial.model.study.study import Study
+
+FAIL_ON_HELP = (
+    "exit 1 if the study has this verdict; ambiguous includes slower; reference: if a figure is beyond its stored "
+    "reference"
+)
 
 
 class RunOptions(Options):
@@ -70,9 +78,7 @@ class RunOptions(Options):
         list[str] | None,
         typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
     ] = None
-    fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="exit 1 if the study has this verdict; ambiguous includes slower")
-    ] = None
+    fail_on: Annotated[FailOn | None, typer.Option("--fail-on", help=FAIL_ON_HELP)] = None
 
     @property
     def budget_s(self) -> float | None:
@@ -100,9 +106,36 @@ class RunOptions(Options):
             commands = [checked(words_of(text)) for text in (*names, *(words or ()))]
             return Wanted([], merged(single_settings(values), program.settings()), commands, share, narrow)
         names, of_program = program_settings(names, words, program)
-        if self.fail_on is not None:
-            _refuse_without_verdict(names, self.settings or ())
+        if self.fail_on is FailOn.REFERENCE:
+            self._refuse_without_references(names)
+        elif self.fail_on is not None:
+            self._refuse_without_verdict(names)
         return Wanted(names, merged(values, of_program), None, places=places)
+
+    def _study(self, targets: Sequence[str]) -> Study | None:
+        """The study that the targets name."""
+        from seatrial.plan.site_in_force import at_site
+        from seatrial.plan.targets import only_study, with_declared
+
+        with at_site(self.site, self.system):
+            return only_study(with_declared(targets), self.settings or ())
+
+    def _refuse_without_references(self, targets: Sequence[str]) -> None:
+        """Raise UsageError if there is no reference for `--fail-on reference`."""
+        from seatrial.analysis.reference_check import stored_references
+
+        study = self._study(targets)
+        stored_references(() if study is None else study.references)
+
+    def _refuse_without_verdict(self, targets: Sequence[str]) -> None:
+        """Raise UsageError if nothing would have a verdict for `--fail-on`."""
+        study = self._study(targets)
+        if study is None or study.compare is None:
+            what = "a benchmark alone" if study is None else f"study {study.name}, which has no `compare` section,"
+            raise UsageError(
+                f"--fail-on: {what} has no verdict",
+                "give a study with a `compare` section; `seatrial compare A B --fail-on` compares results folders",
+            )
 
 
 class Wanted(Frozen):
@@ -180,16 +213,3 @@ def _run(
     finally:
         progress.close()
     return printer.found(found) if wanted.commands is None else printer.compared(found)
-
-
-def _refuse_without_verdict(targets: Sequence[str], settings: Sequence[str]) -> None:
-    """Raise UsageError if nothing would have a verdict for `--fail-on`."""
-    from seatrial.plan.targets import only_study
-
-    study = only_study(targets, settings)
-    if study is None or study.compare is None:
-        what = "a benchmark alone" if study is None else f"study {study.name}, which has no `compare` section,"
-        raise UsageError(
-            f"--fail-on: {what} has no verdict",
-            "give a study with a `compare` section; `seatrial compare A B --fail-on` compares results folders",
-        )

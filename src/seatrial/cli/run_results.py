@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from seatrial.analysis.reference_check import ReferenceCheck, checked_references, stored_references
 from seatrial.analysis.results import RunResult
-from seatrial.cli.compare import verdict_status
+from seatrial.cli.compare import reference_status, verdict_status
 from seatrial.cli.output import FailOn, Output, message, print_json, style_of
 from seatrial.cli.programs import print_comparison
 from seatrial.model.frozen import Frozen
@@ -20,6 +21,7 @@ from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.check import problems_text
 from seatrial.report.text.compare import study_text
+from seatrial.report.text.references import references_text
 from seatrial.report.text.results import few, results_text
 from seatrial.report.text.terminal import Style, clean, joined
 from seatrial.report.trial_verdict import verdict
@@ -39,12 +41,14 @@ class Printer(Frozen):
         """Print results; the exit status."""
         if found.problem is not None:
             message(f"seatrial: {found.problem}")
+        checks = self._references(found)
         if self.out.as_json:
-            document = results_document(found.experiments, found.environments, found.trial)
+            document = results_document(found.experiments, found.environments, found.trial, checks)
             print_json(document if found.study is None else {**document, "study": study_document(found.study)})
         else:
-            print(self._text(found, style_of(sys.stdout)))
-        return self._status(found)
+            text = self._text(found, style_of(sys.stdout))
+            print(joined([references_text(checks, style_of(sys.stdout)), text] if checks else [text]))
+        return self._status(found, checks)
 
     def _text(self, found: RunResult, style: Style) -> str:
         """Of a trial: the answer, and what is wrong, the costliest first (in full, also its figures, which are on the
@@ -63,15 +67,27 @@ class Printer(Frozen):
         if found.problem is not None:
             message(f"seatrial: {found.problem}")
         print_comparison(found, self.out)
-        return self._status(found)
+        checks = self._references(found)
+        if checks and not self.out.as_json:
+            print(references_text(checks, style_of(sys.stdout)))
+        return self._status(found, checks)
 
-    def _status(self, found: RunResult) -> int:
+    def _references(self, found: RunResult) -> tuple[ReferenceCheck, ...] | None:
+        """The figures beside stored references; None if these are not asked for."""
+        if self.fail_on is not FailOn.REFERENCE:
+            return None
+        named = found.study.study.references if found.study is not None else ()
+        return checked_references(stored_references(named), found.experiments)
+
+    def _status(self, found: RunResult, checks: Sequence[ReferenceCheck] | None) -> int:
         """Print where the records are, and what is missing; the exit status."""
         if not self.out.as_json:
             self.out.announce(f"records: {self.results}; the page: seatrial report {self.results} -o FILE.html")
         for line in nothing_measured(found.experiments):
             message(line)
         status = exit_status(found.experiments, named=self.named) or compared_status(found.study)
+        if checks is not None:
+            return status or reference_status(checks)
         return status or verdict_status(found.study.compared if found.study else (), self.fail_on)
 
 

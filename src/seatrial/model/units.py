@@ -127,6 +127,19 @@ def labelled_unit(text: str) -> tuple[Unit, float]:
     return text, 1.0
 
 
+_LABELLED = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\S+)\s*", re.ASCII)
+
+
+def labelled_quantity(text: str) -> Quantity:
+    """As `parse_quantity`, and numbers with a label: "651 MLUP/s" is 6.51e8 LUP/s. Raises UsageError."""
+    found = _LABELLED.fullmatch(text)
+    if found is None or _quantity_or_none(text) is not None or re.fullmatch(_LABEL, found[2]) is None:
+        return parse_quantity(text)
+    unit, factor = labelled_unit(found[2])
+    number = _quantity_or_none(found[1])
+    return parse_quantity(text) if number is None else Quantity(number.value * factor, unit)
+
+
 _RATE = re.compile(r"([kKMGTPE]?i?)((?i:flops?|b|bytes?|bits?|ops?))(?i:/s(?:ec(?:ond)?)?|ps)?")
 
 

@@ -23,7 +23,7 @@ from seatrial.errors import ParseError, SeatrialError, UnknownNameError, UsageEr
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.history import Qualifier, Reference
-from seatrial.model.units import LARGEST_COUNT, Quantity, parse_quantity
+from seatrial.model.units import LARGEST_COUNT, Quantity, labelled_quantity
 
 _LARGEST_FILE_B = 4 << 20
 _LONGEST_TEXT = 500
@@ -149,7 +149,7 @@ def _with_expanded_ranges(found: list[Reference], study: str, entries: list[dict
 def _quantity(given: object) -> Quantity:
     """A published value: a number (unit "1") or a number with its unit; finite and above 0."""
     if isinstance(given, str):
-        quantity = parse_quantity(given)
+        quantity = labelled_quantity(given)
     elif isinstance(given, int | float) and not isinstance(given, bool):
         quantity = Quantity(float(given), "1") if abs(given) <= LARGEST_COUNT else Quantity(math.inf, "1")
     else:
@@ -255,6 +255,12 @@ def all_references() -> tuple[Reference, ...]:
     """
     own = own_file()
     return shipped_references() if own is None else _with_own(own, _state(own))
+
+
+def own_references() -> tuple[Reference, ...]:
+    """The references of the site's own file alone. Raises UsageError as `all_references`."""
+    own = own_file()
+    return () if own is None else _with_own(own, _state(own))[len(shipped_references()) :]
 
 
 def reference_named(reference_id: str) -> Reference:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.analysis.missing_cpus import missing_of_sides
+from seatrial.analysis.reference_check import ReferenceCheck
 from seatrial.analysis.stretches import needed_repeats, why_undecided
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
@@ -207,6 +208,7 @@ class CompareJson(TypedDict):
         Annotated[list[FleetSpread], "present with `outliers`: figures in which the nodes truly differ"]
     ]
     again: NotRequired[Annotated[MeasureAgain, "present after a screen of at least six nodes"]]
+    references: NotRequired[Annotated[list[ReferenceCheck], "present with --fail-on reference"]]
     unconfirmed: NotRequired[
         Annotated[list[Text], "present with `outliers`: suspects of a screen that do not differ from the controls"]
     ]
@@ -238,6 +240,7 @@ def compare_document(
     best_of: Sequence[BestOfResult] = (),
     scaling: Sequence[ScalingResult] = (),
     answer: Answer | None = None,
+    references: Sequence[ReferenceCheck] | None = None,
 ) -> Json:
     """The document of CONTRACT. Unintended differences come first. `answer` is that of the study that was run, which
     knows its budget; None: of the comparisons alone.
@@ -246,9 +249,9 @@ def compare_document(
     """
     parts = _parts(compared, best_of, scaling)
     parts["answer"] = (answer or answer_of_comparisons(compared)) if compared else ABSENT
-    screened: Json = {}
+    screened: Json = {} if references is None else {"references": references}
     if screen is not None:
-        screened = {"outliers": screen.outliers, "fleets": screen.fleets, "unconfirmed": screen.unconfirmed}
+        screened |= {"outliers": screen.outliers, "fleets": screen.fleets, "unconfirmed": screen.unconfirmed}
         screened |= {} if screen.again is None else {"again": screen.again}
         parts["not_compared"] += screen.not_screened
     return filled(CompareJson, None, **parts, **screened)

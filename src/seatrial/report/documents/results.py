@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from msgspec.structs import replace
 
 from seatrial.analysis.experiment_figures import why_no_interval
+from seatrial.analysis.reference_check import ReferenceCheck
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import (
@@ -157,14 +158,21 @@ class ResultsJson(TypedDict):
     sampling: NotRequired[Annotated[list[PairSamplingJson], "present if pairs of ranks were measured"]]
     study: NotRequired[StudyJson]
     answer: NotRequired[Annotated[TrialAnswerJson, "of the standard trial"]]
+    references: NotRequired[Annotated[list[ReferenceCheck], "present with --fail-on reference"]]
 
 
 def results_document(
-    results: Sequence[ExperimentResult], environments: Mapping[str, Mapping[str, Any]], trial: Trial | None = None
+    results: Sequence[ExperimentResult],
+    environments: Mapping[str, Mapping[str, Any]],
+    trial: Trial | None = None,
+    references: Sequence[ReferenceCheck] | None = None,
 ) -> Json:
     """The document of CONTRACT. In addition to the contract: `outliers`, in the form of `compare`, with the id of their
-    experiment; `sampling` of pairs of ranks; `answer` if this is the standard trial."""
+    experiment; `sampling` of pairs of ranks; `answer` if this is the standard trial; `references` if they were
+    checked."""
     parts: Json = {"environments": environments, "experiments": results}
+    if references is not None:
+        parts["references"] = references
     if trial is not None:
         parts["answer"] = verdict(trial)
     screened = [(result.id, result.screening) for result in results if result.screening is not None]
