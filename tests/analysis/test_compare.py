@@ -86,6 +86,17 @@ def test_sessions_that_do_not_alternate_are_counted_as_they_were_made(tmp_path: 
     assert compare_document([found])["comparisons"][0]["design"]["made_in"] == [10, 4]
 
 
+def test_several_candidates_are_one_table_with_the_ratio_to_the_first(tmp_path: Path) -> None:
+    made = MadeUpFolder(tmp_path / "r")
+    for label, factor in (("a", 1.0), ("b", 0.8), ("c", 1.5)):
+        made.add(noisy(LEVEL * factor, 20, seed=ord(label)), label=label, blocks=side_by_side(20))
+    found = compare_along(made.contents, "label", 0.02).compared
+    rows = [line.split() for line in compare_text(found).splitlines() if line.startswith("  label ") and "/s" in line]
+    assert [row[1] for row in rows] == ["a", "b", "c"] and rows[0][4:] == ["1"]
+    assert [(row[4], row[-1]) for row in rows[1:]] == [("0.800", "slower"), ("1.499", "faster")]
+    assert "relative" not in compare_text(found[:1])
+
+
 def test_a_family_of_comparisons_widens_the_interval_that_gives_the_verdict(tmp_path: Path) -> None:
     made = MadeUpFolder(tmp_path / "r")
     for n in range(4):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from seatrial.analysis.reference_check import ReferenceCheck
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.spelling import label, show, show_range
-from seatrial.report.text.terminal import PLAIN, Style, Tone, clean
+from seatrial.report.blocks import Tone
+from seatrial.report.text.terminal import PLAIN, Style, clean
 
 _TONES: dict[str, Tone] = {"pass": "direct", "fail": "error", "undecided": "warning"}
 
