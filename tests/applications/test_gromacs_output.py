@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from shared_samples import OUTPUTS, PRINTED
 
-from seatrial.applications.gromacs import read_gromacs
+from seatrial.applications.gromacs import read_gromacs, why_not
 from seatrial.errors import ProtocolError
 
 SAMPLE = OUTPUTS / "gromacs_water510_2ranks.txt"
@@ -197,3 +197,21 @@ def test_other_tools_output_is_refused(name: str) -> None:
 
 def test_nothing_is_no_run() -> None:
     assert not read_gromacs(b"").ended
+
+
+OPENMP = "GROMACS version:    2022.5\nOpenMP support:     {}\n"
+
+
+@pytest.mark.parametrize(
+    ("stated", "threads", "why"),
+    [
+        ("enabled (GMX_OPENMP_MAX_THREADS = 128)", 2, ""),
+        ("enabled (GMX_OPENMP_MAX_THREADS = 32)", 64, "at most 32 threads of a rank"),
+        ("disabled", 2, "built without OpenMP"),
+        ("disabled", 1, ""),
+        ("", 8, ""),
+    ],
+)
+def test_the_build_says_how_many_threads_it_can_have(stated: str, threads: int, why: str) -> None:
+    found = why_not(OPENMP.format(stated), {"threads": threads})
+    assert why in found and bool(found) == bool(why)

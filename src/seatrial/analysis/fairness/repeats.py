@@ -66,7 +66,8 @@ def repeat_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[No
     yield from _variables(sides)
     yield from _notes(sides)
     typed = [_typed(side) for side in (baseline, candidate)]
-    if all(typed):
+    is_contained = any("container" in record.seen for records in sides for record in records)
+    if all(typed) and not is_contained:
         yield from _unlike(Topic.COMMAND, typed)
     else:
         yield from _commands(sides)
