@@ -40,7 +40,7 @@ def test_the_document_follows_its_schema_and_holds_every_value():
     assert entries["s4.transfer-k-printed"]["contradicts"] == ["s4.copy-time-k", "s4.copy-rate-k"]
 
 
-@pytest.mark.parametrize("change", [{"value": 0}, {"unit": "furlong"}, {"qualifier": "roughly"}, {"ci95": None}])
+@pytest.mark.parametrize("change", [{"value": 0}, {"unit": "a furlong"}, {"qualifier": "roughly"}, {"ci95": None}])
 def test_the_schema_refuses_what_is_no_reference(change):
     document = {**LIST, "references": copy.deepcopy(references_document(shipped_references()[:1]))}
     check(document)

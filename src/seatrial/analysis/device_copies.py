@@ -36,6 +36,7 @@ from seatrial.model.machine.machine import Device, DeviceKind, Link, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import settings
+from seatrial.model.units import si_unit
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 
@@ -266,7 +267,7 @@ def measured_fact(figure: FigureResult, result: ExperimentResult, without: froze
     parameters: Mapping[str, Value] = {**result.experiment.parameters, **figure.point}
     shown = settings({name: value for name, value in parameters.items() if name not in without}, ", ")
     source = f"{result.experiment.benchmark} {figure.name} ({shown}): median of {figure.n_repeats} repeats"
-    return Fact(figure.median, source, FactKind.MEASURED, figure.unit, volatile=True)
+    return Fact(figure.median, source, FactKind.MEASURED, si_unit(figure.unit), volatile=True)
 
 
 def sums_at_once(copies: Sequence[HostCopy]) -> list[Mapping[str, float]]:

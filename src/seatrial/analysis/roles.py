@@ -16,6 +16,7 @@ from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, share_of
 from seatrial.model.results.record import limiting
+from seatrial.model.units import si_unit
 
 Source = tuple[ExperimentResult, FigureResult]
 
@@ -83,7 +84,7 @@ def _measured(
         return None
     rate, source = max(sources)
     derivation = ceiling.derivation.replace("{benchmark}", source)
-    return Limit(rate * ceiling.factor, figure.unit, derivation, Basis.MEASURED)
+    return Limit(rate * ceiling.factor, si_unit(figure.unit), derivation, Basis.MEASURED)
 
 
 def _is_source(ceiling: Ceiling, parameters: Params, result: ExperimentResult, other: ExperimentResult) -> bool:

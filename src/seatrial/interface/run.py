@@ -99,8 +99,6 @@ def run(
     budget_s = seconds(budget)
     listener = progress or Listener()
     lock = HostLock(seconds(wait), users_named(ignore_lock_of), seconds(wait_quiet))
-    if progress is not None:
-        Thread(target=lambda: progress.looked(look()), daemon=True).start()
     with at_site(site, system), _folder(results) as path, ExitStack() as held:
         names: list[str] = []
         if len(targets) == 1 and isinstance(targets[0], Study):
@@ -115,16 +113,24 @@ def run(
         trial = TrialToRun(machine, lambda: ResultsFolder.create(path), listener, again, keep, lock, clock)
         if study is None:
             points = plan_points(names, values_of(set or {}), machine)
+            _look(progress)
             made = trial.run_points(points, budget_s=budget_s, repeats=repeats)
         else:
             _refuse_repeats(study, repeats)
             points = study_points(study, machine)
             refuse_unfit(study, points)
             refuse_misspelt(point.environment for point in points)
+            _look(progress)
             made = trial.run_study(study, points, budget_s=budget_s)
         contents = _contents(path)
         found = _result(made, contents)
         return found if targets else replace(found, trial=trial_of(machine, found.experiments, contents))
+
+
+def _look(progress: Listener | None) -> None:
+    """Tell the caller what else uses this machine, once it is clear that something will be measured."""
+    if progress is not None:
+        Thread(target=lambda: progress.looked(look()), daemon=True).start()
 
 
 @contextmanager

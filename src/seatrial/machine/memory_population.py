@@ -19,7 +19,7 @@ from seatrial.machine.slots import GIB, SlotPlace, find_table, odd_slots, slot_n
 from seatrial.machine.survey import FactBook, MemoryModule
 from seatrial.model.machine.limit import Limit, dram_bandwidth, soldered_bandwidth
 from seatrial.model.machine.machine import Device, DeviceKind, Memory, Population, SocketMemory
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 _NO_SYSTEM_MEMORY = frozenset({"Flash"})
 
@@ -341,7 +341,7 @@ def memory_devices(modules: Sequence[MemoryModule], cpu_devices: Sequence[Device
     return tuple(devices)
 
 
-_FACTS: Mapping[str, Unit | None] = {
+_FACTS: Mapping[str, SIUnit | None] = {
     **dict.fromkeys(("memory_type", "buffering"), None),
     **dict.fromkeys(("rated_MTps", "configured_MTps", "rank", "data_bits"), "1"),
     **dict.fromkeys(("locator", "bank_locator", "channel", "manufacturer", "part_number"), None),

@@ -14,7 +14,7 @@ from msgspec import field
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Fact, FactKind, Facts, FactValue
 from seatrial.model.machine.machine import DeviceKind, Path, PeerAccess, Platform
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 
 class FactBook:
@@ -28,7 +28,7 @@ class FactBook:
         name: str,
         value: FactValue | None,
         source: str,
-        unit: Unit | None = None,
+        unit: SIUnit | None = None,
         *,
         kind: FactKind = FactKind.DISCOVERED,
         volatile: bool = False,
@@ -43,7 +43,7 @@ class FactBook:
         return Facts({name: tuple(facts) for name, facts in self._by_name.items()})
 
 
-def one_fact(name: str, value: FactValue | None, source: str, unit: Unit | None = None) -> Facts:
+def one_fact(name: str, value: FactValue | None, source: str, unit: SIUnit | None = None) -> Facts:
     """A single discovered fact, or none if the value is missing."""
     book = FactBook()
     book.say(name, value, source, unit)

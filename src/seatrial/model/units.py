@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from seatrial.errors import UsageError, did_you_mean
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Keywords
 
-UNITS = ("s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1")
+SIUnit = Literal["s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1"]
+UNITS: tuple[SIUnit, ...] = ("s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1")
 
 _LABEL = r"[A-Za-z%µ][A-Za-z0-9%µ.^*()-]{0,23}(?:/[A-Za-z0-9%µ.^*()-]{1,23}){0,2}"
 Unit = Annotated[str, Keywords(pattern=f"^(?:1|{_LABEL})$")]
@@ -88,6 +89,11 @@ def parse_quantity(text: str) -> Quantity:
     scale = _BINARY[prefixed[1]] if prefixed[1] in _BINARY else _DECIMAL[prefixed[1]]
     unit, per_base = _BASES[prefixed[2]]
     return Quantity(number * scale * per_base, unit)
+
+
+def si_unit(unit: Unit) -> SIUnit:
+    """The unit of a figure of ours, which is one of UNITS. Raises ValueError for a label."""
+    return UNITS[UNITS.index(unit)]
 
 
 def is_unit(text: str) -> bool:

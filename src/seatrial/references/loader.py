@@ -21,9 +21,10 @@ from msgspec.structs import replace
 
 from seatrial.errors import ParseError, SeatrialError, UnknownNameError, UsageError
 from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.declaration import PREFIX
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.history import Qualifier, Reference
-from seatrial.model.units import LARGEST_COUNT, Quantity, labelled_quantity
+from seatrial.model.units import LARGEST_COUNT, Quantity, labelled_quantity, parse_quantity
 
 _LARGEST_FILE_B = 4 << 20
 _LONGEST_TEXT = 500
@@ -101,15 +102,16 @@ def _entry(entry: Mapping[str, Any], document: Mapping[str, Any], study: str) ->
     _refuse_unknown_keys(entry, _ENTRY_KEYS, "key of a reference")
     own = f"{study}.{_name(entry, 'id')}"
     qualifier = _one_of(Qualifier, entry, "qualifier", Qualifier.EXACT)
+    has_labels = str(entry.get("benchmark", "")).startswith(PREFIX)  # other benchmarks have no units of the user
     if ("value" in entry) == ("range" in entry):
         raise UsageError("it needs either a `value` or a `range`", 'write value = "47.9GB/s"')
     if "value" in entry:
-        values = [(own, _quantity(entry["value"]), qualifier)]
+        values = [(own, _quantity(entry["value"], has_labels), qualifier)]
     else:
         ends = entry["range"]
         if not isinstance(ends, list) or len(ends) != 2 or qualifier is not Qualifier.EXACT:
             raise UsageError("a range has two values and no qualifier", 'write range = ["231GB/s", "355GB/s"]')
-        read_ends = [_quantity(end) for end in ends]
+        read_ends = [_quantity(end, has_labels) for end in ends]
         if read_ends[0].unit != read_ends[1].unit or read_ends[0].value >= read_ends[1].value:
             raise UsageError("the range must go from a lower to a higher value of the same unit", _SEE)
         values = [(f"{own}-{end}", quantity, word) for quantity, (end, word) in zip(read_ends, _ENDS, strict=True)]
@@ -146,10 +148,10 @@ def _with_expanded_ranges(found: list[Reference], study: str, entries: list[dict
     )
 
 
-def _quantity(given: object) -> Quantity:
-    """A published value: a number (unit "1") or a number with its unit; finite and above 0."""
+def _quantity(given: object, has_labels: bool) -> Quantity:
+    """A published value: a number (unit "1") or a number with its unit, which may be a label; finite and above 0."""
     if isinstance(given, str):
-        quantity = labelled_quantity(given)
+        quantity = labelled_quantity(given) if has_labels else parse_quantity(given)
     elif isinstance(given, int | float) and not isinstance(given, bool):
         quantity = Quantity(float(given), "1") if abs(given) <= LARGEST_COUNT else Quantity(math.inf, "1")
     else:

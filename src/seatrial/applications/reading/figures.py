@@ -21,7 +21,7 @@ from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.imported import ImportedFile
 from seatrial.model.results.sample import Sample
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit, Unit
 
 
 class Reader(Frozen):
@@ -175,7 +175,7 @@ def device_memory_limit() -> LimitOf:
     return limit
 
 
-def given_limit(unit: Unit) -> LimitOf:
+def given_limit(unit: SIUnit) -> LimitOf:
     """The limit that the user gave for this unit, else unknown."""
 
     def limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -186,7 +186,7 @@ def given_limit(unit: Unit) -> LimitOf:
 
 
 def _limit(
-    unit: Unit, own: str, ranks: str | None, machine: Machine, params: Params, samples: Sequence[Sample]
+    unit: SIUnit, own: str, ranks: str | None, machine: Machine, params: Params, samples: Sequence[Sample]
 ) -> Limit:
     stated = machine.named_limit(_GIVEN[unit])
     if stated is not None:

@@ -20,7 +20,7 @@ from seatrial.model.machine.links import (
 )
 from seatrial.model.machine.machine import Device, Link, Machine
 from seatrial.model.results.sample import Sample
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 _FMAS_PER_CYCLE = {
     60: {"fp32": 64, "fp64": 32},
@@ -119,7 +119,7 @@ _NVLINK_Bps = {60: 20e9, 70: 25e9, 80: 25e9, 90: 25e9, 100: 50e9}
 Blackwell architecture: 160, 300, 600, 900 and 1800 GB/s in both directions over 4, 6, 12, 18 and 18 links)."""
 
 
-def link_limit(counted: Callable[[Params], float] = lambda params: 1.0, unit: Unit = "B/s", how: str = "") -> LimitOf:
+def link_limit(counted: Callable[[Params], float] = lambda params: 1.0, unit: SIUnit = "B/s", how: str = "") -> LimitOf:
     """What the links between the host and the devices of a sample carry per direction, x `counted`: how much of `unit`
     a program counts for each byte that its busier direction carries, which `how` says in words.
 

@@ -26,7 +26,7 @@ from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, 
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import FactKind, Facts
 from seatrial.model.machine.machine import DeviceKind
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 
 def read_infos(element: Element) -> dict[str, str]:
@@ -85,7 +85,7 @@ _MACHINE_INFOS = {
 }
 
 
-_ATTRIBUTES: Mapping[str, tuple[str, float, Unit, bool]] = {
+_ATTRIBUTES: Mapping[str, tuple[str, float, SIUnit, bool]] = {
     "Bandwidth": ("memory_bandwidth", float(1 << 20), "B/s", True),
     "ReadBandwidth": ("memory_read_bandwidth", float(1 << 20), "B/s", True),
     "WriteBandwidth": ("memory_write_bandwidth", float(1 << 20), "B/s", True),

@@ -30,7 +30,7 @@ from seatrial.machine.readers.xml import Element, XmlDocument, read_xml
 from seatrial.machine.survey import CpuPart, FactBook, NamedPart, PciPart, Survey, SurveyLinkRate
 from seatrial.model.machine.fact import FactKind, Facts, FactValue
 from seatrial.model.machine.machine import DeviceKind
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 TOOL = "nccl-xml"
 
@@ -345,6 +345,6 @@ class _Reader(Struct):
         return value
 
     def _say(
-        self, book: FactBook, name: str, value: FactValue | None, unit: Unit | None = None, *, volatile: bool = False
+        self, book: FactBook, name: str, value: FactValue | None, unit: SIUnit | None = None, *, volatile: bool = False
     ) -> None:
         book.say(name, value, self.source, unit, kind=FactKind.ASSERTED, volatile=volatile)

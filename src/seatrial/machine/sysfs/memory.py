@@ -20,7 +20,7 @@ from seatrial.machine.readers.smbios import read_smbios
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, Survey
 from seatrial.model.machine.fact import MEMINFO, FactKind
 from seatrial.model.machine.machine import DeviceKind
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 NODE_ROOT = "/sys/devices/system/node"
 
@@ -64,7 +64,7 @@ def _numa_node(files: FileTree, number: int, numbers: list[int], online: frozens
     return CpuPart(DeviceKind.NUMA, cpus, number, facts=book.facts())
 
 
-_RATES: tuple[tuple[str, str, float, Unit], ...] = (
+_RATES: tuple[tuple[str, str, float, SIUnit], ...] = (
     ("memory_read_bandwidth", "read_bandwidth", 1e6, "B/s"),
     ("memory_write_bandwidth", "write_bandwidth", 1e6, "B/s"),
     ("memory_read_latency", "read_latency", 1e-9, "s"),

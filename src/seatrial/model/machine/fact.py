@@ -18,7 +18,7 @@ from typing import Annotated
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import As, Hidden, Keywords, Later, Text, published
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 FactValue = str | int | float | bool
 
@@ -40,7 +40,7 @@ class Fact(Frozen):
     value: FactValue
     source: Text
     kind: FactKind = FactKind.DISCOVERED
-    unit: Unit | None = None
+    unit: SIUnit | None = None
     volatile: bool = False
 
 

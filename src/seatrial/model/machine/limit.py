@@ -12,7 +12,7 @@ from typing import Annotated
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Positive, Sparse
-from seatrial.model.units import Unit
+from seatrial.model.units import SIUnit
 
 IMPOSSIBLE_ABOVE = 1.02
 """A value above this multiple of a physical limit is a measurement error, not a fast machine."""
@@ -34,13 +34,13 @@ class Limit(Frozen):
     """
 
     value: Positive | None
-    unit: Unit
+    unit: SIUnit
     derivation: str
     basis: Basis
     confirmed: Sparse[Annotated[bool, "Absent: confirmed."]] = True
 
     @classmethod
-    def unknown(cls, unit: Unit, missing: str) -> Limit:
+    def unknown(cls, unit: SIUnit, missing: str) -> Limit:
         """A limit that cannot be derived; `missing` states why."""
         return cls(None, unit, missing, Basis.UNKNOWN)
 
