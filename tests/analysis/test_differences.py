@@ -22,7 +22,7 @@ from seatrial.analysis.fairness.differences import SideFacts, differences, side_
 from seatrial.analysis.fairness.side import Topic, share_below
 from seatrial.benchmarks import benchmark_named, declare, know_stored
 from seatrial.benchmarks.declared import declared_benchmark, know_declarations
-from seatrial.model.benchmark.declaration import Declaration
+from seatrial.model.benchmark.declaration import Declaration, parameters_in
 from seatrial.model.benchmark.parameter import Parameter, Value
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.fact import Fact, Facts
@@ -590,3 +590,7 @@ def test_commands_are_printed_as_typed() -> None:
     )
     assert "command line" not in named(differences(one, other, None))  # the program itself was started alike
     assert settings({"argv": ("./app", "a b"), "warmup": 1}) == "warmup=1 -- ./app 'a b'"
+
+
+def test_a_stored_command_may_be_damaged() -> None:
+    assert parameters_in(["./st-{flags}", "{a}-{open", "}", "{{x}}"]) == {"flags", "a"}

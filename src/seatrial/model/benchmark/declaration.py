@@ -6,6 +6,7 @@ The declaration is data: its document is stored with the results, from which the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -160,7 +161,8 @@ def _pick(pick: Pick) -> list[str]:
 
 
 def parameters_in(texts: Iterable[str]) -> frozenset[str]:
-    """The names of the parameters in braces, as `filled_in` reads them."""
+    """The names of the parameters in braces, as `filled_in` reads them. A text with an open brace, which no declaration
+    has, ends at it: the texts may be from a results folder."""
     found: set[str] = set()
 
     class Found(dict[str, Value]):
@@ -169,7 +171,8 @@ def parameters_in(texts: Iterable[str]) -> frozenset[str]:
             return ""
 
     for text in texts:
-        filled_in(text, Found())
+        with suppress(ValueError):
+            filled_in(text, Found())
     return frozenset(found)
 
 
