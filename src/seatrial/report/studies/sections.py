@@ -52,7 +52,14 @@ from seatrial.report.studies.answer_words import reach_sentence
 from seatrial.report.studies.article import chart_section, tables_section
 from seatrial.report.studies.container_section import container_sections, is_stated_by_facts
 from seatrial.report.studies.design import design_lines, fairness_headline, said_once, spoken, unintended_first
-from seatrial.report.studies.verdicts import comparison_table, headline, in_order_of_sizes, ratio_note, shared
+from seatrial.report.studies.verdicts import (
+    comparison_table,
+    headline,
+    in_order_of_sizes,
+    ratio_note,
+    relative_table,
+    shared,
+)
 from seatrial.stats.restated import without_restated
 
 _MOST_ROWS = 1000
@@ -105,7 +112,9 @@ def comparison_sections(compared: Sequence[Compared], ident: str, record: Record
         sections.append(_shown("fairness", "Is it a fair comparison?", _fairness(compared)))
     if not comparisons:
         return [*sections, *container_sections(compared), *_where(compared)]
-    sections.append(_shown("verdicts", "Verdicts", _verdicts(compared), About(_IN_BRACKETS)))
+    beside = relative_table(comparisons)
+    tables = () if beside is None else (beside,)
+    sections.append(_shown("verdicts", "Verdicts", _verdicts(compared), *tables, About(_IN_BRACKETS)))
     sections += container_sections(compared)
     number = "The comparison" if len(comparisons) == 1 else f"{len(comparisons)} comparisons"
     named = list(zip(names, comparisons, strict=True))

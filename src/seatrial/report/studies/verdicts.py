@@ -341,6 +341,25 @@ def comparison_table(named: Sequence[tuple[str, Comparison]], caption: str = "Al
     return Table.of(caption, columns, [_cells(subject, comparison, is_asked) for subject, comparison in named])
 
 
+def relative_table(comparisons: Sequence[Comparison]) -> Table | None:
+    """Several candidates beside one baseline, if one figure compares them all: each with its ratio to the first."""
+    own = [one for one in comparisons if not one.is_secondary]
+    what = {(one.benchmark, one.figure, one.baseline.name) for one in own}
+    if len(own) < 2 or len(what) > 1 or len({one.candidate.name for one in own}) < len(own):
+        return None
+    first = own[0]
+    medians = [first.baseline.median, *(one.candidate.median for one in own)]
+    shown = [Cell(text, median) for text, median in zip(show_alike(medians, first.unit, 4), medians, strict=True)]
+    rows: list[Cells] = [[first.baseline.name, shown[0], Cell("1", 1.0), "", ""]]
+    for one, median in zip(own, shown[1:], strict=True):
+        ratio = Cell(ratio_words(one.ratio, one.ci95), one.ratio if math.isfinite(one.ratio) else None)
+        verdict = Cell(word_of(one), tone=f"verdict-{one.verdict.value}")
+        rows.append([one.candidate.name, median, ratio, interval_words(one.ci95), verdict])
+    numbers = right(f"{first.figure}\N{NO-BREAK SPACE}{arrow(first.better)}", "Relative", "95 % interval")
+    caption = f"Each beside {first.baseline.name}"
+    return Table.of(caption, headings(Column("Candidate", short=" "), *numbers, "Verdict"), rows)
+
+
 def _cells(subject: str, one: Comparison, is_asked: bool) -> Cells:
     medians = (one.baseline.median, one.candidate.median)
     p = one.p_family
