@@ -331,7 +331,7 @@ def _panel_over_time(one: Drawn) -> dict[str, Any]:
     values = [value / one.scale for value in one.values()]
     across = {"tickMinStep": 1, "tickCount": 6, "grid": False}
     domain = padded_domain(min(values), max(values), _LEAST_HEIGHT)
-    upwards = {"tickCount": 4, "format": number_format(domain), "minExtent": 40}
+    upwards = {"tickCount": 4, "format": number_format(domain), "minExtent": 50}
     x = quantity("x", None, axis=across, scale={"domain": [0, len(places) + 1], "nice": False})
     y = quantity("y", one.axis_title, axis=upwards, scale={"domain": domain, "nice": False, "zero": False})
     lines = [
