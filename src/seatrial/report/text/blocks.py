@@ -73,7 +73,7 @@ def _aspects(block: Aspects, style: Style, *, is_full: bool) -> list[str]:
     lines = [style.paint(plain(block.headline), "error" if block.is_weak else "heading")]
     for table in block.tables:
         if is_full or table.detail is not Detail.FULL:
-            lines += [plain(table.caption), *_table(table, style)]
+            lines += [*([plain(table.caption)] if is_full else []), *_table(table, style)]
     shown = block.lines if is_full else [line for line in block.lines if line.is_weak]
     return [
         *lines,
