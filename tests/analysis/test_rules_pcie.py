@@ -112,6 +112,22 @@ CASES = {
             adapters({**HDR, "link_width": 1, "link_layer": "Ethernet"}),
         ],
     ),
+    "fabric-port-down": (
+        adapters({**HDR, "state": "down", "physical_state": "Polling"}),
+        [
+            adapters({**HDR, "physical_state": "LinkUp"}),
+            adapters({**HDR, "state": "down"}),
+            adapters({**HDR, "state": "down", "physical_state": "Disabled", "link_layer": "Ethernet"}),
+            adapters({**HDR, "state": "init", "physical_state": "LinkUp"}),
+        ],
+    ),
+    "fabric-port-not-activated": (
+        adapters({**HDR, "state": "initializing", "physical_state": "LinkUp"}),
+        [
+            adapters({**HDR, "physical_state": "LinkUp"}),
+            adapters({**HDR, "state": "down", "physical_state": "Polling"}),
+        ],
+    ),
     "fabric-port-slower": (
         adapters(HDR, {**HDR, "rate": 12.5e9, "link_width": 2}),
         [
@@ -241,6 +257,14 @@ def test_ports_are_judged_one_by_one() -> None:
     (finding,) = found(two, "fabric-port-narrow")
     assert "mlx5_0 port 2 is 1X wide: 6.25 GB/s instead of 25.0 GB/s with 4X" in finding.observation
     assert finding.loss == pytest.approx(0.75)
+
+
+def test_an_unconnected_second_port_is_a_note() -> None:
+    second = {"ports": 2, "port2_state": "down", "port2_physical_state": "Polling", "port2_link_layer": "InfiniBand"}
+    (finding,) = found(adapters({**HDR, "physical_state": "LinkUp", **second}), "fabric-port-down")
+    assert finding.severity is Severity.INFO and "mlx5_0 port 2 has no link (down, Polling)" in finding.observation
+    (alone,) = found(CASES["fabric-port-down"][0], "fabric-port-down")
+    assert alone.severity is Severity.WARNING
 
 
 def test_a_bridge_above_may_be_what_limits_an_adapter() -> None:

@@ -33,6 +33,7 @@ def test_both_ports() -> None:
     assert (device.name, facts.text("hca_type"), facts.number("rate")) == ("mlx5_0", "MT4129", 25e9)
     assert (facts.text("state"), facts.text("port2_state")) == ("active", "down")
     assert facts.text("port2_physical_state") == "Polling"
+    assert facts.number("port2_rate") is None, "10 is the rate of its slowest mode"
 
 
 def test_other_kinds_of_devices() -> None:
@@ -54,6 +55,7 @@ def test_other_kinds_of_devices() -> None:
         TEXT + TEXT,
         TEXT.replace("Port 2:", "Port 1:"),
         TEXT.replace("'mlx5_0'", "'"),
+        "ibpanic: [4711] main: stat of IB device 'mlx5_1' failed: (No such file or directory)\n" + TEXT,
         "hello\n",
         "",
     ],

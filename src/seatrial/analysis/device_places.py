@@ -57,7 +57,16 @@ def model_of(device: Device) -> Model:
     facts = device.facts
     if "device_id" in facts:
         return (device.kind, *map(facts.text, ("vendor_id", "device_id", "subsystem_id")))
-    names = ("vendor_id", "model_name", "class_id", "compute_capability", "gpu_architecture", "compute_units", "rate")
+    names = (
+        "vendor_id",
+        "model_name",
+        "class_id",
+        "compute_capability",
+        "gpu_architecture",
+        "compute_units",
+        "rate",
+        "pci_name",
+    )
     name = device.aliases[0] if device.aliases and device.name.upper().startswith("NIC") else device.name or device.id
     return (device.kind, *map(facts.text, names), re.split(r"[-_]?[0-9]", name, maxsplit=1)[0].lower())
 

@@ -94,8 +94,10 @@ def numa_of(machine: Machine, device: Device) -> int | None:
 
 
 def coherent_gpus(machine: Machine) -> frozenset[str]:
-    """The ids of GPUs that are attached to the processor by a coherent link (NVLink-C2C of Grace), their memory a NUMA
-    node: the PCI tree and the classes of matrices (SYS, NODE) then do not show their paths to the processor."""
+    """The ids of GPUs that are attached to the processor by a coherent link (NVLink-C2C of Grace, NVLink of POWER8 and
+    9), their memory a NUMA node: the PCI tree and the classes of matrices (SYS, NODE) then do not show their paths to
+    the processor."""
+    is_power = (machine.facts.text("architecture") or "").startswith("ppc64")
     ends = {end for path in machine.paths if path.path_class == "C2C" for end in (path.a, path.b)}
     ends |= {end for link in machine.links if link.kind.lower() == "c2c" for end in (link.a, link.b)}
     return frozenset(
@@ -103,7 +105,11 @@ def coherent_gpus(machine: Machine) -> frozenset[str]:
         for gpu in gpus(machine)
         if gpu.id in ends
         or "gpu_numa" in gpu.facts
-        or any(_COHERENT_NAME.search(name or "") for name in (gpu.name, *map(gpu.facts.text, _NAME_FACTS)))
+        or "nvlink_cpu_rate" in gpu.facts
+        or any(
+            _COHERENT_NAME.search(name or "") or (is_power and "SXM2" in (name or ""))
+            for name in (gpu.name, *map(gpu.facts.text, _NAME_FACTS))
+        )
     )
 
 

@@ -12,7 +12,7 @@ from seatrial.analysis.rules.finding import Case, Subject, cite, listed, note, r
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Fact, Finding
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind, narrowest, way_up
-from seatrial.model.machine.machine import Device, Machine
+from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import show, show_percent
 
 _RATE = re.compile(r"(port\d+_)?rate\Z")
@@ -66,13 +66,69 @@ def port_narrow(case: Case) -> Iterator[Finding]:
         )
 
 
+_STATE = re.compile(r"(?:port(\d+)_)?state\Z")
+_WAITING = frozenset({"init", "initializing", "armed"})
+"""A link is trained, but its subnet manager has not made it active (InfiniBand Architecture Specification, volume 1,
+section 7.2.7)."""
+
+
+@rule(Subject.PORTS)
+def port_not_active(case: Case) -> Iterator[Finding]:
+    """Fires if an InfiniBand port has no link, or has one that no subnet manager has activated."""
+    found: dict[tuple[str, str, bool], list[tuple[str, Fact]]] = {}
+    for adapter in case.machine.of_kind(DeviceKind.NIC):
+        ports = {(match[1] or ""): name for name in adapter.facts if (match := _STATE.match(name))}
+        states = {number: (adapter.facts.text(name) or "").lower() for number, name in ports.items()}
+        has_active = "active" in states.values()
+        for number, name in ports.items():
+            physical = adapter.facts.text(f"port{number}_physical_state" if number else "physical_state")
+            layer = adapter.facts.text(f"port{number}_link_layer" if number else "link_layer")
+            fact = adapter.facts.best(name)
+            if (
+                physical is None
+                or (layer or "InfiniBand") != "InfiniBand"
+                or states[number] == "active"
+                or fact is None
+            ):
+                continue
+            named = f"{adapter.id} port {number}" if number else adapter.id
+            found.setdefault((states[number], physical, has_active), []).append((named, fact))
+    for (state, physical, has_active), cited in found.items():
+        ports_named, is_one = spans(name for name, _ in cited), len(cited) == 1
+        evidence = (*(cite(f"{name} state", fact) for name, fact in cited), f"physical state {physical}")
+        if state in _WAITING:
+            yield warning(
+                "fabric-port-not-activated",
+                devices=(name.partition(" ")[0] for name, _ in cited),
+                observation=f"{ports_named} {'is' if is_one else 'are'} {state}: a link without messages.",
+                diagnosis="The link is trained, but the subnet manager has not activated the port: none runs on this "
+                "fabric, or it does not see or admit the port.",
+                remedy="Ask for the subnet manager with `sminfo`, and look for the port in its log",
+                evidence=listed(evidence),
+            )
+            continue
+        # A second port of a card is often left unconnected.
+        yield (note if has_active else warning)(
+            "fabric-port-down",
+            devices=(name.partition(" ")[0] for name, _ in cited),
+            observation=f"{ports_named} {'has' if is_one else 'have'} no link ({state}, {physical}).",
+            diagnosis="Polling means that the port looks for another end: no cable, a broken one, or the other end is "
+            "off."
+            if physical == "Polling"
+            else "The port has no trained link; what ended it is unknown.",
+            remedy="If the port is meant to be used, check cable and switch port, with `ibstat` and `iblinkinfo`",
+            evidence=listed(evidence),
+        )
+
+
 @rule(Subject.PORTS)
 def port_below_siblings(case: Case) -> Iterator[Finding]:
-    """Fires if an active port is slower than that of another adapter of exactly the same model."""
+    """Fires if an active port is slower than that of another adapter of the same model, or of the same type where the
+    model is unknown."""
     like = grouped(
         ((model, port.said("link_layer") or ""), port)
         for port in _ports(case.machine)
-        if (model := port.adapter.facts.text("board_id")) is not None
+        if (model := port.adapter.facts.text("board_id") or port.adapter.facts.text("hca_type")) is not None
     )
     for (model, _), ports in like.items():
         best = max(port.rate for port in ports)

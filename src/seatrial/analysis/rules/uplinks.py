@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.analysis.device_copies import WORDS, HostCopy, host_copies
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.rules.devices import gpus, spans
+from seatrial.analysis.rules.devices import coherent_gpus, gpus, spans
 from seatrial.analysis.rules.finding import Case, Subject, again, listed, rule, warning
 from seatrial.model.benchmark.benchmark import Direction
 from seatrial.model.frozen import Frozen
@@ -81,9 +81,10 @@ def shared_uplinks(machine: Machine) -> list[Uplink]:
     """For each GPU, the uplink with the lowest rate per GPU, if below that of its link; in the order of the machine."""
     above = {link.b: link for link in machine.links if link.kind == "pcie"}
     below: dict[str, dict[str, tuple[Device, float]]] = {}
+    coherent = coherent_gpus(machine)
     for gpu in gpus(machine):
         own = _rate(above.get(gpu.id))
-        if own is None:
+        if own is None or gpu.id in coherent:  # which copies over another link
             continue
         # Functions of one PCI device (a GPU's virtual functions) are one card behind one link.
         slot = gpu.id if gpu.pci is None else gpu.pci.rpartition(".")[0]

@@ -54,6 +54,8 @@ def _adapters(lines: tuple[Line, ...]) -> list[_Adapter]:
     fields: dict[str, str] = {}
     for line in lines:
         text = without_prefix(line.text).strip()
+        if text.startswith("ibpanic:"):
+            raise line.error(_IBSTAT, "ibstat failed here: what it printed is incomplete")
         if match := _CA.match(text):
             if match["name"] in found:
                 raise _twice(line, _IBSTAT, match["name"])
@@ -94,7 +96,8 @@ def _ib_part(adapter: _Adapter) -> NamedPart:
     book.say("ports", len(adapter.ports), _IBSTAT)
     for position, (number, port) in enumerate(sorted(adapter.ports.items())):
         prefix = "" if position == 0 else f"port{number}_"
-        match = _IB_RATE.match(port["Rate"])
+        # The rate of a port without a link is that of its slowest mode.
+        match = _IB_RATE.match(port["Rate"]) if port["Physical state"] == "LinkUp" else None
         book.say(f"{prefix}rate", float(match[1]) * 1e9 / 8 if match else None, _IBSTAT, "B/s", volatile=True)
         book.say(f"{prefix}state", port["State"].lower(), _IBSTAT, volatile=True)
         book.say(f"{prefix}physical_state", port["Physical state"], _IBSTAT, volatile=True)

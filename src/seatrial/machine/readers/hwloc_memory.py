@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.scalars import write_cpu_list
+from seatrial.machine.readers.smbios import hypervisor_of
 from seatrial.machine.readers.xml import Element, XmlDocument
 from seatrial.machine.survey import CpuPart, FactBook, MemoryModule, NamedPart, one_fact
 from seatrial.model.frozen import Frozen
@@ -65,12 +66,15 @@ def machine_facts(
 ) -> Facts:
     """The facts about the whole machine: its memory, firmware and kernel."""
     book = FactBook()
-    sizes = (part.facts.integer("memory_total") or 0 for part in parts if part.kind is DeviceKind.NUMA)
+    nodes = [part.facts for part in parts if part.kind is DeviceKind.NUMA]
+    sizes = (facts.integer("memory_total") or 0 for facts in nodes if facts.text("memory_kind") != GPU_MEMORY)
     total = sum(sizes) or number_of(document, machine, "local_memory")
     sum_of = f"{source} (sum of the NUMA nodes' local memory)"
     book.say("memory_total", total or None, sum_of, "B", volatile=True)
     for fact, keys in _MACHINE_INFOS.items():
         book.say(fact, " ".join(filter(None, map(infos.get, keys))), source)
+    product = book.facts().text("product") or ""
+    book.say("hypervisor", hypervisor_of(product, virtual_cpu=None), f"{source} (DMI product)")
     return book.facts()
 
 
@@ -112,6 +116,13 @@ def subtype_of(element: Element) -> str:
     return element.attributes.get("subtype") or read_infos(element).get("Type", "")
 
 
+def _is_gpu_node(element: Element) -> bool:
+    """Whether a node of a POWER9 machine without CPUs is the memory of a GPU: they are numbered downwards from 255
+    (Linux, arch/powerpc: the firmware's numbers of NVLink memory)."""
+    index = element.attributes.get("os_index", "")
+    return index.isdecimal() and 248 <= int(index) <= 255
+
+
 def side_cache(element: Element) -> SideCache | None:
     """The memory-side cache that an object is, or None."""
     is_memory_cache = element.attributes.get("type") == "MemCache"
@@ -121,9 +132,15 @@ def side_cache(element: Element) -> SideCache | None:
     return SideCache(size or None, ways or None, not is_memory_cache)
 
 
-def say_memory_kind(book: FactBook, element: Element, caches: Sequence[SideCache], source: str) -> None:
+GPU_MEMORY = "GPUMemory"
+"""The subtype of a NUMA node that is the memory of a GPU: not memory of the host."""
+
+
+def say_memory_kind(
+    book: FactBook, element: Element, caches: Sequence[SideCache], source: str, *, own_cpus: bool, is_power: bool
+) -> None:
     """Add the kind of a NUMA node's memory, and the memory-side cache in front of it."""
-    kind = subtype_of(element)
+    kind = subtype_of(element) or ("" if not is_power or own_cpus or not _is_gpu_node(element) else GPU_MEMORY)
     book.say("memory_kind", kind[:40], source)
     own = [cache for cache in caches if not (cache.is_around_cluster and kind in _FAST_KINDS)]
     largest = max(own, key=lambda cache: cache.size or 0, default=None)

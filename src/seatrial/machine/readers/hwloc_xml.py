@@ -61,7 +61,8 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
     major = root.attributes.get("version", "1").split(".")[0]
     if major not in ("0", "1", "2", "3"):
         raise document.error(root, f"unknown format version {major[:20]} (known: 1, 2 and 3)")
-    reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"))
+    is_power = infos.get("Architecture", "").startswith("ppc64")
+    reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"), is_power)
     reader.hidden = reader.hidden_nodes(machine)
     reader.walk(machine, _Context())
     reader.check_whole(machine)
@@ -135,6 +136,7 @@ class _Reader(Struct):
     source: str
     major: str
     devices: OsDevices
+    is_power: bool = False
     cpu_parts: list[CpuPart] = []
     pci_parts: dict[str, PciPart] = {}
     modules: list[MemoryModule] = []
@@ -274,7 +276,9 @@ class _Reader(Struct):
         book.say("memory_total", memory or None, self.source, "B", volatile=True)
         book.say("cpus", write_cpu_list(inside.its_cpus), self.source)
         book.say("hidden_nodes", write_cpu_list(self.hidden), self.source)
-        hwloc_memory.say_memory_kind(book, element, inside.caches, self.source)
+        hwloc_memory.say_memory_kind(
+            book, element, inside.caches, self.source, own_cpus=bool(inside.its_cpus), is_power=self.is_power
+        )
         self.cpu_parts.append(CpuPart(DeviceKind.NUMA, inside.its_cpus, index, facts=book.facts()))
 
     def cache(self, element: Element, inside: _Context) -> None:

@@ -34,6 +34,18 @@ VIRTUAL_PRODUCTS = (
 )  # fmt: skip
 """Text in the DMI vendor or product -> hypervisor, as in systemd-detect-virt (src/basic/virt.c)."""
 
+_CLOUDS = (*VIRTUAL_PRODUCTS, ("xen", "xen"), ("amazon ec2", "kvm"), ("alibaba cloud ecs", "kvm"))
+
+
+def hypervisor_of(product: str, *, virtual_cpu: bool | None) -> str | None:
+    """The hypervisor that the DMI vendor and product name, or None. `virtual_cpu`: whether CPUID shows one, None if
+    that is unknown: clouds have bare-metal instances of the same names."""
+    text = product.lower()
+    if virtual_cpu is False or (virtual_cpu is None and "metal" in text):
+        return None
+    return next((name for mark, name in _CLOUDS if mark in text), None)
+
+
 EMPTY_WORDS = frozenset(
     {"", "unknown", "not specified", "no dimm", "none", "n/a", "empty", "not installed", "undefined", "<bad index>"}
 )

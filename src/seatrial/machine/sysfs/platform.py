@@ -11,7 +11,7 @@ from contextlib import suppress
 from seatrial.errors import ParseError
 from seatrial.machine.files import FileTree
 from seatrial.machine.readers.procfs import read_command_line, read_os_release, read_process_status, read_steal_share
-from seatrial.machine.readers.smbios import VIRTUAL_PRODUCTS
+from seatrial.machine.readers.smbios import hypervisor_of
 from seatrial.machine.survey import FactBook, Survey
 from seatrial.machine.sysfs.containers import add_cgroup_limits, find_containers
 from seatrial.machine.sysfs.cpus import CPU_ROOT, add_frequency_settings, add_idle_states, survey_cpus
@@ -22,9 +22,6 @@ from seatrial.model.machine.machine import DeviceKind, Platform, Sign
 
 _DMI = "/sys/class/dmi/id"
 _CLOCK = "/sys/devices/system/clocksource/clocksource0"
-
-_HYPERVISOR_BY_DMI = (*VIRTUAL_PRODUCTS, ("xen", "xen"), ("amazon ec2", "kvm"), ("alibaba cloud ecs", "kvm"))
-"""The same where the CPU is known to be virtual: clouds have bare-metal instances of the same names."""
 
 _HYPERVISOR_BY_CLOCK = {
     "kvm-clock": "kvm", "xen": "xen", "hyperv_clocksource_tsc_page": "hyperv", "vmware-clock": "vmware",
@@ -73,13 +70,11 @@ def _add_dmi(files: FileTree, book: FactBook) -> None:
 
 
 def _add_hypervisor(files: FileTree, book: FactBook, virtual_cpu: bool | None) -> None:
-    product = (book.facts().text("product") or "").lower()
-    from_dmi = next((name for mark, name in _HYPERVISOR_BY_DMI if mark in product), None)
+    from_dmi = hypervisor_of(book.facts().text("product") or "", virtual_cpu=virtual_cpu)
     if TCG_MODEL in (files.text("/proc/cpuinfo") or ""):  # DMI does not tell
         book.say("hypervisor", QEMU_TCG, "/proc/cpuinfo (model name)")
         return
-    # A bare-metal instance of a cloud has the cloud's product name but no hypervisor.
-    if from_dmi and (virtual_cpu or (virtual_cpu is None and "metal" not in product)):
+    if from_dmi:
         book.say("hypervisor", from_dmi, f"{_DMI}/product_name")
     files.say_words(book, "/sys/hypervisor", hypervisor="type")
     clocks = f"{_CLOCK}/available_clocksource"
