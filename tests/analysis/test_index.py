@@ -32,7 +32,6 @@ def put(path: Path, n: int, first: int = 0, host: str = "n1", threads: int = 2) 
             f"{k}.txt",
             stream(threads=threads, rates_MBps=(38000.0 + k, 43000.0, 39000.0, 38000.5)).encode(),
             1e9 + k,
-            f"{k}-{host}",
         )
         for k in range(first, first + n)
     ]

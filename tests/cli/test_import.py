@@ -21,7 +21,6 @@ from published_schemas import check
 from seatrial.benchmarks import benchmark_named
 from seatrial.cli.import_ import _import
 from seatrial.cli.output import Format, Output
-from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.machine.machine import Machine
@@ -97,7 +96,6 @@ def test_the_record_states_its_source_and_date(tmp_path: Path, put: Any, do_impo
         "file": "deep.txt",
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "kind": "stream",
-        "place": hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16],
         "tool": "STREAM",
         "version": "5.10",
     }
@@ -371,41 +369,30 @@ def test_what_no_figure_shows_is_reported_and_recorded(
     assert any("cache_misses" in remark for record in records(tmp_path) for remark in record.seen.get("remarks", ()))
 
 
-def test_files_with_equal_contents_are_repeats_of_their_own(
+def test_a_text_counts_once_under_any_name(
     tmp_path: Path, put: Any, do_import: Import, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = [f"{i}.txt" for i in range(12)]
-    for name in names:
+    for name in ("a.txt", "b.txt"):
         put(name, stream())
-    _, document = do_import(*(f"stream={name}" for name in names))
-    assert figure(document, "triad")["n_repeats"] == 12
-
-    (tmp_path / "link.txt").symlink_to(tmp_path / "3.txt")
-    put("12.txt", stream())
-    arguments = [f"stream={tmp_path / name}" for name in (*names, "link.txt", "12.txt", "12.txt")]
-    _import(arguments, results=tmp_path / "r", out=Output())
-    said = capsys.readouterr().err
-    assert len(records(tmp_path)) == 13
-    assert "13 files not counted again (imported before, or named twice): 0.txt" in said
-
-    put("0.txt", stream(rates_MBps=(38000.0, 43000.0, 39000.0, 38000.5)))
-    _, document = do_import("stream=0.txt")
-    assert figure(document, "triad")["n_repeats"] == 14, "the same path with other contents is another result"
-    places = {record.seen["source"]["place"] for record in records(tmp_path)}
-    assert len(places) == 13 and not any(str(tmp_path) in place for place in places)
+    _, document = do_import("stream=a.txt", "stream=b.txt")
+    assert figure(document, "triad")["n_repeats"] == 1
+    _import([f"stream={tmp_path / 'b.txt'}"], results=tmp_path / "r", out=Output())
+    assert "1 file not counted again (the same text as another): b.txt" in capsys.readouterr().err
+    put("a.txt", stream(rates_MBps=(38000.0, 43000.0, 39000.0, 38000.5)))
+    _, document = do_import("stream=a.txt")
+    assert figure(document, "triad")["n_repeats"] == 2, "the same path with another text is another result"
+    assert not any(str(tmp_path) in str(record.seen["source"]) for record in records(tmp_path))
 
 
-def test_records_without_a_path_stand_for_one_file_of_their_contents(tmp_path: Path) -> None:
-    """Those of an older version, and those of standard input."""
-    folder = ResultsFolder.create(tmp_path / "r")
-    data = stream().encode()
+def allreduce(time_us: float) -> str:
+    return f"# OSU MPI Allreduce Latency Test v5.8\n# Size       Avg Latency(us)\n4 {time_us:26.2f}\n"
 
-    def add(*places: str) -> int:
-        files = [ResultFile("stream", f"{n}.txt", data, 1.7e9, place) for n, place in enumerate(places)]
-        return len(record_repeats(read_repeats(files, Given()), folder).left_out)
 
-    assert add("") == 0 and add("") == 1 and add("", "") == 1
-    assert add("a", "b") == 1, "one of them may be the recorded one"
-    assert len(records(tmp_path)) == 2
-    assert add("a", "b") == 2 and len(records(tmp_path)) == 2
-    assert add("c") == 1, "the record without a path still stands for one file"
+def test_jobs_of_unknown_size_stay_apart(tmp_path: Path, put: Any, do_import: Import) -> None:
+    for name, time_us in (("64.txt", 908.3), ("256.txt", 4162.54)):
+        put(name, allreduce(time_us))
+    _, document = do_import("osu=64.txt", "osu=256.txt")
+    assert [e["figures"][0]["n_repeats"] for e in document["experiments"]] == [1, 1]
+    sizes = ("ranks=64", "nodes=64", "buffers=host")
+    _, document = do_import("osu=64.txt", "osu=256.txt", settings=sizes, results="stated")
+    assert [e["figures"][0]["n_repeats"] for e in document["experiments"]] == [2], "the user states that they are equal"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,7 +44,7 @@ class ImportResult(Frozen):
     experiments: tuple[ExperimentResult, ...]
     environments: Mapping[str, Mapping[str, Any]] = {}
     left_out: tuple[str, ...] = ()
-    """The files that were imported before, or named twice: they do not count again."""
+    """The files whose text was imported before, also under another name: it counts once."""
 
     @property
     def is_ok(self) -> bool:
@@ -82,7 +80,7 @@ def _import(
     _report(found.repeats)
     if found.left_out:
         left_out = count(len(found.left_out), "file")
-        message(f"{left_out} not counted again (imported before, or named twice): {_names(found.left_out)}")
+        message(f"{left_out} not counted again (the same text as another): {_names(found.left_out)}")
     return 0 if found.is_ok else 3
 
 
@@ -150,5 +148,4 @@ def _file(text: str) -> ResultFile:
     if name == STDIN:
         return ResultFile(kind, "standard input", data)
     path = Path(name)
-    place = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
-    return ResultFile(kind, path.name, data, path.stat().st_mtime, place)
+    return ResultFile(kind, path.name, data, path.stat().st_mtime)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -85,28 +84,15 @@ def _claim_all(repeats: Sequence[ImportedRepeat], folder: ResultsFolder, host: s
 def _held(repeats: Sequence[ImportedRepeat], records: Mapping[str, Sequence[RepeatRecord]]) -> frozenset[int]:
     """The positions of the repeats that the folder holds already, or that come earlier in the list.
 
-    A repeat is held if a record has its content, kind and path. Standard input has no path: its content alone counts.
-    Records without a path (of standard input, or of an older version) each stand for one file of the same content.
+    A text counts once, whatever its name is.
     """
-    recorded = [(key, *_source_key(record.seen)) for key, own in records.items() for record in own]
-    known = {(key, content, place) for key, content, place in recorded if place}
-    pathless = Counter((key, content) for key, content, place in recorded if not place)
-    sources = [(repeat.experiment.id, *_source_key(repeat.seen)) for repeat in repeats]
-    contents = {(key, content) for key, content, _ in recorded}
+    known = {(key, _source_key(record.seen)) for key, own in records.items() for record in own}
     held: set[int] = set()
-    for order, (key, content, place) in enumerate(sources):
-        if place and (key, content, place) in known:
+    for order, repeat in enumerate(repeats):
+        source = (repeat.experiment.id, _source_key(repeat.seen))
+        if source in known:
             held.add(order)
-        known.add((key, content, place))
-    for order, (key, content, place) in enumerate(sources):
-        if order in held:
-            continue
-        if not place and (key, content) in contents:
-            held.add(order)
-        elif pathless[key, content]:
-            held.add(order)
-            pathless[key, content] -= 1
-        contents.add((key, content))
+        known.add(source)
     return frozenset(held)
 
 
@@ -124,9 +110,7 @@ def _record(repeat: ImportedRepeat, number: int, order: int) -> RepeatRecord:
     return RepeatRecord(repeat.experiment.id, number, order, repeat.t0, 0.0, outcome, samples, checks, repeat.seen)
 
 
-def _source_key(seen: Mapping[str, Any]) -> tuple[str, str]:
-    """(kind and content, path) of the file of a repeat; a record that was measured has none."""
+def _source_key(seen: Mapping[str, Any]) -> str:
+    """Kind and content of the text of a repeat; "" for a record that was measured."""
     source = seen.get("source")
-    if not isinstance(source, Mapping):
-        return "", "measured"
-    return f"{source.get('kind')} {source.get('sha256')}", str(source.get("place", ""))
+    return f"{source.get('kind')} {source.get('sha256')}" if isinstance(source, Mapping) else ""

@@ -1,7 +1,8 @@
 """Results of other tools: from a reader's findings to repeats, which `import_recording` records.
 
-Everything is read and checked before anything is written. Each file is one repeat, also if its contents equal those of
-another file. The same file imported twice, as the same kind and with the same settings, is one repeat.
+Everything is read and checked before anything is written. Each text is one repeat: the same text under another name, or
+imported again, does not count twice. Texts that do not state how large the job was, or on what it ran, are experiments
+of their own: what is unknown is not taken to be equal.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from seatrial.engine.judge import failed_check, impossible_figure, wrong_sample
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
 from seatrial.model.benchmark.parameter import UNKNOWN, Params, Value
-from seatrial.model.benchmark.program import UNREADABLE
+from seatrial.model.benchmark.program import NODES, RANKS, THREADS, UNREADABLE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.limit import Basis, Limit
@@ -35,22 +36,22 @@ from seatrial.model.results.sample import Outcome, Sample
 UNNAMED = "not told"  # as in records of earlier versions: it is part of the identity of a machine
 """The machine's name if neither the file nor the user states one; part of its identity."""
 _A_DAY_S = 86400.0
+_OF_THE_JOB = (RANKS, NODES, THREADS, "devices", "device", "buffers", "groups")
+"""Parameters in which jobs differ more than a figure varies between repeats."""
 
 
 class ResultFile(Frozen):
-    """A result file: `name` without its folder, `changed_s` the time of its last change (None: not a file). `place`
-    identifies its path without showing it ("": not a file)."""
+    """A result file: `name` without its folder, `changed_s` the time of its last change (None: not a file)."""
 
     kind: str
     name: str
     data: bytes
     changed_s: float | None = None
-    place: str = ""
 
     def source(self) -> dict[str, str]:
         """What a record states of it."""
         digest = hashlib.sha256(self.data).hexdigest()
-        return {"file": self.name, "sha256": digest, "place": self.place, "kind": self.kind}
+        return {"file": self.name, "sha256": digest, "kind": self.kind}
 
 
 class Given(Frozen):
@@ -205,6 +206,9 @@ def _repeat(
     }
     if content.libraries:
         environment["libraries"] = list(content.libraries)
+    if any(parameters.get(name) == UNKNOWN for name in _OF_THE_JOB):
+        environment["name"] = f"{environment['name']}: {file.name}"
+        environment["text"] = file.source()["sha256"]
     seen: dict[str, Any] = {
         "source": {**file.source(), "tool": content.tool, "version": content.version},
         "notes": dict(found.notes),
