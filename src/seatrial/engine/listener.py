@@ -58,7 +58,7 @@ class Listener:
         """The programs are built, and the facts are stored; nothing is measured yet. `study` as it is stored."""
 
     def looked(self, seen: Quiet) -> None:
-        """What else uses this machine, in the first second of a run; called while it is prepared."""
+        """What else uses this machine, in the first second of a run; nothing is built or measured yet."""
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
         """Other seatrial processes measure on this host: nothing is started until they end. Called when the wait

@@ -7,7 +7,7 @@ import logging
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
@@ -46,7 +46,7 @@ from seatrial.places.guest.of_run import guest_names, with_guests
 from seatrial.plan.points import PROBES, Settings, plan_points, refuse_unfit, study_points, values_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import only_study, with_declared
-from seatrial.probes.quiet import look
+from seatrial.probes.quiet import Quiet, look
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -99,6 +99,7 @@ def run(
     budget_s = seconds(budget)
     listener = progress or Listener()
     lock = HostLock(seconds(wait), users_named(ignore_lock_of), seconds(wait_quiet))
+    tell = _looked_meanwhile(progress)
     with at_site(site, system), _folder(results) as path, ExitStack() as held:
         names: list[str] = []
         if len(targets) == 1 and isinstance(targets[0], Study):
@@ -113,24 +114,35 @@ def run(
         trial = TrialToRun(machine, lambda: ResultsFolder.create(path), listener, again, keep, lock, clock)
         if study is None:
             points = plan_points(names, values_of(set or {}), machine)
-            _look(progress)
+            tell()
             made = trial.run_points(points, budget_s=budget_s, repeats=repeats)
         else:
             _refuse_repeats(study, repeats)
             points = study_points(study, machine)
             refuse_unfit(study, points)
             refuse_misspelt(point.environment for point in points)
-            _look(progress)
+            tell()
             made = trial.run_study(study, points, budget_s=budget_s)
         contents = _contents(path)
         found = _result(made, contents)
         return found if targets else replace(found, trial=trial_of(machine, found.experiments, contents))
 
 
-def _look(progress: Listener | None) -> None:
-    """Tell the caller what else uses this machine, once it is clear that something will be measured."""
-    if progress is not None:
-        Thread(target=lambda: progress.looked(look()), daemon=True).start()
+def _looked_meanwhile(progress: Listener | None) -> Callable[[], None]:
+    """Look at what else uses this machine while it is discovered; the function waits for the end of the look, and
+    reports it."""
+    if progress is None:
+        return lambda: None
+    seen: list[Quiet] = []
+    looking = Thread(target=lambda: seen.append(look()), daemon=True)
+    looking.start()
+
+    def tell() -> None:
+        looking.join()
+        for one in seen:
+            progress.looked(one)
+
+    return tell
 
 
 @contextmanager
