@@ -243,3 +243,18 @@ def test_no_cut_between_tests_is_silent() -> None:
         text = "\n".join(lines[:end]) + "\n"
         found = readable(read_nvbandwidth, text.encode())
         assert found in (None, figures_in(whole)) or all(e.remarks for e in _read(text).experiments)
+
+
+def test_latency_between_devices_is_read() -> None:
+    matrix = """
+Running device_to_device_latency_sm.
+Device to Device Latency SM GPU(row) <-> GPU(column) (ns)
+           0         1
+ 0       N/A    826.42
+ 1    825.83       N/A
+
+SUM device_to_device_latency_sm 1652.25
+"""
+    (experiment,) = read_nvbandwidth(f"nvbandwidth Version: v0.8\n{matrix}".encode()).experiments
+    assert experiment.parameters["test"] == "device_to_device_latency_sm"
+    assert sorted(sample.elapsed_s for sample in experiment.samples) == [825.83e-9, 826.42e-9]

@@ -153,14 +153,12 @@ def test_message_rate_has_pairs_and_window() -> None:
 
 def test_buffers_percentiles_and_validation() -> None:
     file = _read(DEVICES.format(verdict="Pass"))
-    (experiment,) = file.experiments
+    experiment, percentiles = file.experiments
     assert experiment.parameters["buffers"] == "device-host" and not experiment.failed
-    assert experiment.samples[0].extra == {
-        "resolution": pytest.approx(0.01 / 11.1),
-        "p50_s": 10.90e-6,
-        "p90_s": 12.00e-6,
-        "p99_s": 15.31e-6,
-    }
+    assert experiment.samples[0].extra == {"resolution": pytest.approx(0.01 / 11.1)}
+    assert (percentiles.benchmark, percentiles.parameters["program"]) == ("imported.osu", "MPI-CUDA Latency")
+    times = {sample.series: sample.elapsed_s for sample in percentiles.samples if sample.point == {"size_B": 1}}
+    assert times == {"latency_p50": 10.90e-6, "latency_p90": 12.00e-6, "latency_p99": 15.31e-6}
     failed = _read(DEVICES.format(verdict="Fail")).experiments[0].failed
     assert "validation of 4 failed" in failed
 

@@ -180,3 +180,20 @@ def test_every_form_of_a_dump_shows_its_machine(kind: str) -> None:
     wanted = dump_reader(kind)(text.encode(), 1)
     wrong = [name for name, altered in FORMS.items() if dump_reader(kind)(altered(text), 1) != wanted]
     assert not wrong
+
+
+COLLECTIVES = SHARED_DATA / "collectives"
+
+
+@pytest.mark.skipif(not COLLECTIVES.is_dir(), reason="the third-party samples (shared/data/collectives) are not here")
+def test_text_and_JSON_of_the_newest_nccl_tests_agree() -> None:
+    text, document = (
+        reader_of("nccl-tests").read((COLLECTIVES / f"SYNTHETIC-nccl-tests-2.19-per-iter.{end}").read_bytes())
+        for end in ("txt", "json")
+    )
+    (by_text,), (by_json,) = text.experiments, document.experiments
+    assert by_text.parameters == by_json.parameters and by_text.parameters["ranks"] == 2
+    assert [(s.series, s.point) for s in by_text.samples] == [(s.series, s.point) for s in by_json.samples]
+    for one, other in zip(by_text.samples, by_json.samples, strict=True):
+        assert one.elapsed_s == pytest.approx(other.elapsed_s, rel=1e-4)
+        assert one.work == pytest.approx(other.work, rel=1e-4)

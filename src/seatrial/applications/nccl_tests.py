@@ -1,4 +1,4 @@
-"""nccl-tests and rccl-tests: the table that all_reduce_perf and the other programs print.
+"""nccl-tests and rccl-tests: the table that all_reduce_perf and the other programs print, and their JSON (`-J`).
 
 Older releases print `error` (the largest deviation) where newer ones print `#wrong` (the number of wrong elements), and
 have no column `root` or `redop` for operations without one; the header shows which columns there are. Size, time and
@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import pairwise
 
 from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
+from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
@@ -51,8 +53,10 @@ _FAILURE = Pattern(r"Test (?:NCCL|CUDA|HIP|RCCL)? ?failure|: Test failure", re.I
 _NONE = "N/A"
 _GROUP = ("time", "algbw", "busbw")
 _UNITS = Pattern(r"#(?:\s{0,80}\([A-Za-z/]{1,20}\)){3,12}")
-_UNITS_READ = frozenset(("(B)", "(elements)", "(us)", "(GB/s)"))
-_KNOWN = frozenset((*_GROUP, "size", "count", "type", "redop", "root", "error", "#wrong"))
+_UNITS_READ = frozenset(("(B)", "(elements)", "(us)", "(GB/s)", "(%)"))
+_PER_ITERATION = ("i_min", "i_max", "i_p99", "i_cv%")
+"""Columns of `-I`: of the single iterations of a time."""
+_KNOWN = frozenset((*_GROUP, *_PER_ITERATION, "size", "count", "type", "redop", "root", "error", "#wrong"))
 _PLACES = (False, True)
 """Whether each group of columns, from the left, is in place."""
 
@@ -83,6 +87,8 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged table, inconsistent values, or an experiment that occurs twice.
     """
+    if data.lstrip().startswith(b"{"):
+        return _read_json(read_object(data, _TOOL))
     log = Log(_TOOL, data)
     runs = _runs(log)
     found: list[tuple[ImportedExperiment, LogLine]] = []
@@ -93,7 +99,8 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
         tables.check_aligned(run.columns, run.rows)
         if run.begin is not None and not run.is_whole and not run.failed:
             raise run.rows[-1][0].error("no line `# Out of bounds values` below the table: it was cut off")
-        found += [(experiment, run.header) for experiment in _experiments(run)]
+        rows = [_values(run, row) for row in run.rows]
+        found += [(experiment, run.header) for experiment in _experiments(run, rows)]
     tables.check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), "this operation")
     text = "\n".join(line.text for line in log.lines if "version" in line.text)
     release = _RELEASE.search(text)
@@ -195,6 +202,7 @@ class _Values(Frozen):
     size_B: int
     groups: tuple[tuple[str, str, str] | None, ...]
     wrong: int
+    has_redop: bool
 
 
 def _values(run: _Run, row: tables.Row) -> _Values:
@@ -213,7 +221,7 @@ def _values(run: _Run, row: tables.Row) -> _Values:
             raise line.error(f"{text[:40]!r} under {name} is not a number in the form that nccl-tests prints")
         elif name == "#wrong":
             wrong += 0 if text == _NONE else _whole(line, name, text)
-        elif name in _GROUP:
+        elif name in _GROUP or name in _PER_ITERATION:
             groups[-1][name] = text
     root = settings.get("root", "-1")
     if re.fullmatch(r"-1|[0-9]{1,7}", root) is None:
@@ -225,7 +233,57 @@ def _values(run: _Run, row: tables.Row) -> _Values:
     if _whole(line, "count", settings["count"]) > max(size_B, 1):
         raise line.error("more elements than bytes")
     printed = tuple(None if one["time"] == _NONE else (one["time"], one["algbw"], one["busbw"]) for one in groups)
-    return _Values(line, words, size_B, printed, wrong)
+    for one in groups:
+        if one["time"] != _NONE and "i_min" in one:
+            tables.check_order(line, [Decimal(one[name]) for name in ("i_min", "time", "i_max")], "time")
+    return _Values(line, words, size_B, printed, wrong, "redop" in settings)
+
+
+_JSON_GROUP = {"time": "time", "algbw": "alg_bw", "busbw": "bus_bw"}
+
+
+def _read_json(document: JsonObject) -> ImportedFile:
+    """The JSON of one program (nccl-tests 2.19, src/util.cu). Raises ParseError as for its text."""
+    words = document.get("args")
+    arguments = " ".join(map(str, words)) if isinstance(words, list) else ""
+    program = _PROGRAM.search(arguments)
+    bounds, config = document.object("out_of_bounds"), document.object("config")
+    run = _Run(None, program=program[1] if program else None, is_whole=True)
+    if bounds.number("count") > 0 or bounds.get("okay") is not True:
+        run.failed = f"{bounds.number('count'):.0f} values out of bounds"
+    for device in config.objects("devices"):
+        number = device.whole("rank")
+        if number is None or number in run.hosts:
+            raise device.error("a rank is missing or occurs twice")
+        run.hosts[number] = device.text("hostname") or ""
+        run.devices.add(device.text("device_info") or "")
+    rows = [_json_row(run, row) for row in document.objects("results")]
+    if not rows:
+        raise document.error("no results")
+    version = document.whole("nccl_version")
+    return ImportedFile(
+        _TOOL,
+        "",
+        tuple(_experiments(run, rows)),
+        host=run.hosts.get(0) or None,
+        libraries=(f"NCCL {version // 10000}.{version // 100 % 100}.{version % 100}",) if version else (),
+    )
+
+
+def _json_row(run: _Run, row: JsonObject) -> _Values:
+    """One row, as its text would have it."""
+    names = ["size", "count", "type", *(name for name in ("redop", "root") if name in row)]
+    words = [str(row.get(name)).strip() for name in names]
+    for place in ("out_of_place", "in_place"):
+        if isinstance(row.get(place), dict):
+            group = row.object(place)
+            names += [*_GROUP, "#wrong"]
+            words += [f"{group.number(_JSON_GROUP[name]):.6f}" for name in _GROUP]
+            words.append(f"{group.number('nwrong'):.0f}" if "nwrong" in group else "0")
+    line = LogLine(_TOOL, 1, " ".join(words))
+    cells = tuple(tables.TextCell(word, 0, 0) for word in words)
+    columns = tuple(tables.TextCell(name, 0, 0) for name in names)
+    return _values(_Run(None, columns=columns), (line, cells))
 
 
 def _whole(line: LogLine, name: str, text: str) -> int:
@@ -235,16 +293,15 @@ def _whole(line: LogLine, name: str, text: str) -> int:
     return value
 
 
-def _experiments(run: _Run) -> Iterator[ImportedExperiment]:
+def _experiments(run: _Run, rows: Sequence[_Values]) -> Iterator[ImportedExperiment]:
     """The experiments of one program: one per datatype, reduction and root."""
-    rows = [_values(run, row) for row in run.rows]
     together: dict[tuple[str, str, str], list[_Values]] = {}
     for row in rows:
         together.setdefault(row.settings, []).append(row)
     for (datatype, redop, root), own in together.items():
         _check_cycles(own)
         factor = _factor(own, run)
-        has_redop = any(column.text == "redop" for column in run.columns)
+        has_redop = any(row.has_redop for row in own)
         op = run.program or _operation(factor, run.ranks, redop, root, has_redop=has_redop)
         wrong = next((row for row in own if row.wrong), None)
         failed = run.failed

@@ -28,7 +28,7 @@ _TOOL = "nvbandwidth"
 _NAME = r"([A-Za-z][A-Za-z0-9_]{0,100})"
 _VERSION = Pattern(r"nvbandwidth Version:\s*v?([0-9][\w.]{0,20})")
 _RUNNING = Pattern(rf"Running {_NAME}\.?")
-_TITLE = Pattern(r"mem(?:cpy|ory)\b.{0,120}\((GB/s|ns)\)")
+_TITLE = Pattern(r"(?:Multinode )?(?:mem(?:cpy|ory)|Device to Device Latency)\b.{0,120}\((GB/s|ns)\)")
 _SUM = Pattern(rf"SUM {_NAME}\s+(\S{{1,40}})")
 _ERROR = Pattern(
     r"(?:ERROR|Error|\[[A-Z_]{0,60}ERROR[A-Z_]{0,60}\])(?![\w]).{0,300}|.{0,200}Invalid value when checking.{0,200}"

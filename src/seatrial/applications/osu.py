@@ -51,8 +51,8 @@ _COLUMNS: tuple[tuple[str, str, int], ...] = (
     (r"Min Comm\.\s?\(us\)", "communication_min", -6),
     (r"Max Comm\.\s?\(us\)", "communication_max", -6),
     (r"Overlap\s?\(%\)", "overlap", -2),
-    (r"P([0-9]{1,2}) Tail Lat\s?\(us\)", "p", -6),
-    (r"P([0-9]{1,2}) Tail BW\s?\(MB/s\)", "p", 6),
+    (r"P(50|90|99) Tail Lat\s?\(us\)", "latency_p", -6),
+    (r"P(50|90|99) Tail BW\s?\(MB/s\)", "bandwidth_p", 6),
     (r"Transmit Size", "transmit", 0),
     (r"Iterations", "iterations", 0),
     (r"Validation", "validation", 0),
@@ -64,7 +64,8 @@ _LONGEST_HEADER = 4096
 
 _MEASURED = ("time", "bandwidth", "overall")
 """Every table has one of these."""
-_TIMES = tuple(name for _, name, exponent in _COLUMNS if exponent == -6)
+_PERCENTILES = tuple(f"{name}_p{share}" for name in ("latency", "bandwidth") for share in (50, 90, 99))
+_TIMES = (*(name for _, name, exponent in _COLUMNS if exponent == -6), *_PERCENTILES[:3])
 _EXTRA = ("iterations", "init", "test", "wait", "communication_min", "communication_max", "transmit")
 """Columns that become extra values of the samples, not figures."""
 
@@ -98,7 +99,7 @@ def read_osu(data: bytes) -> ImportedFile:
         if not table.rows:
             raise table.line.error("no rows below this header: the file was cut off")
         tables.check_aligned([column.cell for column in table.columns], table.rows)
-        experiments.append((_experiment(table), table.line))
+        experiments += ((experiment, table.line) for experiment in _experiments(table))
     tables.check_distinct(
         (((e.benchmark, tuple(sorted(e.parameters.items()))), line) for e, line in experiments), "this program"
     )
@@ -162,7 +163,7 @@ def _header(line: LogLine) -> tuple[_Column, ...]:
                 return ()
             raise line.error(f"unknown column {text[at : at + 40].strip()!r}")
         match, name, exponent = found
-        name = f"p{match[1]}" if name == "p" else name
+        name = name + match[1] if name.endswith("_p") else name
         columns.append(_Column(name, exponent, tables.TextCell(match[0], match.start(), match.end())))
         at = match.end() + len(text[match.end() :]) - len(text[match.end() :].lstrip())
     names = [column.name for column in columns]
@@ -214,6 +215,18 @@ def _failure(table: _Table) -> str:
             if column.name == "validation" and cell.text != "Pass":
                 return f"line {line.number}: {table.title}: the validation of {cells[0].text} failed"
     return ""
+
+
+def _experiments(table: _Table) -> Iterator[ImportedExperiment]:
+    """The experiment of one table; where it is a benchmark of seatrial, another one with its percentiles, which that
+    does not have."""
+    yield (main := _experiment(table))
+    if main.benchmark != "imported.osu":
+        percentiles = {name: name for name in _PERCENTILES}
+        samples = tuple(sample for row in table.rows for sample in _samples(table, row, percentiles))
+        if samples:
+            own = {name: value for name, value in table.settings.items() if name in _OTHER_PARAMETERS}
+            yield ImportedExperiment("imported.osu", samples, {**own, "program": table.title}, failed=main.failed)
 
 
 def _experiment(table: _Table) -> ImportedExperiment:
@@ -327,7 +340,11 @@ def _samples(table: _Table, row: tables.Row, renamed: Mapping[str, str]) -> Iter
         if value > 0 or column.name == "overlap":
             own = {"resolution": last_digit(str(values[column.name])), **(extra if column.name == main else {})}
             # A time is as it is; a rate or a fraction is the work of one second.
-            work = {} if column.name in _TIMES else {"bytes" if renamed else "amount": value}
+            work = (
+                {}
+                if column.name in _TIMES
+                else {"bytes" if renamed and series not in _PERCENTILES else "amount": value}
+            )
             yield Sample(series, 0, 1.0 if work else value, work, point=point, extra=own)
 
 
@@ -335,7 +352,7 @@ _SUFFIX = {-6: "_s", 6: "_Bps", 0: ""}
 
 
 def _is_extra(name: str) -> bool:
-    return name in _EXTRA or name[1:].isdigit()
+    return name in _EXTRA
 
 
 IMPORTED = figures.imported(
@@ -358,6 +375,14 @@ IMPORTED = figures.imported(
         figures.time("time_max", "one operation on the slowest rank"),
         figures.rate("bandwidth", "B/s", "bytes as the program counts them (1 MB is 10^6 B)"),
         figures.rate("message_rate", "op/s", "messages of all pairs"),
+        *(
+            figures.time(f"latency_p{share}", f"{share}th percentile of the time of one operation")
+            for share in (50, 90, 99)
+        ),
+        *(
+            figures.rate(f"bandwidth_p{share}", "B/s", f"{share}th percentile of the bandwidth")
+            for share in (50, 90, 99)
+        ),
         figures.time("overall", "a non-blocking operation with the computation that overlaps it"),
         figures.time("compute", "the overlapping computation"),
         figures.time("communication", "the operation alone, without overlap"),
