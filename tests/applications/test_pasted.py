@@ -7,6 +7,7 @@ import lzma
 from collections.abc import Callable
 
 import pytest
+from applications.result_texts import hpl
 from conftest import SHARED_DATA
 from hostile.file_damage import samples
 from machine.mutations import KINDS
@@ -197,3 +198,17 @@ def test_text_and_JSON_of_the_newest_nccl_tests_agree() -> None:
     for one, other in zip(by_text.samples, by_json.samples, strict=True):
         assert one.elapsed_s == pytest.approx(other.elapsed_s, rel=1e-4)
         assert one.work == pytest.approx(other.work, rel=1e-4)
+
+
+def test_the_block_of_a_result_of_HPL_is_read_without_its_title() -> None:
+    lines = hpl().splitlines(keepends=True)
+    (header,) = [k for k, line in enumerate(lines) if line.startswith("T/V")]
+    (residual,) = [k for k, line in enumerate(lines) if "PASSED" in line]
+    block = "".join(lines[header - 1 : residual + 1])
+    (experiment,) = reader_of("hpl").read(block.encode()).experiments
+    assert experiment.samples == reader_of("hpl").read(hpl().encode()).experiments[0].samples
+    assert "other tests may be missing" in experiment.remarks[0]
+    with pytest.raises(ParseError, match="no residual below this row"):
+        reader_of("hpl").read("".join(lines[header - 1 : residual - 1]).encode())
+    with pytest.raises(ParseError, match="cut off"):
+        reader_of("hpl").read("".join(lines[: residual + 1]).encode())

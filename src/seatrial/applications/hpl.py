@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.applications import hpl_input
-from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_hpcc, read_hpl, read_xhpl
+from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_block, read_hpcc, read_hpl, read_xhpl
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Pattern
@@ -54,11 +54,15 @@ def read(data: bytes) -> ImportedFile:
 
     Raises ParseError if the output is cut off before its summary, has two runs, or contradicts itself.
     """
-    output = read_hpl(Log(TOOL, data))
+    log = Log(TOOL, data)
+    block = read_block(log)
+    output = block or read_hpl(log)
     groups: dict[tuple[Value, ...], list[HplTest]] = {}
     for test in output.tests:
         groups.setdefault(tuple(_parameters(test).values()), []).append(test)
-    return ImportedFile(TOOL, output.version, tuple(map(_experiment, groups.values())))
+    remarks = ("only a block of the output, without title and summary: other tests may be missing",) if block else ()
+    experiments = (replace(_experiment(tests), remarks=remarks) for tests in groups.values())
+    return ImportedFile(TOOL, output.version, tuple(experiments))
 
 
 def _parameters(test: HplTest) -> dict[str, Value]:

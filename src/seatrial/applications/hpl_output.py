@@ -87,6 +87,18 @@ def read_hpl(log: Log, lines: Sequence[LogLine] | None = None) -> HplOutput:
     return HplOutput(version, tuple(tests), _skipped(log, lines, tests))
 
 
+def read_block(log: Log) -> HplOutput | None:
+    """The tests of a text that has neither title nor summary, as people quote them: rows with the residuals below
+    them. None if it is no such text. Raises ParseError for a test without a residual."""
+    if log.found(_TITLE) or log.found(_NVIDIA) or log.found(_FINISHED) or not log.found(_HEADER):
+        return None
+    tests = _tests(log, None)
+    unchecked = next((test for test in tests if not test.residuals), None)
+    if unchecked is not None:
+        raise unchecked.line.error("no residual below this row: the solution is not checked, or the text is cut off")
+    return HplOutput("", tuple(tests), 0) if tests else None
+
+
 def _version(log: Log, lines: Sequence[LogLine] | None) -> str:
     """The version of HPL, and that of NVIDIA's build."""
     vendor = log.at_most_one(_NVIDIA, "title `HPL-NVIDIA`", lines)
