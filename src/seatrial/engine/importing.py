@@ -1,8 +1,8 @@
 """Results of other tools: from a reader's findings to repeats, which `import_recording` records.
 
 Everything is read and checked before anything is written. Each text is one repeat: the same text under another name, or
-imported again, does not count twice. Texts that do not state how large the job was, or on what it ran, are experiments
-of their own: what is unknown is not taken to be equal.
+imported again, does not count twice. Texts that do not state how large the job was, or on what it ran, are separate
+experiments: what is unknown is not taken to be equal.
 """
 
 from __future__ import annotations
