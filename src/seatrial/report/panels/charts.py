@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.analysis.grouped import grouped
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import State
 from seatrial.model.study.result import NOT_REQUESTED
-from seatrial.report.blocks import Cells, Table
+from seatrial.report.blocks import About, Cells, Table
 from seatrial.report.charts.core_to_core import core_to_core
 from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.io_surface import io_surfaces
@@ -30,19 +32,19 @@ Context = Mapping[str, Any]
 class Panel(Frozen):
     """One section. `context` returns the variables of its template, or None to leave the section out.
 
-    The template is `templates/panels/<template>.html.j2`, with the name as the default; besides the context it gets
-    `view` and `panel`.
+    The template is `templates/panels/<name>.html.j2`; besides the context it gets `view` and `panel`. `is_blocks`: the
+    context has blocks instead, which the template of all blocks renders.
     """
 
     name: str
     title: str
     context: Callable[[TrialView], Context | None]
-    template: str = ""
+    is_blocks: bool = False
 
     @property
     def file(self) -> str:
         """The path of the template in the folder of templates."""
-        return f"panels/{self.template or self.name}.html.j2"
+        return "study/blocks.html.j2" if self.is_blocks else f"panels/{self.name}.html.j2"
 
 
 def _of_trial(maker: Callable[[TrialView], Iterable[object]], about: str) -> Callable[[TrialView], Context | None]:
@@ -50,7 +52,7 @@ def _of_trial(maker: Callable[[TrialView], Iterable[object]], about: str) -> Cal
 
     def context(view: TrialView) -> Context | None:
         charts = list(maker(view))
-        return {"about": about, "charts": charts} if charts else None
+        return {"about": about, "charts": charts, "blocks": (About(about), *charts)} if charts else None
 
     return context
 
@@ -101,15 +103,15 @@ _REPEATS = (
     "over them represents neither."
 )
 CHART_PANELS = (
-    Panel("roofline", "Roofline", _of_trial(roofline_charts, _ROOFLINE), "charts"),
-    Panel("latency", "Latency of caches and memory", _of_each(ladders, _LADDER), "charts"),
+    Panel("roofline", "Roofline", _of_trial(roofline_charts, _ROOFLINE), is_blocks=True),
+    Panel("latency", "Latency of caches and memory", _of_each(ladders, _LADDER), is_blocks=True),
     Panel("cores", "Core to core", _of_each(core_to_core, _CORES)),
     Panel("ranks", "Rank to rank", _of_each(rank_pairs, _RANKS)),
-    Panel("devices", "Device to device", _of_each(device_pairs, _DEVICES), "charts"),
-    Panel("each-device", "Device by device", _of_each(devices_side_by_side, _EACH_DEVICE), "charts"),
-    Panel("files", "File I/O by file and record size", _of_each(io_surfaces, _FILES), "charts"),
-    Panel("sweeps", "Parameter sweeps", _of_each(over_a_number, _SETTINGS), "charts"),
-    Panel("charts", "Repeats over time", _of_each(repeats_in_time, _REPEATS)),
+    Panel("devices", "Device to device", _of_each(device_pairs, _DEVICES), is_blocks=True),
+    Panel("each-device", "Device by device", _of_each(devices_side_by_side, _EACH_DEVICE), is_blocks=True),
+    Panel("files", "File I/O by file and record size", _of_each(io_surfaces, _FILES), is_blocks=True),
+    Panel("sweeps", "Parameter sweeps", _of_each(over_a_number, _SETTINGS), is_blocks=True),
+    Panel("charts", "Repeats over time", _of_each(repeats_in_time, _REPEATS), is_blocks=True),
 )
 
 
@@ -146,7 +148,8 @@ def _unmeasured(view: TrialView) -> Context | None:
         reason = (reason if several else own).removeprefix(f"{NOT_REQUESTED}: ")
         named = ", ".join(name for name, _, _ in found) if several else f"{name}: {question}"
         rows.append((named, state, reason))
-    return {"table": Table.of("Not measured", ["Benchmark", "State", "Reason"], rows)} if rows else None
+    table = Table.of("Not measured", ["Benchmark", "State", "Reason"], rows)
+    return {"blocks": [replace(table, look="reasons")]} if rows else None
 
 
-UNMEASURED_PANEL = Panel("unmeasured", "Not measured, and why", _unmeasured)
+UNMEASURED_PANEL = Panel("unmeasured", "Not measured, and why", _unmeasured, is_blocks=True)
