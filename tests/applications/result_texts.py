@@ -284,3 +284,50 @@ def csv_table() -> str:
     rows = ("rate", "flop/s,higher,668032000000.0"), ("time", "s,lower,551.89")
     lines = (f"imported.hpl,{parameters},d3b68e711c8dca6d,{name},{parameters},{value},,,1,ok" for name, value in rows)
     return "\n".join([",".join(COLUMNS), *lines, ""])
+
+
+def perftest(unit: str = "MiB/sec", average: str = "23511.85") -> str:
+    """ib_write_bw with one size."""
+    rule = "-" * 87
+    return f"""{rule}
+                    RDMA_Write BW Test
+ Dual-port       : OFF\t\tDevice         : mlx5_0
+ Number of qps   : 1\t\tTransport type : IB
+ Connection type : RC\t\tUsing SRQ      : OFF
+ TX depth        : 128
+ Mtu             : 4096[B]
+ Link type       : IB
+{rule}
+ #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   MsgRate[Mpps]
+ 65536      5000             {average}            {average}\t\t     0.376190
+{rule}
+"""
+
+
+def iperf3() -> dict[str, Any]:
+    """A run over TCP."""
+    return {
+        "start": {
+            "version": "iperf 3.16",
+            "timestamp": {"timesecs": 1.7e9},
+            "connecting_to": {"host": "b", "port": 5201},
+            "test_start": {"protocol": "TCP", "num_streams": 4, "blksize": 131072, "reverse": 0},
+        },
+        "end": {
+            "sum_sent": {"seconds": 30.0, "bytes": 35250000000, "bits_per_second": 9.4e9, "retransmits": 12},
+            "sum_received": {"seconds": 30.0, "bytes": 35175000000, "bits_per_second": 9.38e9},
+            "cpu_utilization_percent": {"host_total": 97.2, "remote_total": 22.1},
+        },
+    }
+
+
+def inspector() -> str:
+    """Two collectives on two of their ranks."""
+    size_B = 1 << 30
+    lines = []
+    for number, rank, time_us in ((7, 0, 4000), (7, 1, 4100), (8, 0, 4000), (8, 1, 3990)):
+        algbw = size_B / time_us / 1e3
+        perf = {"coll": "AllReduce", "coll_sn": number, "coll_msg_size_bytes": size_B, "coll_exec_time_us": time_us}
+        perf |= {"coll_algobw_gbs": algbw, "coll_busbw_gbs": algbw * 2 * 7 / 8}
+        lines.append(json.dumps({"header": {"id": "0x1", "rank": rank, "n_ranks": 8, "nnodes": 1}, "coll_perf": perf}))
+    return "\n".join(lines) + "\n"

@@ -23,6 +23,9 @@ from applications.result_texts import (
     fio,
     google_benchmark,
     hpl,
+    inspector,
+    iperf3,
+    perftest,
     star_log,
     star_table,
     stream,
@@ -87,6 +90,9 @@ _MADE_UP = {
     "star-ccm": (star_log(star_table()),),
     "csv": (csv_table(),),
     "records": (_RECORD.decode(),),
+    "perftest": (perftest(),),
+    "iperf3": (as_bytes(iperf3()).decode(),),
+    "nccl-inspector": (inspector(),),
 }
 """Kinds without a real file need one here."""
 _MOST_REAL = 8

@@ -1,0 +1,107 @@
+"""perftest, iperf3 and NCCL Inspector: figures, what they state, and damage."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from applications.result_texts import as_bytes, inspector, iperf3, perftest
+from applications.table_damage import values_of
+from conftest import SHARED_DATA
+
+from seatrial.applications.readers import reader_of
+from seatrial.errors import ParseError
+
+COLLECTIVES = SHARED_DATA / "collectives"
+
+
+def test_rates_of_perftest_are_in_MiB() -> None:
+    (experiment,) = reader_of("perftest").read(perftest().encode()).experiments
+    assert experiment.parameters == {
+        "test": "RDMA_Write BW", "device": "mlx5_0", "pairs": 1, "connection": "RC", "mtu_B": 4096, "link": "IB",
+        "buffers": "host",
+    }  # fmt: skip
+    file = reader_of("perftest").read(perftest().encode())
+    assert values_of(file, "bandwidth")[65536] == pytest.approx(23511.85 * 2**20)
+    assert values_of(file, "message_rate")[65536] == pytest.approx(0.376190e6)
+    in_bits = reader_of("perftest").read(perftest(unit="Gb/sec", average="197.23").encode())
+    assert values_of(in_bits, "bandwidth")[65536] == pytest.approx(197.23e9 / 8)
+
+
+def test_times_of_perftest() -> None:
+    text = """ #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec]
+ 2       1000          1.65           6.25         1.67     \t       1.70        \t0.28   \t\t3.52    \t\t6.25
+ 4       1000          1.83           7.17         1.86     \t       1.90        \t0.33   \t\t2.19    \t\t7.17
+"""  # noqa: E501
+    file = reader_of("perftest").read(text.encode())
+    assert values_of(file, "time") == {2: 1.67e-6, 4: 1.86e-6} and values_of(file, "time_p99")[2] == 3.52e-6
+    with pytest.raises(ParseError, match="not in this order"):
+        reader_of("perftest").read(text.replace("1.67", "0.67").encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (perftest(average="13511.85"), "not that of the message rate"),
+        (perftest().replace("0.376190", ""), "cells"),
+        (perftest().partition(" 65536")[0], "no rows below"),
+        (perftest().replace("MsgRate[Mpps]", "Msg"), "unknown, or the header is cut off"),
+        (perftest() * 2, "this test is in line"),
+        ("hello", "no header"),
+    ],
+)
+def test_damaged_output_of_perftest_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ParseError, match=why):
+        reader_of("perftest").read(text.encode())
+
+
+def test_what_iperf3_received_counts_and_losses_are_remarks() -> None:
+    file = reader_of("iperf3").read(as_bytes(iperf3()))
+    (experiment,) = file.experiments
+    assert (file.tool, file.version, file.date_s) == ("iperf3", "3.16", 1.7e9)
+    assert values_of(file, "bandwidth") == {None: 9.38e9 / 8}
+    assert experiment.parameters["protocol"] == "tcp" and experiment.parameters["streams"] == 4
+    assert experiment.remarks == (
+        "12 TCP segments were sent again",
+        "iperf3 used most of one CPU (host 97 %): the CPU may limit the rate",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"error": "unable to connect to server"}, "reports an error: unable to connect"),
+        ({"end": {}}, "the run did not end"),
+        (
+            {"end": {"sum_received": {"bits_per_second": 9.4e9, "seconds": 10.0, "bytes": 1.0e9}}},
+            "are not 1000000000 B",
+        ),
+        ({"end": {"sum_received": {"bits_per_second": 0}}}, "nothing was received"),
+    ],
+)
+def test_runs_of_iperf3_without_a_figure_are_refused(change: dict[str, Any], why: str) -> None:
+    with pytest.raises(ParseError, match=why):
+        reader_of("iperf3").read(as_bytes({**iperf3(), **change}))
+
+
+def test_collectives_of_the_inspector() -> None:
+    file = reader_of("nccl-inspector").read(inspector().encode())
+    (experiment,) = file.experiments
+    assert experiment.parameters == {"op": "AllReduce", "size_B": 1 << 30, "ranks": 8, "nodes": 1}
+    times = [sample.elapsed_s for sample in experiment.samples if sample.series == "time"]
+    assert times == pytest.approx([4.1e-3, 4.0e-3]), "that of the slowest rank"
+    wrong = json.loads(inspector().splitlines()[0])
+    wrong["coll_perf"]["coll_algobw_gbs"] *= 2
+    with pytest.raises(ParseError, match="are not"):
+        reader_of("nccl-inspector").read(json.dumps(wrong).encode())
+
+
+@pytest.mark.skipif(not COLLECTIVES.is_dir(), reason="the samples (shared/data/collectives) are not here")
+def test_recorded_lines_of_the_inspector() -> None:
+    file = reader_of("nccl-inspector").read((COLLECTIVES / "inspector-v4.jsonl.txt").read_bytes())
+    largest = next(e for e in file.experiments if e.parameters["size_B"] == 17179869184)
+    rates = {sample.series: sample.work["amount"] for sample in largest.samples if sample.work}
+    assert rates == pytest.approx({"algbw": 277.21e9, "busbw": 485.12e9}, rel=1e-3)
+    with pytest.raises(ParseError, match="are not"):
+        reader_of("nccl-inspector").read((COLLECTIVES / "cvs-inspector_v5_sample.jsonl.txt").read_bytes())
