@@ -14,6 +14,7 @@ from cli.in_process import seatrial_here
 
 from seatrial.applications.readers import readers
 from seatrial.benchmarks import registry
+from seatrial.cli.commands import PURPOSES
 from seatrial.plan.files import read_yaml
 from seatrial.plan.study_model import BestOfModel, CompareModel, RepeatModel, ScalingModel, StudyModel
 
@@ -97,6 +98,15 @@ def test_a_page_has_every_benchmark_and_format(tmp_path: Path) -> None:
     refused = seatrial_here("discover", "--from", "nope=x", cwd=tmp_path).stderr
     dumps = refused.partition("known: ")[2].strip().split(", ")
     assert len(dumps) > 10 and not [name for name in (*benchmarks, *readers(), *dumps) if f"`{name}`" not in page]
+
+
+def test_readme_has_every_command_and_how_to_remove_everything() -> None:
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`.*`) \|", readme, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`([a-z]+)`", row)} == set(PURPOSES)
+    assert "pip install ." in readme and "seatrial cache clean" in readme
+    links = re.findall(r"\]\(([\w/.-]+\.md)", readme)
+    assert len(links) > 20 and not [link for link in links if not (DOCS.parent / link).exists()]
 
 
 def test_one_script_makes_every_picture() -> None:

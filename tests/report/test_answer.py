@@ -107,6 +107,18 @@ def test_an_efficiency_without_an_interval_is_no_headline():
     assert "101 %, no interval" in study_text(result), "the table shows it for what it is"
 
 
+def test_what_only_accompanies_another_figure_is_not_in_the_answer_of_a_scaling() -> None:
+    """`run` of a command with 1 and 2 threads answered that its context switches are "18 % efficient"."""
+    wall = scaling(name="wall")
+    switches = dataclasses.replace(scaling(name="voluntary_switches", serial=0.9), is_secondary=True)
+    result = study(compared=(), scaling=(wall, switches), best_of=())
+    said = answer_sentence(answer_of_study(result))
+    assert said == answer_sentence(answer_of_study(study(compared=(), scaling=(wall,), best_of=())))
+    assert "voluntary_switches" not in study_text(result, detail=Detail.USUAL)
+    alone = study(compared=(), scaling=(switches,), best_of=())
+    assert "efficien" in answer_sentence(answer_of_study(alone))
+
+
 def test_figures_that_restate_each_other_are_one():
     time = comparison("step", 1.25, better=Better.LOWER, unit="s")
     rate = comparison("steps", 0.8, unit="op/s")

@@ -23,7 +23,7 @@ from seatrial.analysis.stretches import (
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.study.answer import Answer, Efficiency, Interval, Reach, Span
-from seatrial.model.study.comparison import Verdict
+from seatrial.model.study.comparison import Verdict, decisive
 from seatrial.model.study.result import (
     EFFICIENT,
     BestOfResult,
@@ -155,7 +155,7 @@ def answer_of_study(result: StudyResult) -> Answer:
     is_asked = bool(result.compared or result.scaling or result.best_of)
     answer = _answer(
         result.compared,
-        result.scaling,
+        decisive(result.scaling),
         result.best_of,
         result.repeat_s,
         spans=() if is_asked else spans_of(result.results),

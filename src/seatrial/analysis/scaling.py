@@ -118,6 +118,7 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         crossing=crossing,
         note=" ".join(filter(None, (why_not, *_remarks(points, judged, fewest, along, crossing)))),
         crossing_bounds=_crossing_bounds(judged),
+        is_secondary=base_figure.is_secondary,
     )
 
 

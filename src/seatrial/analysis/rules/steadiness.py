@@ -190,7 +190,7 @@ def _for_longer(case: Case, result: ExperimentResult, figure: FigureResult) -> s
     times_s = finite_numbers(entry.get("program_s") for entry in seen)
     n, width = figure.n_repeats, relative_width(figure)
     if not times_s or width is None or figure.dependence:
-        return f"`{command} --budget 5min` (what would suffice is not known)"
+        return f"`{command} --budget 5min` (a sufficient budget is unknown)"
     more = max(1, math.ceil(n * (width / UNSTEADY_WIDTH) ** 2) - n)
     budget_s = _ROOM * more * sum(times_s) / len(times_s) + _START_S
     return f"`{command} --budget {budget_for(budget_s)}` (about {count(more, 'more repeat')} at this noise)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol, TypeVar
 
 from msgspec import field
 
@@ -167,9 +167,20 @@ class Comparison(Frozen):
         return self.ci90_family if self.verdict is Verdict.EQUIVALENT else self.ci95_family
 
 
-def decisive(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Those of figures that are not secondary; all if there are no others."""
-    everything = list(comparisons)
+class OfFigure(Protocol):
+    """What is stated of a figure."""
+
+    @property
+    def is_secondary(self) -> bool:
+        """Whether the figure only accompanies another one."""
+
+
+T = TypeVar("T", bound=OfFigure)
+
+
+def decisive(statements: Iterable[T]) -> list[T]:
+    """Those on figures that are not secondary; all if there are no others."""
+    everything = list(statements)
     return [one for one in everything if not one.is_secondary] or everything
 
 

@@ -17,6 +17,7 @@ from seatrial.model.json_shape import (
     Count,
     Finite,
     From,
+    Hidden,
     Interval,
     Keywords,
     Later,
@@ -170,6 +171,7 @@ class ScalingResult(Frozen):
             tuple[Finite, Finite], "workers: all intervals up to the first are above the threshold, the second is below"
         ]
     ] = (None, None)
+    is_secondary: Hidden[bool] = False
 
 
 def judged_points(points: Sequence[ScalingPoint], baseline_workers: float) -> list[ScalingPoint]:

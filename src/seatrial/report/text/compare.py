@@ -8,6 +8,7 @@ from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
 from seatrial.model.results.figure_result import ScreenResult
 from seatrial.model.spelling import count, settings
 from seatrial.model.study.answer import Answer
+from seatrial.model.study.comparison import decisive
 from seatrial.model.study.result import BestOfResult, Compared, ScalingResult, StudyResult
 from seatrial.report.blocks import Detail
 from seatrial.report.studies import best_of_words, scaling_words
@@ -65,7 +66,7 @@ def study_text(result: StudyResult, *, style: Style = PLAIN, detail: Detail = De
         found = [*scaling_sections(result.scaling, _IDENT), *best_of_sections(result.best_of, _IDENT)]
         blocks.append(sections_text(found, style, detail))
     else:
-        blocks += [_scaling(one, style) for one in result.scaling]
+        blocks += [_scaling(one, style) for one in decisive(result.scaling)]
         blocks += [_best_of(one, style) for one in result.best_of]
     if not (any(one.comparisons for one in result.compared) or result.scaling or result.best_of):
         blocks.append(results_text(result.results, style, detail))  # the study compares nothing
