@@ -224,15 +224,17 @@ def setting_number(name: str, value: float) -> str:
     return f"{value:.10g}"
 
 
-def workers_text(along: str, number: float) -> str:
-    """A number of workers with its name: "16 threads", "1 node", "OMP_NUM_THREADS=4", "size 1 KiB"."""
-    spelled = setting_number(along, number)
+def workers_text(along: str, *numbers: float, more: int = 0) -> str:
+    """Numbers of workers with their name: "16 threads", "1 node", "OMP_NUM_THREADS=4", "size 1 KiB", "2, 4 and 3 more
+    threads". `more`: how many are not named."""
+    words = [*(setting_number(along, number) for number in numbers), *([f"{more} more"] if more else [])]
+    spelled = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
     if is_of_environment(along):
         return f"{along.removeprefix(ENVIRONMENT_PREFIX)}={spelled}"
     name = bare_name(along)
     if name != along:
         return f"{name} {spelled}"
-    return f"{spelled} {name.removesuffix('s') if number == 1 else name}"
+    return f"{spelled} {name.removesuffix('s') if numbers == (1,) else name}"
 
 
 def bare_name(name: str) -> str:

@@ -323,8 +323,7 @@ def reach_sentence(one: Reach) -> str:
     if one.unjudged:
         parts.append(_unjudged_reach(one))
     if one.lost:
-        numbers = ", ".join(setting_number(one.along, number) for number in one.lost)
-        parts.append(f"no result at {numbers} {bare_name(one.along)}")
+        parts.append(f"no result at {workers_text(one.along, *one.lost)}")
     return ", ".join(parts)
 
 
@@ -340,9 +339,8 @@ def _unjudged_reach(one: Reach) -> str:
 
 def _undecided_reach(one: Reach) -> str:
     """The numbers of workers whose efficiency is not decided; one without an interval states nothing."""
-    numbers = _listed([setting_number(one.along, e.workers) for e in one.undecided[:_MOST_NAMED]])
-    more = f" and {len(one.undecided) - _MOST_NAMED} more" if len(one.undecided) > _MOST_NAMED else ""
-    text = f"{UNDECIDED} at {numbers}{more} {bare_name(one.along)}"
+    named = [e.workers for e in one.undecided[:_MOST_NAMED]]
+    text = f"{UNDECIDED} at {workers_text(one.along, *named, more=len(one.undecided) - len(named))}"
     first = one.undecided[0]
     if first.ci95 is None:
         need = "no interval" if one.needed is None else f"{count(one.needed, 'repeat')} needed, {one.made} made"
