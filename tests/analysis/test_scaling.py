@@ -108,7 +108,7 @@ def test_failed_points_are_kept_with_their_reason() -> None:
     assert found.points[3].reason == "failed: run: killed by signal 9" and found.points[3].speedup is None
     assert found.baseline_workers == 2 and found.points[2].efficiency == pytest.approx(1, abs=0.05)
     assert "1 gave no result, so efficiencies are relative to 2 threads." in found.note
-    assert headline(found).endswith(", no result at 1, 8 threads")
+    assert headline(found).endswith(", no result at 1 and 8 threads")
 
 
 def test_one_point_or_none_tells_no_scaling() -> None:
