@@ -61,7 +61,7 @@ def test_input_and_output_of_all_ranks_is_no_waiting() -> None:
     found = profile(*(busy(n, 2, PROMPT, storm, cpu_s=4.0) for n in range(2))).diagnoses
     assert [one.cause for one in found] == [Cause.IO] and found[0].share == pytest.approx(0.6)
     text = profile_text(profile(*(busy(n, 2, PROMPT, storm, cpu_s=4.0) for n in range(2))))
-    assert text.startswith("60 % of the time is not computing: calls on files.") and "calls on files  60 %" in text
+    assert text.startswith("60 % of the time is not computing: calls on files.") and "outside MPI     60 %" in text
     assert found[0].rank is None and "All ranks are in calls on files" in sentence(found[0])
     files: Uses = {"open": (9000, 2.0, 0), "metadata": (9000, 1.0, 0)}
     found = profile(*(busy(n, 2, PROMPT, files) for n in range(2))).diagnoses
