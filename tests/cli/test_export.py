@@ -106,6 +106,9 @@ def test_remarks_say_why_there_is_no_interval_and_who_had_no_cpu(tmp_path: Path)
     assert rows["two"]["remarks"].startswith("successive repeats are correlated (r = 0.")
     markdown = say(tmp_path, "export", "r", "--format", "markdown")
     assert all(row["remarks"] in markdown for row in rows.values()) and "| none |" in markdown
+    junit = ET.fromstring(say(tmp_path, "export", "r", "--format", "junit"))
+    texts = "".join(junit.itertext())
+    assert all(row["remarks"] in texts for row in rows.values())
     (tmp_path / "a.csv").write_text(text)
     back = seatrial_here("import", "csv=a.csv", "--results", "b", "--format", "json", cwd=tmp_path)
     stated = [figure for one in json.loads(back.stdout)["experiments"] for figure in one["figures"]]

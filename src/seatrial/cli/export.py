@@ -85,7 +85,7 @@ def _export(
         folder,
         anonymous=anonymous,
         verdicts=output_format is ExportFormat.JUNIT,
-        remarks=Columns.REMARKS in wanted or output_format is ExportFormat.MARKDOWN,
+        remarks=Columns.REMARKS in wanted or output_format in (ExportFormat.MARKDOWN, ExportFormat.JUNIT),
     )
     to_text: Callable[[Exported], str] | None = _TEXTS.get(output_format)
     if output_format is ExportFormat.CSV:

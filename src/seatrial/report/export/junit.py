@@ -53,7 +53,8 @@ def _of_row(row: ExportedRow, time_s: float) -> _Case:
         out = f"median {show(row.median or 0.0, unit)} ({row.median!r} {row.unit}), {row.better} is better, "
         if row.ci95_low is not None and row.ci95_high is not None:
             out += f"95 % interval {show(row.ci95_low, unit)} to {show(row.ci95_high, unit)}, "
-        return _Case(name, time_s, out=f"{out}{row.n_repeats} repeats")
+        remarks = f"; {row.remarks}" if row.remarks else ""
+        return _Case(name, time_s, out=f"{out}{row.n_repeats} repeats{remarks}")
     name = f"{row.parameters} [{row.experiment}]"
     result = "skipped" if row.outcome in _SKIPPED else "failure" if row.outcome == "invalid" else "error"
     return _Case(
