@@ -28,11 +28,6 @@ def site_module(site: CallSite | Caller) -> str:
     return PurePosixPath(site.module).name or site.module
 
 
-def inlined_words(site: CallSite) -> str:
-    """The functions that an inlined call is inlined into, from the inside out; "" if none."""
-    return ", inlined in ".join(["", *(frame.function for frame in site.frames[1:])]).removeprefix(", ")
-
-
 def path_words(site: CallSite) -> str:
     """The libraries through which MPI is called, and the callers of the call site; "" if no path is known."""
     shown = shown_of(site.path)

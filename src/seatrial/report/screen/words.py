@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from seatrial.analysis.screening.screen import COUNTED, unit_of_fact
 from seatrial.model.machine.fact import FactValue
-from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.model.results.no_cpu import no_cpu_sentence
 from seatrial.model.spelling import NO_VALUE, count, few_names, plain, show
-from seatrial.model.study.screen import FactThatDiffers, LinkCount, NodeClasses, NotSeenAgain, Odd, Screen
+from seatrial.model.study.screen import NodeClasses, NotSeenAgain, Odd, Screen
 from seatrial.report.studies.best_of_words import confidence_words
 from seatrial.report.studies.effect import signed
 from seatrial.stats.far_values import FEW
@@ -107,22 +106,6 @@ def not_seen_again_sentence(one: NotSeenAgain) -> str:
         f"{one.kind.value} {one.what} was odd at first only: {figure_name(one.benchmark, one.figure)} {first} from the "
         f"others, {later} when it was measured again; what disturbed it is not known"
     )
-
-
-def fact_sentence(one: FactThatDiffers) -> str:
-    """A fact, with its values and how many nodes have each."""
-    parts = []
-    for value in one.values[:MOST_NAMED]:
-        named = f" ({few_names(value.nodes, MOST_NAMED)})" if value is not one.values[0] else ""
-        parts.append(f"{value_of_fact(one.fact, value.value)} on {len(value.nodes)}{named}")
-    more = f"; {len(one.values) - MOST_NAMED} more values" if len(one.values) > MOST_NAMED else ""
-    return f"{one.fact}: {'; '.join(parts)}{more}"
-
-
-def counter_sentence(one: LinkCount) -> str:
-    """A counter of a link that grew, with what it means."""
-    counter = LINK_COUNTERS[one.counter]
-    return f"{one.node} {one.port}: {one.counter} +{one.grew_by} ({counter.kind.value}: {counter.meaning})"
 
 
 def value_of_fact(fact: str, value: FactValue | None) -> str:

@@ -17,7 +17,6 @@ from seatrial.model.study.result import BestOfResult, Compared, ScalingResult
 from seatrial.model.study.study import Study, varying
 from seatrial.references.loader import all_references
 from seatrial.references.words import (
-    ANOTHER_MACHINE,
     configuration_text,
     contradiction_text,
     machine_of,
@@ -64,8 +63,6 @@ from seatrial.stats.restated import without_restated
 
 _MOST_ROWS = 1000
 _MOST_EXPERIMENTS_UNFOLDED = 20
-_MOST_UNFOLDED = 12
-_FEWEST_TO_FOLD = 16
 _MOST_SCALING_CHARTS = 12
 
 _RATIOS = (
@@ -336,10 +333,6 @@ _RULE = (
 )
 
 
-_MOST_LINES = 4
-"""Of one source on a terminal."""
-
-
 class PublishedSource(Frozen):
     """The values of one source, in the order of the study."""
 
@@ -362,20 +355,6 @@ def published_sections(study: Study) -> list[Section]:
     """One section with a table for each source; none if the study names no value."""
     tables = [_table(source) for source in published_sources(study)]
     return [tables_section("published", "Published values", _RULE, tables)] if tables else []
-
-
-def published_lines(study: Study) -> list[tuple[str, str]]:
-    """(What stands before it and below which it is wrapped, text): a line for each source and for its first values."""
-    lines = []
-    for source in published_sources(study):
-        lines.append(("published: ", f"{source.name} ({ANOTHER_MACHINE})"))
-        for reference in source.references[:_MOST_LINES]:
-            value = f"{reference.benchmark} {reference.figure} {value_text(reference)} {arrow(reference.better)}"
-            about = "; ".join(filter(None, (_with(reference), f"reference {reference.id}")))
-            lines.append(("  ", f"{value}: {about}"))
-        if len(source.references) > _MOST_LINES:
-            lines.append(("  ", f"and {len(source.references) - _MOST_LINES} more, on the page"))
-    return lines
 
 
 def _table(source: PublishedSource) -> Table:

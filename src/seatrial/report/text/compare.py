@@ -18,7 +18,7 @@ from seatrial.report.studies.sections import (
     best_of_sections,
     comparison_sections,
     outlier_section,
-    published_lines,
+    published_sections,
     scaling_sections,
 )
 from seatrial.report.text.blocks import section_text, sections_text
@@ -64,7 +64,7 @@ def study_text(result: StudyResult, *, style: Style = PLAIN, detail: Detail = De
     blocks.append(_compared(result.compared, style, detail))
     if detail is Detail.FULL:
         found = [*scaling_sections(result.scaling, _IDENT), *best_of_sections(result.best_of, _IDENT)]
-        blocks.append(sections_text(found, style, detail))
+        blocks.append(sections_text([*published_sections(result.study), *found], style, detail))
     else:
         blocks += [_scaling(one, style) for one in decisive(result.scaling)]
         blocks += [_best_of(one, style) for one in result.best_of]
@@ -72,8 +72,6 @@ def study_text(result: StudyResult, *, style: Style = PLAIN, detail: Detail = De
         blocks.append(results_text(result.results, style, detail))  # the study compares nothing
     else:
         blocks.append(_without_figures(result, style, detail))
-    published = published_lines(result.study)
-    blocks.append("\n".join(line for lead, text in published for line in sentences([text], style, lead)))
     return joined(blocks)
 
 

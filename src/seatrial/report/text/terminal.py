@@ -75,11 +75,6 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def side_text(text: str | None) -> str:
-    """What one side has in a table of differences."""
-    return "missing" if text is None else cut(plain(text), _LONGEST_SIDE)
-
-
 _TONES: dict[str, Tone] = {
     "verdict-faster": "direct",
     "verdict-slower": "error",
