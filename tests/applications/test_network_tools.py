@@ -1,4 +1,4 @@
-"""perftest, iperf3 and NCCL Inspector: figures, what they state, and damage."""
+"""perftest, iperf3, NCCL Inspector and sacct: figures, what they state, and damage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from applications.result_texts import as_bytes, inspector, iperf3, perftest
+from applications.result_texts import SACCT, as_bytes, inspector, iperf3, perftest
 from applications.table_damage import values_of
 from conftest import SHARED_DATA
 
@@ -105,3 +105,50 @@ def test_recorded_lines_of_the_inspector() -> None:
     assert rates == pytest.approx({"algbw": 277.21e9, "busbw": 485.12e9}, rel=1e-3)
     with pytest.raises(ParseError, match="are not"):
         reader_of("nccl-inspector").read((COLLECTIVES / "cvs-inspector_v5_sample.jsonl.txt").read_bytes())
+
+
+def test_jobs_of_sacct() -> None:
+    done, stopped = reader_of("sacct").read(SACCT.encode()).experiments
+    assert done.parameters == {"job": "12748", "name": "relax", "partition": "compute", "nodes": 2, "cpus": 128}
+    values = {s.series: s.work.get("amount", s.elapsed_s) for s in done.samples}
+    assert values == {"wall": 3721.0, "cpu_time": 5 * 86400 + 12 * 3600 + 1, "max_rss": 4.5 * 2**30}
+    assert not done.failed and stopped.failed == "Slurm calls the job TIMEOUT (exit code 0:0)"
+
+
+def test_a_table_of_fixed_width_and_JSON_of_sacct() -> None:
+    table = """JobID           JobName  Partition    Account  AllocCPUS      State ExitCode    Elapsed
+------------ ---------- ---------- ---------- ---------- ---------- -------- ----------
+12748             relax    compute                   128  COMPLETED      0:0   01:02:01
+12748.batch       batch                              128  COMPLETED      0:0   01:02:01
+"""
+    (job,) = reader_of("sacct").read(table.encode()).experiments
+    assert job.parameters == {"job": "12748", "name": "relax", "partition": "compute", "cpus": 128}
+    assert [(s.series, s.elapsed_s) for s in job.samples] == [("wall", 3721.0)]
+    one = {
+        "job_id": 12748, "name": "relax", "partition": "compute", "allocation_nodes": 2,
+        "state": {"current": ["FAILED"]},
+        "tres": {"allocated": [{"type": "cpu", "count": 128}]},
+        "time": {"elapsed": 3721, "total": {"seconds": 10, "microseconds": 500000}},
+    }  # fmt: skip
+    (failed,) = reader_of("sacct").read(as_bytes({"jobs": [one]})).experiments
+    assert failed.failed == "Slurm calls the job FAILED" and failed.parameters["cpus"] == 128
+    assert {s.series: s.elapsed_s for s in failed.samples} == {"wall": 3721.0, "cpu_time": 10.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (SACCT.partition("\n")[2], "no header with JobID"),
+        (SACCT.replace("|State|", "|Start|"), "no State"),
+        (SACCT.replace("12749|", "12748|"), "a second time"),
+        (SACCT.replace("|relax|compute|2|128|TIMEOUT", "|relax|compute|TIMEOUT"), "cells, but the header"),
+        (
+            "".join(line for line in SACCT.splitlines(keepends=True) if "RUNNING" in line or "JobID" in line),
+            "no job that",
+        ),
+        ("JobID JobName State\n12 a COMPLETED\n", "no line of dashes"),
+    ],
+)
+def test_what_is_no_table_of_ended_jobs_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ParseError, match=why):
+        reader_of("sacct").read(text.encode())

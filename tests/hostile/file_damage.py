@@ -16,6 +16,7 @@ from applications.result_texts import (
     ABINIT,
     MAPDL,
     PAM_CRASH,
+    SACCT,
     as_bytes,
     babelstream,
     babelstream_csv,
@@ -91,6 +92,7 @@ _MADE_UP = {
     "csv": (csv_table(),),
     "records": (_RECORD.decode(),),
     "perftest": (perftest(),),
+    "sacct": (SACCT,),
     "iperf3": (as_bytes(iperf3()).decode(),),
     "nccl-inspector": (inspector(),),
 }

@@ -89,7 +89,7 @@ def read_hpl(log: Log, lines: Sequence[LogLine] | None = None) -> HplOutput:
 
 def read_block(log: Log) -> HplOutput | None:
     """The tests of a text that has neither title nor summary, as people quote them: rows with the residuals below
-    them. None if it is no such text. Raises ParseError for a test without a residual."""
+    them. None for any other text. Raises ParseError for a test without a residual."""
     if log.found(_TITLE) or log.found(_NVIDIA) or log.found(_FINISHED) or not log.found(_HEADER):
         return None
     tests = _tests(log, None)
