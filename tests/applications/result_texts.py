@@ -335,10 +335,10 @@ def inspector() -> str:
 
 SACCT = """\
 JobID|JobName|Partition|AllocNodes|AllocCPUS|State|ExitCode|ElapsedRaw|TotalCPU|MaxRSS
-12748|relax|compute|2|128|COMPLETED|0:0|3721|5-12:00:01||
+12748|relax|compute|2|128|COMPLETED|0:0|3721|5-12:00:01|
 12748.batch|batch||1|64|COMPLETED|0:0|3721|10:00.500|22000K
 12748.0|pw.x||2|128|COMPLETED|0:0|3700|5-11:50:00|4.5G
 12749|relax|compute|2|128|TIMEOUT|0:0|7200|10-00:00:00||
-12750|next|compute|2|128|RUNNING|0:0|60|00:00:00||
+12750|next|compute|2|128|RUNNING|0:0|60|00:00:00|
 """
-"""As `sacct -p` prints it, with a `|` at the end of some lines."""
+"""As `sacct -P` prints it, and one line as `sacct -p` does, with a `|` at its end."""

@@ -61,7 +61,9 @@ def _rows(lines: Sequence[LogLine]) -> Iterator[_Row]:
     if "|" in header.text:
         names = header.text.strip().strip("|").split("|")
         for line in lines[named + 1 :]:
-            cells = line.text.strip().removesuffix("|").split("|")
+            cells = line.text.strip().split("|")
+            if len(cells) == len(names) + 1 and not cells[-1]:  # -p ends each line with one
+                del cells[-1]
             if len(cells) == len(names):
                 yield line, dict(zip(names, map(str.strip, cells), strict=True))
             elif line.text.strip():
