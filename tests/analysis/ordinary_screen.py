@@ -82,7 +82,7 @@ def ordinary_input(
 
 
 def _link_counts(folders: Sequence[Contents]) -> tuple[LinkCount, ...]:
-    """What counters of links grew by in all repeats together, errors first. What is not known is left out."""
+    """What counters of links grew by in all repeats together, errors first. What is unknown is left out."""
     grew: dict[tuple[str, str, str], int] = {}
     for contents in folders:
         for records in contents.records.values():

@@ -180,7 +180,7 @@ def test_what_the_signals_do_not_explain_is_not_known(name: str) -> None:
         baseline = replace(baseline, rows=collective(200_000, 2e-6))
     (found,) = why(baseline, candidate)
     assert found.change is Change.NOT_KNOWN and found.share > 0.9 and found.p_value is None
-    assert "not known" in change_sentence(found) and "--wait 10" in change_sentence(found)
+    assert "is unknown" in change_sentence(found) and "--wait 10" in change_sentence(found)
 
 
 def test_nothing_about_waiting_where_ranks_had_no_cpu() -> None:

@@ -1,4 +1,4 @@
-"""What copies between host and GPUs tell of the links: shared uplinks, narrow and slow links, and what is not known."""
+"""What copies between host and GPUs tell of the links: shared uplinks, narrow and slow links, and what is unknown."""
 
 from __future__ import annotations
 

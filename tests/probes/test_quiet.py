@@ -40,7 +40,7 @@ def test_others_are_named_and_ours_are_not() -> None:
     assert "1 of 2 CPUs (spin (user " in text and "pid 9)" in text and "(steal)" in text and "load average 3.1" in text
     ended = Snapshot(1.0, None, round(0.6 * TICKS), 0, 5.6)  # the child had used 5 s before, and was waited for
     assert seen_in(before, ended, first, {own: times(1)}, 2).is_quiet
-    assert Quiet(2).is_quiet, "what is not known is not said to be busy"
+    assert Quiet(2).is_quiet, "what is unknown is not said to be busy"
 
 
 def test_a_look_at_this_machine_is_whole() -> None:

@@ -89,7 +89,7 @@ def test_jobs_say_where_when_how_long_they_waited_and_node_hours(odd_fleet: Scre
     page = cluster_page(odd_fleet, jobs=jobs)
     assert sections(page)[-1] == "Jobs" and "4711" in page and "2023-11-14 22:13:20" in page
     (line,) = job_lines(jobs)
-    assert line.startswith("1 node-hours in 1 job; 1 job of which start or end is not known: not included.")
+    assert line.startswith("1 node-hours in 1 job; 1 job of which start or end is unknown: not included.")
     assert line.endswith("They waited 60 s (median).")
 
 

@@ -115,12 +115,12 @@ class Repeat(Frozen):
 
     @property
     def delay_s(self) -> float | None:
-        """Seconds in which a rank was ready to run, but had no CPU; None if it is not known for all ranks."""
+        """Seconds in which a rank was ready to run, but had no CPU; None if it is unknown for all ranks."""
         return _mean(self.profile, _missing_s)
 
     @property
     def delay_share(self) -> float:
-        """The largest share of a rank's time without a CPU; 0 if it is not known."""
+        """The largest share of a rank's time without a CPU; 0 if it is unknown."""
         if self.profile is None:
             return 0.0
         return max(

@@ -63,7 +63,7 @@ def _settings(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
         found[CONTAINER_RUNTIME] = (str(container.get("runtime")),)
         if "mpi" in container:
             found[CONTAINER_MPI] = (str(container["mpi"]),)
-    elif "chosen" not in document:  # else it is not known: what was chosen is not available
+    elif "chosen" not in document:  # else it is unknown: what was chosen is not available
         found[CONTAINER] = (NO_CONTAINER,)
     return found
 

@@ -236,7 +236,7 @@ def _best_burst(sample: Sample) -> Sample:
 
 def pair_sampling(pairs: Collection[Pair], params: Params) -> PairSampling | None:
     """The sampling of an experiment with these parameters that measured these pairs, each once; None if its number of
-    ranks is not known."""
+    ranks is unknown."""
     given = (params.get(name) for name in ("ranks", "rounds", "seed"))
     ranks, rounds, seed = (value if type(value) is int else None for value in given)
     if ranks is None or ranks < 2 or any(rank >= ranks for pair in pairs for rank in pair):

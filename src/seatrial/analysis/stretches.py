@@ -60,7 +60,7 @@ def why_undecided(comparison: Comparison) -> Undecided | None:
 
 def needed_repeats(comparison: Comparison, points: int = 1) -> int | None:
     """The repeats of each side, or blocks, that would probably decide an undecided comparison; None if more will not
-    help, or their number is not known. `points` counts those of its curve, whose interval needs no more than that of
+    help, or their number is unknown. `points` counts those of its curve, whose interval needs no more than that of
     one."""
     why = why_undecided(comparison)
     if why is Undecided.FEW:

@@ -139,7 +139,7 @@ def _step(whole: _Average, rows: list[Found], parameters: dict[str, Value]) -> P
     time of a step is neither the stated one nor a natural one."""
     steps = parameters.get("steps", rows[-1].whole(1, "NSTEP") if rows else 0)
     if not isinstance(steps, int) or steps < 1:
-        raise whole.line.error("the number of steps is not known")
+        raise whole.line.error("the number of steps is unknown")
     step = whole.elapsed.scaled(1.0 / steps)
     if not step.agrees(whole.step):
         raise whole.line.error(f"{whole.elapsed.value:g} s are not {steps} steps of {whole.step.value * 1e3:g} ms")

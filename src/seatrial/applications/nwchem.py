@@ -102,7 +102,7 @@ def _energy(machine: Machine, params: Params) -> tuple[float, float]:
 def _prepare(params: Params) -> Params:
     if params[CASE] == _WATER and params["molecules"] not in _ENERGY:
         known = ", ".join(map(str, _ENERGY))
-        raise Skip(f"the energy of {params['molecules']} molecules is not known: choose one of {known}")
+        raise Skip(f"the energy of {params['molecules']} molecules is unknown: choose one of {known}")
     return params
 
 

@@ -35,7 +35,7 @@ def _measured(log: Log, begin: Found, total: Found) -> Measured:
         if points is not None and points.whole(1, "the grid") != edge.whole(1, "the grid") ** 3:
             raise points.error(f"not {edge.match[1]} points in each direction")
     ranks = {found.whole(1, "the rank", least=0) for found in log.found(_RANK)}
-    if ranks and ranks == set(range(len(ranks))):  # lines of ranks may be torn: then their number is not known
+    if ranks and ranks == set(range(len(ranks))):  # lines of ranks may be torn: then their number is unknown
         parameters["ranks"] = len(ranks)
     return Measured([time.sample("wall"), time.sample("step", count=iterations)], parameters)
 

@@ -243,7 +243,7 @@ def _energy(machine: Machine, params: Params) -> tuple[float, float]:
 
 def _prepare(machine: Machine, params: Params) -> Params:
     if params["cells"] not in _ENERGY_RY:
-        raise Skip(f"the energy of {params['cells']} cells along an edge is not known: choose 1 to {max(_ENERGY_RY)}")
+        raise Skip(f"the energy of {params['cells']} cells along an edge is unknown: choose 1 to {max(_ENERGY_RY)}")
     return resolved(machine, params)
 
 

@@ -111,7 +111,7 @@ def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | N
     bound = one.bound
     if bound is Bound.WAITING:  # the rest of its time
         if one.best_s > one.prompt_s:
-            return None  # the fastest call waits as well: what a call takes by itself is not known
+            return None  # the fastest call waits as well: what a call takes by itself is unknown
         bound = bound_of(one.call, one.size_B, one.time_s, 0.0, 1.0, one.prompt_s, small_best_s)
     if bound is Bound.BANDWIDTH:
         return Cause.TRANSFER

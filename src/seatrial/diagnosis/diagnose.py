@@ -142,7 +142,7 @@ def _most_delay(profile: Profile) -> float:
 
 
 def _waiting(profile: Profile) -> list[Diagnosis]:
-    """Why ranks wait for others in MPI, from 5 % of the time on; what nothing explains is not known."""
+    """Why ranks wait for others in MPI, from 5 % of the time on; what nothing explains is unknown."""
     waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
     if waited_s < LEAST_SHARE * profile.wall_s:
         return []

@@ -117,7 +117,7 @@ def _kernel(profile: Profile) -> Diagnosis | None:
 
 
 def _faults_per_page(ranks: Sequence[RankTotals], faults: int) -> float | None:
-    """None if the memory of a rank is not known."""
+    """None if the memory of a rank is unknown."""
     resident = [None if rank.cpu is None else rank.cpu.most_resident_B for rank in ranks]
     known = [value for value in resident if value]
     return faults * PAGE_B / sum(known) if len(known) == len(resident) else None

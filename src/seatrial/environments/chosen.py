@@ -164,7 +164,7 @@ _ALIKE = 0.75
 
 
 def refuse_misspelt(choices: Iterable[EnvironmentChoice]) -> None:
-    """Raise UsageError for the first name that is not known, but nearly one that is."""
+    """Raise UsageError for the first name that is unknown, but nearly one that is."""
     wanted = list(dict.fromkeys(choices))
     libraries = dict.fromkeys(choice.mpi for choice in wanted if choice.mpi is not None and "/" not in choice.mpi)
     if libraries:

@@ -259,7 +259,7 @@ class _Unit:
         return ""
 
     def _after(self, form: int, at: int) -> int:
-        """The offset after a value. Raises ValueError for a form that is not known."""
+        """The offset after a value. Raises ValueError for a form that is unknown."""
         if form in _SIZES:
             return at + _SIZES[form]
         if form in _OFFSETS:

@@ -148,7 +148,7 @@ def part_here(study: Study, site: Path | None, system: str | None) -> Study:
     values = ", ".join(study.systems)
     if system is None:
         raise UsageError(
-            f"study {study.name} varies {SYSTEM} ({values}), and which of them this is is not known",
+            f"study {study.name} varies {SYSTEM} ({values}), and which of them this is is unknown",
             "name it: --system NAME[:PARTITION]; from a login node, where each system has a batch system in the site "
             "file, the study without --system is submitted to all",
         )

@@ -299,7 +299,7 @@ def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str
 
 
 def _is_decided_there(point: Point) -> bool:
-    """Whether the nodes decide if it can run: it needs several, or cannot run on this one. Its time is not known."""
+    """Whether the nodes decide if it can run: it needs several, or cannot run on this one. Its time is unknown."""
     return nodes_of(point) > 1 or point.refusal is not None
 
 
@@ -377,7 +377,7 @@ def batch_request(
     cpus = where.place.partition.cpus_per_node
     if cpus is None and not (where.batch.requests_whole_nodes and where.options.exclusive):
         raise UsageError(
-            f"{where.text}: how many CPUs a job requests on a node is not known",
+            f"{where.text}: how many CPUs a job requests on a node is unknown",
             "set cpus_per_node of the partition in the site file; only Slurm with exclusive nodes gives all by itself",
         )
     return JobRequest(

@@ -268,7 +268,7 @@ def _like_nodes(machines: Mapping[str, Machine], nodes: Sequence[str]) -> tuple[
     largest = max(groups, key=len, default=[])
     others = [node for group in groups for node in group if group is not largest]
     why_not = {node: ", ".join(unlike(machines[node], machines[largest[0]])) for node in others}
-    return largest, {**why_not, **{node: "its machine is not known" for node in nodes if node not in machines}}
+    return largest, {**why_not, **{node: "its machine is unknown" for node in nodes if node not in machines}}
 
 
 def _switches(queue: Queue, tell: Tell) -> dict[str, str]:

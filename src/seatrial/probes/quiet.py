@@ -69,7 +69,7 @@ class Quiet(Frozen):
             parts.append(f"the hypervisor gives {self.steal:.2g} CPUs to other guests (steal)")
         if self.load_1m is not None:
             parts.append(f"load average {self.load_1m:.1f}")
-        return ", ".join(parts) or "its load is not known"
+        return ", ".join(parts) or "its load is unknown"
 
 
 def look(seconds: float = _LOOK_S) -> Quiet:

@@ -113,7 +113,7 @@ def seen_between(
     """The load before; and of the time of these CPUs in between (`cpu_window_s`), what the hypervisor took (`steal_s`)
     and what other processes used (`others_s`), also as shares. The kernel counts in steps of 10 ms. `busy_s` is the
     time that each CPU was busy, with the program's own; left out on large machines.
-    `programs_s` is the CPU time of programs that other processes of ours waited for; None if it is not known."""
+    `programs_s` is the CPU time of programs that other processes of ours waited for; None if it is unknown."""
     seen: dict[str, Any] = {"load_1m": before.load_1m}
     window_s = (after.at_s - before.at_s) * len(cpus)
     if window_s <= 0:
@@ -171,7 +171,7 @@ _OPTION_PLACE = 5
 
 
 def file_system_of(path: str, mounts: Path = _MOUNTS) -> dict[str, Any] | None:
-    """`type`, `mount_point` and the slow `options` of the file system of an absolute path; None if it is not known."""
+    """`type`, `mount_point` and the slow `options` of the file system of an absolute path; None if it is unknown."""
     try:
         text = mounts.read_bytes()
     except OSError:

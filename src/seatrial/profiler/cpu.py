@@ -154,7 +154,7 @@ class RankCounters(Frozen):
 
     @property
     def ipc_outside(self) -> float | None:
-        """Instructions per cycle outside MPI; None if the part in MPI is not known."""
+        """Instructions per cycle outside MPI; None if the part in MPI is unknown."""
         if self.in_mpi is None:
             return None
         return _ratio(_rest(self.instructions, self.in_mpi.instructions), _rest(self.cycles, self.in_mpi.cycles))

@@ -50,7 +50,7 @@ class Cell(Frozen):
 
     @classmethod
     def amount(cls, value: float | None, unit: Unit, digits: int = DIGITS, *, binary: bool = False) -> Cell:
-        """A quantity; NO_VALUE if it is not known."""
+        """A quantity; NO_VALUE if it is unknown."""
         return cls(NO_VALUE) if value is None else cls(show(value, unit, digits, binary=binary), value)
 
     @classmethod

@@ -271,7 +271,7 @@ def ecc_missing(case: Case) -> Iterator[Finding]:
         diagnosis="The total width of a module less its data width is what holds the check bits. With fewer than the "
         "others it cannot have the same error correction, and the firmware may have turned ECC off for all: a flipped "
         "bit can then change a result undetected.",
-        remedy=f"Replace the module in slot {listed(one.slot for one in odd)} by one like the others, and check with "
+        remedy=f"Replace the module in slot {listed(one.slot for one in odd)} by a matching one, and check with "
         "`sudo dmidecode -t memory` (Total Width, and Error Correction Type of the array) and `edac-util -s`",
         evidence=evidence(odd),
     )

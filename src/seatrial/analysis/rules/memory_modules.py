@@ -73,7 +73,7 @@ def _repopulate(sockets: Sequence[SocketMemory]) -> str:
     ]
     if empty:
         return (
-            f"Fill the empty channels ({listed(empty)}) with modules equal to the others; find the slots with "
+            f"Fill the empty channels ({listed(empty)}) with matching modules; find the slots with "
             "`sudo dmidecode -t memory`"
         )
     if sockets and all(s.channels and s.channels == s.populated_channels for s in sockets):

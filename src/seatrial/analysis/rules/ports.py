@@ -229,7 +229,7 @@ def links_had_errors(case: Case) -> Iterator[Finding]:
             devices=(port for port, _ in grown),
             observation=f"During the repeats the links counted errors: {_counted(grown)}",
             diagnosis="Data arrived damaged or the link failed, and was sent again or lost; which figures that changed "
-            "is not known.",
+            "is unknown.",
             remedy="Look at the counters of both ends (`perfquery`, `ethtool -S`); if they go on growing, exchange the "
             "cable, then measure again",
             evidence=_EVIDENCE,

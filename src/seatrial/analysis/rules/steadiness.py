@@ -184,7 +184,7 @@ def wide_spread(case: Case) -> Iterator[Finding]:
 
 def _for_longer(case: Case, result: ExperimentResult, figure: FigureResult) -> str:
     """The command with the budget in which the interval would be narrow enough, if its width falls with the root of the
-    repeats; without one if that is not known: repeats are correlated, or their time was not recorded."""
+    repeats; without one if that is unknown: repeats are correlated, or their time was not recorded."""
     command = again(case.machine, result)
     seen = [case.seen.get((result.id, repeat.repeat), {}) for repeat in figure.repeats]
     times_s = finite_numbers(entry.get("program_s") for entry in seen)
@@ -288,7 +288,7 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tu
         said = f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}."
         return said, evidence, (NamedCause(RepeatCause.OTHER_PROCESSES.value, None),)
     if evidence:
-        return f" Why is not known: {_NOT_EXPLAINED}.", evidence, (NamedCause(profile.Cause.NOT_KNOWN.value, None),)
+        return f" Why is unknown: {_NOT_EXPLAINED}.", evidence, (NamedCause(profile.Cause.NOT_KNOWN.value, None),)
     return "", evidence, ()
 
 

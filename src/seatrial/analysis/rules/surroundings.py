@@ -104,7 +104,7 @@ def topology_hidden(case: Case) -> Iterator[Finding]:
         "topology-hidden",
         devices=(part.id for part in (*packages, *caches)),
         observation=f"The topology of this virtual machine hides that of its host: {listed(signs)}.",
-        diagnosis="Which of its CPUs share a core, a cache or a memory controller is not known, so binding ranks and "
+        diagnosis="Which of its CPUs share a core, a cache or a memory controller is unknown, so binding ranks and "
         "threads by this topology may place them badly, and sizes chosen by its caches may be wrong.",
         remedy="Measure what shares what (`seatrial run`: the times between CPUs), or have the host pin the virtual "
         "CPUs and show their topology (QEMU: `-smp sockets=S,cores=C,threads=T` and `-cpu host,host-cache-info=on`)",

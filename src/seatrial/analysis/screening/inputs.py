@@ -125,7 +125,7 @@ def _add_facts(facts: dict[str, Mapping[str, FactValue]], folder: ScreenFolder) 
 
 
 def _link_counts(folders: Sequence[ScreenFolder]) -> tuple[LinkCount, ...]:
-    """What counters of links grew by in all repeats together, errors first. What is not known is left out."""
+    """What counters of links grew by in all repeats together, errors first. What is unknown is left out."""
     grew: dict[tuple[str, str, str], int] = {}
     for folder in folders:
         for record in folder.by_repeat(folder.links):

@@ -57,7 +57,7 @@ class LinkAnswer(Frozen):
 def screen_pairs(
     figure: PairFigure, switch_of: Mapping[str, str], share: Share, oversubscription: float | None = None
 ) -> LinkAnswer:
-    """The odd links, uplinks and pairs of one figure; `oversubscription` is the design's, None if it is not known.
+    """The odd links, uplinks and pairs of one figure; `oversubscription` is the design's, None if it is unknown.
 
     Raises ValueError for a value that is not positive.
     """
@@ -229,7 +229,7 @@ def _uplinks(
 def _designed(oversubscription: float | None, switches: int) -> float | None:
     """The share of its link that a node is to have across the uplinks while all nodes use them.
 
-    Where the design is not known, several switches are compared with each other; of two, the full rate is expected.
+    Where the design is unknown, several switches are compared with each other; of two, the full rate is expected.
     """
     if oversubscription:
         return 1.0 / max(1.0, oversubscription)

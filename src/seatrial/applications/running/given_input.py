@@ -86,7 +86,7 @@ def _with_case(program: GivenInput, params: Params) -> Params:
     if params.get(INPUT) != AUTO:
         return params
     if case is None or not case.start:
-        raise Skip(f"the start file of {params[CASE]} is not known: set {INPUT} to its name")
+        raise Skip(f"the start file of {params[CASE]} is unknown: set {INPUT} to its name")
     return {**params, INPUT: case.start}
 
 

@@ -91,7 +91,7 @@ def one_or_more(machine: Machine, params: Params) -> Params:
 
 
 def placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """A CPU for each device's thread; if the number of devices is not known yet, one per core."""
+    """A CPU for each device's thread; if the number of devices is unknown yet, one per core."""
     return spread(machine, thread_count(machine, "all" if params["devices"] == "auto" else params["devices"]))
 
 

@@ -56,7 +56,7 @@ def _limit(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit
     bisection of the rank numbers is compared with it, on an even number of nodes."""
     nodes, half = whole(params["nodes"]), len(_half(params))
     if half:
-        return Limit.unknown("B/s", "the number of ranks on the nodes of `half` is not known beforehand")
+        return Limit.unknown("B/s", "the number of ranks on the nodes of `half` is unknown beforehand")
     if nodes > 1 and (nodes % 2 or any(sample.point.get("bisection") != 0 for sample in samples)):
         return Limit.unknown("B/s", "partners may be on one node, where messages use no link")
     return links_of_node(machine, params, nodes, f", of {nodes} nodes")

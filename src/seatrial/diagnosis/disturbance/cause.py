@@ -140,7 +140,7 @@ def _others(one: Disturbance) -> str:
     others, cpus = one.seen["others"], cpus_words(one.seen["cpus"])
     if one.seen["delay"] is None:
         used = others_words(f"{others:.2g}", f"the {cpus} that the program may use")
-        return f"{_capital(used)}, and none was idle; how long the program waited for a CPU is not known."
+        return f"{_capital(used)}, and none was idle; how long the program waited for a CPU is unknown."
     used = others_words(f"{others:.2g}", f"{'the' if one.seen.get('bound') else 'its'} {cpus}")
     return f"{_ready(one)}: {used}."
 
@@ -148,7 +148,7 @@ def _others(one: Disturbance) -> str:
 def _no_cpu(one: Disturbance) -> str:
     others = one.seen.get("others")
     looked = (
-        "what other processes used of its CPUs is not known"
+        "what other processes used of its CPUs is unknown"
         if others is None
         else others_words(f"{others:.2g}", f"its {cpus_words(one.seen['cpus'])}")
         + f", and {one.seen['idle']:.2g} were idle"
@@ -173,7 +173,7 @@ def _where(one: Disturbance) -> str:
     options = one.seen["options"]
     mounted = f", mounted with {', '.join(options)}" if options else ""
     kind, place = one.seen["type"], one.seen["mount_point"]
-    return f"{place} ({kind}{mounted})" if place else "a file system that is not known"
+    return f"{place} ({kind}{mounted})" if place else "a file system that is unknown"
 
 
 def _locks(one: Disturbance) -> str:

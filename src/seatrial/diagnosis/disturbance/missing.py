@@ -36,7 +36,7 @@ def missing_of_repeat(seen: Seen, who: str) -> NoCpu | None:
 
 
 def beside(seen: Sequence[Seen]) -> str:
-    """What else used CPUs during these repeats, if it was much; "" if it was not, or is not known."""
+    """What else used CPUs during these repeats, if it was much; "" if it was not, or is unknown."""
     some = _some(seen)
     known = signals(some)
     if known is None:

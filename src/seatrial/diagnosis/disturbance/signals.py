@@ -42,7 +42,7 @@ class IoLimitSignal(Frozen):
 
 class FileWait(Frozen):
     """Waiting in calls of one kind ("read", "write", "sync", "open", "fault") for files of a file system, in seconds.
-    The file system's type is "" where it is not known."""
+    The file system's type is "" where it is unknown."""
 
     kind: str
     type: str

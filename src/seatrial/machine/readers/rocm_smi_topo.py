@@ -67,7 +67,9 @@ def read_rocm_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     complete = [dump for dump in dumps if _LINK_TYPE in dump.sections]
     if dumps and not complete:
         shown = ", ".join(dumps[0].sections) or "NUMA nodes"
-        raise dumps[0].first.error(TOOL, f"the dump has {shown}, but no link type: take `rocm-smi --showtopo`")
+        raise dumps[0].first.error(
+            TOOL, f"the dump has {shown}, but no link type: give the output of `rocm-smi --showtopo`"
+        )
     dump = choose(complete, lambda one: one.first.number, pick, TOOL, "matrix")
     grid, hops = _read_sections(dump)
     nodes, unread = _nodes(dump, grid)

@@ -226,7 +226,7 @@ class CounterChange(Frozen):
 
 
 def counters_between(before: Readings, after: Readings) -> tuple[CounterChange, ...]:
-    """The counters that grew between two readings, or of which it is not known; errors first.
+    """The counters that grew between two readings, or of which it is unknown; errors first.
 
     Counters that only one of the readings has, and names that are not in LINK_COUNTERS, are left out.
     """

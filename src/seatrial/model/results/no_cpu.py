@@ -15,7 +15,7 @@ NOT_JUDGED = "not judged"
 class NoCpu(Frozen):
     """Programs that were ready to run, but had no CPU, and the main cause (docs/adr/0063).
 
-    `share` is the part of their time, 0..1; None: how long is not known. `cause` is one of `diagnosis.disturbance`,
+    `share` is the part of their time, 0..1; None: how long is unknown. `cause` is one of `diagnosis.disturbance`,
     `why` says it without a full stop. `is_own`: they waited for each other, because they have more threads than CPUs.
     """
 

@@ -135,7 +135,7 @@ class Answer(Frozen):
     `asked` counts its comparisons, efficiencies or contenders, `undecided` those among them without a verdict. `more_s`
     is the estimated time of the repeats that may decide `decidable` of these, in seconds, `budget_s` the budget of the
     whole study with them, and `maximum` the maximum number of repeats that it needs, if more than the study has; each
-    is None if it is not known.
+    is None if it is unknown.
     `no_cpu` are the experiments, of `measured`, whose programs were ready to run without a CPU: what qualifies the
     answer first; `beside` is what else used CPUs meanwhile, if it was much.
     `not_compared` says what was to be compared and could not be. `outcomes` counts experiments by outcome.

@@ -349,7 +349,7 @@ class ChangeSignal(StrEnum):
 
 
 class ChangeEvidence(Frozen):
-    """One signal on both sides; null where it is not known. Times in seconds, shares between 0 and 1."""
+    """One signal on both sides; null where it is unknown. Times in seconds, shares between 0 and 1."""
 
     signal: ChangeSignal
     baseline: Finite

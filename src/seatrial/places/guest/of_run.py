@@ -217,7 +217,7 @@ def guest_names(study: Study | None, settings: Settings) -> tuple[str, ...]:
 @contextmanager
 def with_guests(machine: Machine, names: Sequence[str]) -> Iterator[Machine]:
     """The machine with its guests of these names. One that cannot be used is there with the reason: its experiments
-    are unsupported, the others are measured. Raises UsageError for a name that is not known, or a damaged topology."""
+    are unsupported, the others are measured. Raises UsageError for a name that is unknown, or a damaged topology."""
     if not names:
         yield machine
         return

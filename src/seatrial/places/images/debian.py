@@ -120,7 +120,7 @@ _USUAL_WORDS = (
     ("Temporary failure", "the mirror cannot be reached from here: set `mirror`, http_proxy or https_proxy"),
     ("does not have a Release file", "the mirror has no such suite: correct `debian` or `mirror`"),
     ("404  Not Found", "the mirror has no such suite or package: correct `debian`, `packages` or `mirror`"),
-    ("NO_PUBKEY", "the key of the suite is not known here: install debian-archive-keyring"),
+    ("NO_PUBKEY", "the key of the suite is unknown here: install debian-archive-keyring"),
     ("No space left", "free some space, or set TMPDIR to a folder with more"),
 )
 _OF_THE_HOST = ("etc/hostname", "etc/resolv.conf")

@@ -247,7 +247,7 @@ def why_nothing(command: Sequence[str], variables: Mapping[str, str], tables: Pa
 
 _NOTES = {
     "dlmopen": "it loaded MPI with dlmopen ({}): a preloaded library does not see calls in another namespace",
-    "RTLD_DEEPBIND": "it loaded {} with the flag RTLD_DEEPBIND: its calls go past a preloaded library",
+    "RTLD_DEEPBIND": "it loaded {} with the flag RTLD_DEEPBIND: its calls bypass a preloaded library",
 }
 _MOST_NOTE_B = 1200
 

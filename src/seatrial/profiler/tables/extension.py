@@ -116,7 +116,7 @@ class CpuSamples(Frozen):
 
 
 class KernelUse(NamedTuple):
-    """`system_ns` is the CPU time in the kernel from MPI_Init to the end of MPI, None if it is not known; `lock_calls`
+    """`system_ns` is the CPU time in the kernel from MPI_Init to the end of MPI, None if it is unknown; `lock_calls`
     and `lock_ticks` are those of waiting for locks of files and semaphores outside MPI."""
 
     system_ns: int | None

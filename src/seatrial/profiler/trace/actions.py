@@ -265,7 +265,7 @@ class RankActions:
         self._posted[record.place] = all_waits
 
     def _rounds(self, record: Record, made: Record, shape: Shape | None) -> Iterator[tuple[list[Action], list[Action]]]:
-        """The messages of each round of a collective, posted together, and the waits for them. One that is not known is
+        """The messages of each round of a collective, posted together, and the waits for them. One that is unknown is
         left out, under the name of the call that made it."""
         members, own = self._members(record)
         if shape is None or not members or not is_known(shape.name):

@@ -301,7 +301,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     ),
     Cause.WINDOW_WAIT: lambda one: (
         f"Ranks wait for access to windows, mostly in {one.call}, for {show_percent(one.share)} of the time: another "
-        f"rank holds the lock, or the target makes no progress; which is not known. {not_by_computing(one)}."
+        f"rank holds the lock, or the target makes no progress; which is unknown. {not_by_computing(one)}."
     ),
     Cause.IO: _io,
     Cause.METADATA: _io,
@@ -328,7 +328,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.PAGE_FAULTS: _page_faults,
     Cause.KERNEL_TIME: lambda one: (
         f"{_in_kernel(one)}, with {number_of(one, Signal.MINOR_FAULTS):.0f} page faults, which are too few to explain "
-        "it; what it does is not known."
+        "it; the cause is unknown."
     ),
     Cause.MEMORY_BOUND: lambda one: (
         "The ranks are memory-bound: they read "

@@ -167,7 +167,7 @@ def blocked_words(one: Diagnosis) -> str:
     read = "" if not faults else f" It read {count(round(faults), 'page')} from a device (major page faults)."
     if times[what] > 0 and times[what] >= _MOSTLY * sum(times.values()):
         return f"it {what} for {show(times[what], 's')}{_competing(one)}.{read}"
-    return f"what it waited for is not known (no sleep, socket, child process or lock of a file was seen).{read}"
+    return f"what it waited for is unknown (no sleep, socket, child process or lock of a file was seen).{read}"
 
 
 def _competing(one: Diagnosis) -> str:

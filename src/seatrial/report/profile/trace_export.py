@@ -8,7 +8,7 @@ in which it was blocked (input, output, sleep). With C seconds outside MPI, B of
 
     (B + (C - B) P / (P + R)) / C
 
-of the traced time: as if the rank waited for a CPU as often outside MPI as inside. Where R is not known, it is the
+of the traced time: as if the rank waited for a CPU as often outside MPI as inside. Where R is unknown, it is the
 traced time.
 
 

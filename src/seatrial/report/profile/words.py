@@ -214,7 +214,7 @@ def trust_lines(profile: Profile) -> list[Aspect]:
 
 
 def _cpu_time(profile: Profile) -> list[Aspect]:
-    """Where it is not known, a missing CPU cannot be excluded; after a rank was killed it is known up to a sample."""
+    """Where it is unknown, a missing CPU cannot be excluded; after a rank was killed it is known up to a sample."""
     without = [one.rank for one in profile.per_rank if one.cpu is None or one.cpu.delay_s is None]
     text = f"not known of {_ranks(without)}: they may have waited for a CPU"
     return [Aspect("CPU time", text, True)] if without else []

@@ -49,11 +49,11 @@ def job_table(jobs: Sequence[JobRow]) -> Table:
 
 
 def job_lines(jobs: Sequence[JobRow]) -> list[str]:
-    """The sum of node-hours, and of how many jobs it is not known."""
+    """The sum of node-hours, and of how many jobs it is unknown."""
     known = [job for job in jobs if job.ran_s is not None]
     hours = sum((job.ran_s or 0.0) * job.nodes / 3600 for job in known)
     unknown = len(jobs) - len(known)
-    but = f"; {count(unknown, 'job')} of which start or end is not known: not included" if unknown else ""
+    but = f"; {count(unknown, 'job')} of which start or end is unknown: not included" if unknown else ""
     waits = sorted(job.wait_s for job in jobs if job.wait_s is not None)
     waited = ""
     if waits:

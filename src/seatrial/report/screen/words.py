@@ -67,7 +67,7 @@ def by_how_much(one: Odd) -> str:
     text = f"{figure_name(one.benchmark, one.figure)} {value} where the others have {usual} ({percent} %)"
     if not one.benchmark:
         return f"{text}, {one.why}"
-    # Of a few, the spread is not known well.
+    # Of a few, the spread is unknown well.
     is_known = one.distance is not None and one.n >= FEW
     far = f", {min(one.distance or 0.0, 1e4):.3g} times the spread of the others away" if is_known else ""
     why = f"; {one.why}" if one.why else ""
@@ -104,7 +104,7 @@ def not_seen_again_sentence(one: NotSeenAgain) -> str:
     first, later = (f"{signed((ratio - 1.0) * 100, 1)} %" for ratio in (one.ratio, one.later))
     return (
         f"{one.kind.value} {one.what} was odd at first only: {figure_name(one.benchmark, one.figure)} {first} from the "
-        f"others, {later} when it was measured again; what disturbed it is not known"
+        f"others, {later} when it was measured again; what disturbed it is unknown"
     )
 
 

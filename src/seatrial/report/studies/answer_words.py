@@ -346,7 +346,7 @@ def _undecided_reach(one: Reach) -> str:
         need = "no interval" if one.needed is None else f"{count(one.needed, 'repeat')} needed, {one.made} made"
         return f"{text}: {need}"
     text = f"{text}: {efficiency_range(first.values, first.ci95)}" if len(one.undecided) == 1 else text
-    return text if one.needed is not None else f"{text}; the budget that would decide is not known"
+    return text if one.needed is not None else f"{text}; the budget that would decide is unknown"
 
 
 # Sweeps without a comparison

@@ -111,7 +111,7 @@ def _not_known(one: ChangeDiagnosis) -> str:
     if _has(one, ChangeSignal.RUN_DELAY):
         looked.append(f"without a CPU {_delay(one)} of the time")
     seen = f" Looked at: {'; '.join(looked)}." if looked else " Records of this version of seatrial have more signals."
-    return f"the rest is not known.{seen} `seatrial profile --wait 10` of each side separates waiting from transfer"
+    return f"the rest is unknown.{seen} `seatrial profile --wait 10` of each side separates waiting from transfer"
 
 
 _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {

@@ -98,7 +98,7 @@ def change_words(ratio: float, interval: Interval | None, margin: float) -> str:
 
 
 def signed_words(ratio: float, interval: Interval | None, margin: float) -> str:
-    """A change whose direction is not known: "+1.8 % [-0.5, +4.1]", "+1.8 %, no interval"."""
+    """A change whose direction is unknown: "+1.8 % [-0.5, +4.1]", "+1.8 %, no interval"."""
     if factor_of(ratio) >= _TIMES:
         return change_words(ratio, interval, margin) + ("" if interval is not None else ", no interval")
     percent = (ratio - 1) * 100
