@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import re
 from functools import cache
 
 import pytest
+from analysis.made_up_fleets import Planted, fleet
 from report.headless_browser import run
 from report.study_samples import COMPARED, STUDIES
 from report.test_page_browser import HARNESS, OVERPRINTED, PAPER, SCHEMES
 from usual import usually
 
+from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.report.pages.page import compare_page, page
+from seatrial.report.screen.article import cluster_page
 
 pytestmark = pytest.mark.real
 
@@ -28,6 +32,7 @@ PAGES = {
     "hostile": lambda: compare_page([COMPARED["hostile"]()]),
     "whole": lambda: page([], None, [STUDIES["whole"]()]),
     "hostile study": lambda: page([], None, [STUDIES["hostile"]()]),
+    "screen": lambda: cluster_page(screen_cluster(fleet(random.Random(1), 8, 4, Planted(quota={"n2": 0.8})))),
 }
 
 
@@ -40,7 +45,7 @@ def page_named(name: str) -> str:
     ("name", "width", "scheme"),
     usually(
         ((name, *look) for look in ((1280, "light"), (800, "light"), (520, "dark")) for name in PAGES),
-        lambda case: case[1] == (800 if case[0] in ("unfair", "hostile") else 520),
+        lambda case: case[1] == (800 if case[0] in ("unfair", "hostile", "screen") else 520),
     ),
 )
 def test_nothing_is_wider_than_the_window_and_nothing_fails(browser, tmp_path, name, width, scheme):

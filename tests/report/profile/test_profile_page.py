@@ -7,7 +7,7 @@ import re
 import pytest
 from report.headless_browser import run
 from report.profile.profile_samples import SAMPLES, crash, hostile, nothing
-from report.test_page_browser import HARNESS, PAPER, SCHEMES
+from report.test_page_browser import HARNESS, OVERPRINTED, PAPER, SCHEMES
 from report.test_study_page_browser import CUT
 
 from seatrial.report.profile.charts.calls import wall_time_chart
@@ -68,7 +68,7 @@ def test_a_large_world_stays_small() -> None:
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
     [
-        ("crash", 1280, "light"),
+        ("crash", 800, "light"),
         ("large", 1280, "dark"),
         ("incomplete", 520, "dark"),
         ("hostile", 520, "light"),
@@ -77,15 +77,17 @@ def test_a_large_world_stays_small() -> None:
 )
 def test_nothing_is_wider_than_the_window_and_nothing_is_cut(browser, tmp_path, name, width, scheme) -> None:
     file = tmp_path / "page.html"
-    html = profile_page([SAMPLES[name]()]).replace("</body>", HARNESS).replace("</body>", CUT)
+    html = profile_page([SAMPLES[name]()])
+    for script in (HARNESS, CUT, OVERPRINTED):
+        html = html.replace("</body>", script)
     file.write_text(html, encoding="utf-8")
     done = run(browser, tmp_path, *SCHEMES[scheme], f"--window-size={width},900", "--dump-dom", file.as_uri())
-    said = r"<title>scroll=(\d+) inner=(\d+) dark=\w+ paper=(.*?) wide=(.*?) cut=(.*?)</title>"
+    said = r"<title>scroll=(\d+) inner=(\d+) dark=\w+ paper=(.*?) wide=(.*?) cut=(.*?) overprinted=(.*?)</title>"
     title = re.search(said, done.stdout, re.DOTALL)
     assert title, done.stdout[:300] + done.stderr[-2000:]
     assert int(title[1]) <= int(title[2]), title[0]
     assert title[3] == PAPER[scheme] and title[4].strip() == "", title[0]
-    assert title[5].strip() == "", title[0]
+    assert title[5].strip() == "" and title[6].strip() == "", title[0]
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line and "chrome://" not in line] == []
 
 

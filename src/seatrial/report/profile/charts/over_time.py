@@ -51,7 +51,9 @@ def share_over_time(time: OverTime, ident: str) -> Chart | None:
 def _since_start(until: float, unit: str) -> dict[str, Any]:
     """The axis of time."""
     scale = {"domain": [0, until], "nice": False}
-    return vega.quantity("x", f"{unit} since the first rank was started", axis={"grid": False}, scale=scale)
+    return vega.quantity(
+        "x", f"{unit} since the first rank was started", axis={"grid": False, "tickCount": 8}, scale=scale
+    )
 
 
 def _numbers(time: OverTime) -> Table:
