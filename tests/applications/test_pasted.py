@@ -7,7 +7,7 @@ import lzma
 from collections.abc import Callable
 
 import pytest
-from applications.result_texts import hpl
+from applications.result_texts import hpl, stream
 from conftest import SHARED_DATA
 from hostile.file_damage import samples
 from machine.mutations import KINDS
@@ -212,3 +212,16 @@ def test_the_block_of_a_result_of_HPL_is_read_without_its_title() -> None:
         reader_of("hpl").read("".join(lines[header - 1 : residual - 1]).encode())
     with pytest.raises(ParseError, match="cut off"):
         reader_of("hpl").read("".join(lines[: residual + 1]).encode())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd: error: *** JOB 4711 ON n1 CANCELLED AT 2024-05-07T12:00:01 DUE TO TIME LIMIT ***",
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=4711.0",
+        "=>> PBS: job killed: walltime 3605 exceeded limit 3600",
+    ],
+)
+def test_a_job_that_was_stopped_is_a_caution(line: str) -> None:
+    (experiment, *_) = reader_of("stream").read(f"{stream()}{line}\n".encode()).experiments
+    assert experiment.remarks[0].endswith(f"the job was stopped ({line}): results may be missing or disturbed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ def read_pasted(kind: str, parse: Callable[[bytes], ImportedFile], data: bytes) 
     except ValueError as error:
         raise ParseError(kind, None, "", str(error)) from error
     try:
-        return parse(data)
+        return _with_caution(parse(data), data)
     except ParseError as error:
         as_given = error
     first: ParseError | None = None
@@ -35,7 +36,7 @@ def read_pasted(kind: str, parse: Callable[[bytes], ImportedFile], data: bytes) 
             except ParseError as error:
                 first = first or _in_given(error, one)
         if found:
-            return _only(found, as_given.tool)
+            return _with_caution(_only(found, as_given.tool), data)
     raise first if first is not None and first.line is not None and as_given.line is None else as_given
 
 
@@ -48,7 +49,30 @@ def _only(found: Sequence[tuple[ImportedFile, Unlabelled]], tool: str) -> Import
     if one.other_rows:
         why = "several ranks or nodes printed rows of numbers, which are mixed here: put each in its own file"
         raise ParseError(tool, None, one.other_rows[0], why)
-    remark = f"read without {repr(one.taken_off) if one.taken_off.strip() else 'the indentation'} before its lines"
+    off = repr(one.taken_off) if one.taken_off.strip() else "the indentation"
+    return _remarked(content, f"read without {off} before its lines")
+
+
+_STOPPED = re.compile(
+    rb"^.*(?:slurmstepd: error: \*\*\* (?:JOB|STEP) .{1,80}CANCELLED|=>> PBS: job killed|TERM_(?:RUNLIMIT|MEMLIMIT)"
+    rb"|oom[-_ ]kill(?:er)?(?: event)?\b|srun: error: .{1,80}: (?:Killed|Terminated|Out Of Memory)).*$",
+    re.MULTILINE,
+)
+"""Lines of Slurm, PBS and LSF about a job that was stopped."""
+
+
+def _with_caution(content: ImportedFile, data: bytes) -> ImportedFile:
+    """The contents with a remark if the batch system stopped the job that printed them."""
+    found = _STOPPED.search(data)
+    if found is None:
+        return content
+    line = data.count(b"\n", 0, found.start()) + 1
+    text = found[0].decode("utf-8", "replace").strip()[:200]
+    return _remarked(content, f"line {line}: the job was stopped ({text}): results may be missing or disturbed")
+
+
+def _remarked(content: ImportedFile, remark: str) -> ImportedFile:
+    """The contents with a remark on the file, which its first experiment has."""
     experiments = [replace(e, remarks=(remark, *e.remarks)) if k == 0 else e for k, e in enumerate(content.experiments)]
     return replace(content, experiments=tuple(experiments))
 
