@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -28,10 +27,10 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def style_of(stream: TextIO) -> Style:
-    """The layout of text on a stream; on a terminal, with colours and in its width. COLUMNS sets that of a pipe too."""
+    """The layout of text on a stream; on a terminal, with colours and in its width. In a pipe it is always the same:
+    scripts read it."""
     if not stream.isatty():
-        columns = os.environ.get("COLUMNS", "")
-        return Style.of_width(int(columns)) if re.fullmatch("[1-9][0-9]{0,5}", columns) else PLAIN
+        return PLAIN
     from rich.console import Console
 
     from seatrial.report.text.terminal_colours import TerminalStyle
