@@ -208,7 +208,7 @@ def test_kernel_time_with_and_without_page_faults() -> None:
     again = named(merged(table(0, 1, data, minor=2_000_000, resident_B=20_000 * 4096)), Cause.PAGE_FAULTS)
     assert again is not None and "100 faults: memory is given back to the kernel and taken again" in sentence(again)
     few = named(merged(table(0, 1, data, minor=1000)), Cause.KERNEL_TIME)
-    assert few is not None and "too few to explain it; what it does is unknown" in sentence(few)
+    assert few is not None and "too few to explain it; the cause is unknown" in sentence(few)
     written = replace(table(0, 1, data, minor=2_000_000), system_uses={"write": (1000, 2.0, 1 << 30)})
     assert named(merged(written), Cause.PAGE_FAULTS) is None, "the time of calls on files may be in the kernel, too"
     assert named(merged(table(0, 1, extension(kernel=(0, 5 * S, 0, 0)), minor=2_000_000)), Cause.PAGE_FAULTS) is None
