@@ -312,7 +312,7 @@ def test_the_site_file_names_programs(given: Path, tmp_path: Path, monkeypatch: 
     other.unlink()
     with use_site_within(replace(site, programs={"namd3": other}), None):
         refused = prepared("apps.namd", ResultsFolder.create(tmp_path / "refused"), inputs=str(given), **OWN)
-    assert isinstance(refused, Refused) and f"site.yaml says that namd3 is {other}, which is no program" in str(
+    assert isinstance(refused, Refused) and f"site.yaml says that namd3 is {other}, which is not a program" in str(
         refused.outcome.reason
     )
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from engine.harness import make_ready, run_one
 from made_up import made_up_machine
+from one_point import prepare_point
 
 from seatrial.applications.lammps import BENCHMARK as LAMMPS
+from seatrial.engine.ready import Ready
 from seatrial.errors import NoCompilerError
 from seatrial.model.benchmark.benchmark import Benchmark, External
 from seatrial.model.machine.machine import Machine
@@ -108,14 +110,12 @@ def test_it_measures_into_a_folder_that_is_named_from_here(
 
 @pytest.mark.real
 @pytest.mark.parallel
-def test_a_package_that_the_build_lacks_is_skipped(
-    live_machine: Machine, tmp_path: Path, need: Callable[[str, str], str]
-) -> None:
+def test_a_package_that_the_build_lacks_is_skipped(live_machine: Machine, need: Callable[[str, str], str]) -> None:
     need("lmp", "apt install lammps")
-    _, record = measured(LAMMPS, live_machine, tmp_path / "results", {**SMALL, "package": "intel"})
-    if record.outcome.is_ok:
+    prepared = prepare_point(LAMMPS, live_machine, {**SMALL, "package": "intel"}, NoCompilerError("none"))
+    if isinstance(prepared, Ready):
         pytest.skip("this LAMMPS has the package INTEL")
-    assert (record.outcome.state, record.outcome.reason) == (
+    assert (prepared.outcome.state, prepared.outcome.reason) == (
         State.SKIPPED,
         "this LAMMPS was built without its package INTEL",
     )
