@@ -16,6 +16,7 @@ from math import inf, isfinite
 from statistics import median
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from seatrial.errors import ProtocolError
@@ -121,10 +122,9 @@ def encode(record: RepeatRecord) -> bytes:
         "checks": dict(record.checks),
     }
     try:
-        text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(document), separators=(",", ":"), allow_nan=False)
-    body = text.encode()[:-1]
+        body = msgspec.json.encode(document)[:-1]
+    except UnicodeEncodeError:  # half a surrogate pair
+        body = json.dumps(_finite(document), separators=(",", ":"), allow_nan=False).encode()[:-1]
     return body + crc_tail(body) + b"\n"
 
 
