@@ -76,6 +76,6 @@ def test_a_run_says_it_at_once_and_quietly_nothing(capsys: pytest.CaptureFixture
     TerminalProgress(waits_quiet=True).looked(BUSY)
     busy, calm, advised = capsys.readouterr().err.splitlines()
     assert "--wait-quiet" not in advised and advised in busy
-    assert busy.startswith("this machine is busy") and "--wait-quiet TIME" in busy and "pid 9" in busy
+    assert busy.startswith("this machine is not quiet") and "--wait-quiet TIME" in busy and "pid 9" in busy
     assert calm == "other processes use 0.02 of 2 CPUs, load average 0.3"
     assert quiet.look is look

@@ -121,7 +121,7 @@ class TerminalProgress(Listener):
     def looked(self, seen: Quiet) -> None:
         """Report what else uses this machine."""
         if not self._quiet:
-            busy = "" if seen.is_quiet else "this machine is busy, which slows what is measured: "
+            busy = "" if seen.is_quiet else "this machine is not quiet, which can slow what is measured: "
             self._always(f"{busy}{seen}{self._advice if busy else ''}")
 
     def waits_for(self, holders: Sequence[Holder]) -> None:
