@@ -595,7 +595,7 @@ def test_experiments_that_failed_for_the_same_reason_are_one_finding():
     [
         ({"load_1m": 0.3, "steal_share": 0.2}, "gave 20 %"),
         ({"load_1m": 9.0, "steal_share": 0.0}, "Other programs ran: the load was up to 9.0 on 2 CPUs"),
-        ({"load_1m": 0.3, "steal_share": 0.0}, "Why is unknown: neither missing CPUs nor steal explains it"),
+        ({"load_1m": 0.3, "steal_share": 0.0}, "The cause is unknown: neither missing CPUs nor steal explains it"),
         (
             {"load_1m": 9.0, "cpu_window_s": 0.5, "steal_s": 0.01, "steal_share": 0.02, "others_s": 0.2},
             "Other processes used 40 % of the time of the measured CPUs",
@@ -606,7 +606,7 @@ def test_experiments_that_failed_for_the_same_reason_are_one_finding():
         ),
         (  # one tick of the kernel's clock in repeats of 4 ms
             {"load_1m": 0.3, "cpu_window_s": 0.004, "steal_s": 0.01, "steal_share": 1.0, "others_s": 0.0},
-            "Why is unknown: neither missing CPUs nor steal explains it",
+            "The cause is unknown: neither missing CPUs nor steal explains it",
         ),
         ({"load_1m": None, "steal_share": None}, "too imprecise for comparisons."),
     ],

@@ -288,7 +288,7 @@ def _disturbance(case: Case, named: Sequence[Named]) -> tuple[str, list[str], tu
         said = f" Other programs ran: the load was up to {max(loads):.1f} on {count(cpus, 'CPU')}."
         return said, evidence, (NamedCause(RepeatCause.OTHER_PROCESSES.value, None),)
     if evidence:
-        return f" Why is unknown: {_NOT_EXPLAINED}.", evidence, (NamedCause(profile.Cause.NOT_KNOWN.value, None),)
+        return f" The cause is unknown: {_NOT_EXPLAINED}.", evidence, (NamedCause(profile.Cause.NOT_KNOWN.value, None),)
     return "", evidence, ()
 
 
