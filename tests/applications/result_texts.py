@@ -342,3 +342,90 @@ JobID|JobName|Partition|AllocNodes|AllocCPUS|State|ExitCode|ElapsedRaw|TotalCPU|
 12750|next|compute|2|128|RUNNING|0:0|60|00:00:00|
 """
 """As `sacct -P` prints it, and one line as `sacct -p` does, with a `|` at its end."""
+
+
+def dcgm_row(left: str, right: str) -> str:
+    """One row of the table of `dcgmi diag`."""
+    return f"| {left:<25} | {right:<46} |"
+
+
+def dcgm_message(kind: str, text: str) -> list[str]:
+    """A message over as many rows as it needs: 45 characters each, wherever words end."""
+    parts = [text[k : k + 45] for k in range(0, len(text), 45)]
+    return [dcgm_row(kind if k == 0 else "", part) for k, part in enumerate(parts)]
+
+
+def dcgm(stress: tuple[str, ...] = ("Pass - All",), version: str = "3.3.9", end: bool = True) -> str:
+    """`dcgmi diag -r 3 -v` of two GPUs."""
+    edge = f"+{'-' * 27}+{'-' * 48}+"
+    copies = (
+        "GPU {0} GPU to Host bandwidth:  13.1{0} GB/s, GPU {0} Host to GPU bandwidth:  12.37 GB/s, "
+        "GPU {0} bidirectional bandwidth: 22.42 GB/s, GPU {0} GPU to Host latency:  2.028 us, "
+        "GPU {0} Host to GPU latency:  2.127 us, GPU {0} bidirectional latency:  3.865 us"
+    )
+    products = (
+        "GPU 1 Allocated space for 441 output matricies from 14943014092 bytes available., "
+        "GPU 1 Running with precisions: FP64 1, FP32 1, FP16 1, "
+        "GPU 1 GPU 1 calculated at approximately 21688.18 gigaflops during this test"
+    )
+    lines = [
+        "Successfully ran diagnostic for group.", edge, dcgm_row("Diagnostic", "Result"), edge.replace("-", "="),
+        f"|-----  Metadata  ----------+{'-' * 48}|", dcgm_row("DCGM Version", version),
+        dcgm_row("GPU Device IDs Detected", "1db4,1db4"),
+        f"|-----  Deployment  --------+{'-' * 48}|", dcgm_row("Denylist", "Pass"), dcgm_row("Inforom", "Pass"),
+        f"+-----  Integration  -------+{'-' * 48}+", dcgm_row("PCIe", "Pass - All"),
+        *dcgm_message("Info", copies.format(0)), *dcgm_message("Info", copies.format(1)),
+        f"+-----  Hardware  ----------+{'-' * 48}+", dcgm_row("Diagnostic", "Pass - All"),
+        *dcgm_message("Info", products),
+        f"+-----  Stress  ------------+{'-' * 48}+",
+        dcgm_row("Targeted Stress", stress[0]), *(dcgm_row("", other) for other in stress[1:]),
+        *(dcgm_message("Warning", "GPU 1 Max stress level of 224.1 did not reach the desired") if stress[1:] else ()),
+        *dcgm_message("Info", "GPU 0 GPU 0 relative stress level 1929"),
+        *dcgm_message("Info", "GPU 1 GPU 1 relative stress level 224"),
+        dcgm_row("EUD Test", "Skip - All"), *([edge] if end else []),
+    ]  # fmt: skip
+    return "\n".join([*lines, ""])
+
+
+def dcgm_json(status: str = "Pass", summary: str = "Pass") -> dict[str, Any]:
+    """`dcgmi diag -j` of DCGM 4 on two GPUs; the second one has this result in the test of memory."""
+    one = {"entity_group": "GPU", "entity_group_id": 1, "entity_id": 0, "status": "Pass"}
+    other = {**one, "entity_id": 1, "status": status}
+    if status != "Pass":
+        other["warnings"] = [{"error_id": 10, "warning": "An uncorrectable ECC error was found on GPU 1."}]
+    copies = {**one, "info": ["GPU to Host bandwidth:\t\t24.02 GB/s", "GPU to Host latency:\t\t3.024 us"]}
+    tests = [
+        ("Hardware", "memory", [one, other], summary),
+        ("Integration", "pcie", [copies, {**one, "entity_id": 1}], "Pass"),
+    ]
+    categories = [
+        {"category": category, "tests": [{"name": name, "results": results, "test_summary": {"status": of_all}}]}
+        for category, name, results, of_all in tests
+    ]
+    serials = [{"entity_id": k, "device_id": "2330", "serial_num": f"16512{k}"} for k in range(2)]
+    return {
+        "DCGM Diagnostic": {"test_categories": categories},
+        "entity_groups": [{"entity_group": "GPU", "entity_group_id": 1, "entities": serials}],
+        "metadata": {"Driver Version Detected": "580.82.09", "version": "4.2.3"},
+    }
+
+
+def likwid_bench() -> str:
+    """likwid-bench of two threads."""
+    rule = "-" * 80
+    values = (
+        ("Cycles", "\t\t\t1194882"), ("CPU Clock", "\t\t2596095630"), ("Cycle Clock", "\t\t2596095630"),
+        ("Time", "\t\t\t4.602612e-04 sec"), ("Iterations", "\t\t2000"), ("Iterations per thread", "\t1000"),
+        ("Inner loop executions", "\t250"), ("Size (Byte)", "\t\t64000"), ("Size per thread", "\t32000"),
+        ("Number of Flops", "\t4000000"), ("MFlops/s", "\t\t8690.72"), ("Data volume (Byte)", "\t64000000"),
+        ("MByte/s", "\t\t139051.49"), ("Cycles per update", "\t0.597441"), ("Cycles per cacheline", "\t4.779528"),
+    )  # fmt: skip
+    return "\n".join(
+        (
+            "Allocate: Process running on hwthread 0 (Domain S0) - Vector length 2000/16000 Offset 0 Alignment 512",
+            *(rule, "LIKWID MICRO BENCHMARK", "Test: triad", rule, "Using 1 work groups", "Using 2 threads", rule),
+            "Group: 0 Thread 0 Global Thread 0 running on hwthread 0 - Vector length 1000 Offset 0",
+            "Group: 0 Thread 1 Global Thread 1 running on hwthread 1 - Vector length 1000 Offset 1000",
+            *(rule, *(f"{name}:{value}" for name, value in values), rule, ""),
+        )
+    )

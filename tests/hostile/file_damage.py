@@ -21,11 +21,14 @@ from applications.result_texts import (
     babelstream,
     babelstream_csv,
     csv_table,
+    dcgm,
+    dcgm_json,
     fio,
     google_benchmark,
     hpl,
     inspector,
     iperf3,
+    likwid_bench,
     perftest,
     star_log,
     star_table,
@@ -95,6 +98,8 @@ _MADE_UP = {
     "sacct": (SACCT,),
     "iperf3": (as_bytes(iperf3()).decode(),),
     "nccl-inspector": (inspector(),),
+    "dcgm-diag": (dcgm(), as_bytes(dcgm_json()).decode()),
+    "likwid-bench": (likwid_bench(),),
 }
 """Kinds without a real file need one here."""
 _MOST_REAL = 8

@@ -22,6 +22,7 @@ from seatrial.interface.machines import machine_of
 from seatrial.model.benchmark.parameter import UNKNOWN
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.sample import State
 from seatrial.model.spelling import count
 from seatrial.model.units import parse_quantity
 from seatrial.plan.files import STDIN, read_output
@@ -48,9 +49,11 @@ class ImportResult(Frozen):
 
     @property
     def is_ok(self) -> bool:
-        """Whether there are repeats, and all are ok. (An experiment is ok if one of its repeats is.)"""
+        """Whether there are results, and all are ok, but for what the tool skipped. (An experiment is ok if one of its
+        repeats is.)"""
         outcomes = [*(repeat.outcome for repeat in self.repeats), *(result.outcome for result in self.experiments)]
-        return bool(outcomes) and all(outcome.is_ok for outcome in outcomes)
+        states = {outcome.state for outcome in outcomes}
+        return State.OK in states and states <= {State.OK, State.SKIPPED}
 
 
 @command("import")

@@ -306,6 +306,8 @@ def _judge(
     """The outcome of an imported repeat: what the tool reports, then what can be checked here."""
     if failed or found.failed:
         return Outcome.invalid("validation", failed or found.failed)
+    if found.skipped:
+        return Outcome.skipped(found.skipped)
     return (
         wrong_sample(benchmark, parameters, found.samples, found.notes)
         or _failed_check(benchmark, machine, parameters, found)

@@ -26,6 +26,8 @@ class ImportedExperiment(Frozen):
     """Values of the benchmark's checks, if the file states them."""
     failed: str = ""
     """Why the tool reports this experiment as wrong; "" if it does not."""
+    skipped: str = ""
+    """Why the tool did not run it; "" if it did."""
     remarks: tuple[str, ...] = ()
     """What the file has but no figure shows, and what it may be missing: short statements for the user."""
     is_ours: bool = False
