@@ -9,6 +9,7 @@
     ├── BuildError                a measuring program could not be built
     │   └── NoCompilerError       no C++20 compiler was found
     ├── ImageError                a container image could not be made
+    ├── ResourceError             a limit of this process on memory, files or threads was reached
     ├── BusyError                 others measure, on this host or into this folder
     └── ProtocolError             a measuring program broke the protocol
 
@@ -18,6 +19,8 @@ An exception outside this tree that reaches the user is a defect of seatrial.
 from __future__ import annotations
 
 import difflib
+import errno
+import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
@@ -196,6 +199,51 @@ class NoCompilerError(BuildError):
 
 class ImageError(SeatrialError):
     """A container image could not be made or read."""
+
+
+_NO_MEMORY = re.compile(
+    r"cannot allocate memory|Out of Memory Error|failed to map segment|std::bad_alloc", re.IGNORECASE
+)
+
+
+def _limit(command: str, name: str, unit: int, of: str) -> str:
+    """What is known of a limit, and what to do."""
+    import resource
+
+    limit = resource.getrlimit(getattr(resource, name))[0]
+    if limit == resource.RLIM_INFINITY:
+        return "this process has no limit of its own: the machine or its control group has no more"
+    return f"this process may have {limit // unit}{of} ({command}): raise that"
+
+
+class ResourceError(SeatrialError):
+    """Memory, file descriptors or threads do not suffice, by a limit that is set for this process or by our own."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> ResourceError | None:
+        """The error in these words, with the limit that is in force; None if it is about something else."""
+        number, text = getattr(error, "errno", None), str(error)
+        if isinstance(error, MemoryError) or number == errno.ENOMEM or _NO_MEMORY.search(text):
+            return cls("memory does not suffice", _limit("ulimit -v", "RLIMIT_AS", 1024, " KiB of virtual memory"))
+        if number in (errno.EMFILE, errno.ENFILE):
+            return cls("too many files are open", _limit("ulimit -n", "RLIMIT_NOFILE", 1, " open files"))
+        if number == errno.EAGAIN or "can't start new thread" in text:
+            return cls(
+                "no process or thread can be started", _limit("ulimit -u", "RLIMIT_NPROC", 1, " processes of this user")
+            )
+        return None
+
+    @classmethod
+    def require_memory(cls, what: str, least_B: int) -> None:
+        """Raises ResourceError if the limit on virtual memory is lower: a library may end the process then."""
+        import resource
+
+        limit_B = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit_B != resource.RLIM_INFINITY and limit_B < least_B:
+            raise cls(
+                f"{what} needs {least_B >> 20} MiB of virtual memory",
+                _limit("ulimit -v", "RLIMIT_AS", 1024, " KiB of virtual memory"),
+            )
 
 
 class BusyError(SeatrialError):

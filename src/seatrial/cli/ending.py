@@ -9,7 +9,10 @@ import typer
 
 from seatrial.cli.command import app
 from seatrial.cli.process import all_done, output_error, stopped_status, take_signals, take_streams
-from seatrial.errors import SeatrialError, StoreError
+from seatrial.errors import ResourceError, SeatrialError, StoreError
+
+_LEAST_ADDRESSES_B = 128 << 20
+"""With fewer, some module or other of Python fails to load, each with another error."""
 
 
 def main() -> None:
@@ -54,6 +57,7 @@ def _status_of_command() -> int:
     from seatrial.cli.output import message
 
     try:
+        ResourceError.require_memory("seatrial", _LEAST_ADDRESSES_B)
         return int(app(standalone_mode=False) or 0)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
@@ -63,6 +67,9 @@ def _status_of_command() -> int:
     except BrokenPipeError:  # a stream that is not ours
         return StoreError.exit_code
     except OSError as error:
+        if (limited := ResourceError.of(error)) is not None:
+            message(f"seatrial: {limited}")
+            return limited.exit_code
         where = f" ({error.filename})" if error.filename else ""
         message(f"seatrial: {error.strerror or error}{where}; every finished repeat is kept")
         return StoreError.exit_code
@@ -71,3 +78,12 @@ def _status_of_command() -> int:
 
         message(f"seatrial: {usage_text(error)}")
         return error.exit_code
+    except BaseException as error:
+        stopped = stopped_status()
+        if stopped is not None:  # a library has made another exception of the signal
+            return stopped
+        limited = ResourceError.of(error)
+        if limited is None:
+            raise
+        message(f"seatrial: {limited}")
+        return limited.exit_code

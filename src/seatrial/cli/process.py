@@ -126,6 +126,11 @@ def output_error() -> OSError | None:
     return None if isinstance(seen, BrokenPipeError) else seen
 
 
+def is_unread() -> bool:
+    """Whether nobody gets what is written to stdout from now on: its reader has ended, or it cannot be written."""
+    return _output is not None and _output.error is not None
+
+
 def _fill_closed() -> None:
     """Occupy closed standard descriptors, which the next files that are opened would get otherwise. /dev/null for
     reading in place of stdout: what is written fails as on a closed one."""

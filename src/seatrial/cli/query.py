@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import json
 import math
-import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated, Any
 
 import typer
 
 from seatrial.analysis.folder import tell_of_folder
 from seatrial.analysis.index.index import damaged_lines, opened_index
-from seatrial.analysis.index.views import VIEWS
+from seatrial.analysis.index.question import Answer, Row, asked
 from seatrial.cli.command import command
-from seatrial.cli.output import Amount, message, print_json, style_of
-from seatrial.errors import UsageError, did_you_mean
+from seatrial.cli.output import Amount, message, style_of
+from seatrial.cli.process import is_unread
 from seatrial.model.spelling import count
-from seatrial.report.text.terminal import clean
+from seatrial.report.text.terminal import clean, cut
 from seatrial.store.folder import ResultsFolder
 
 
@@ -36,6 +34,11 @@ class QueryFormat(StrEnum):
     CSV = "csv"
 
 
+_MOST_ROWS = 10_000
+"""Rows of a table: its widths are known only when all of its rows are in memory."""
+_LONGEST_CELL = 2000
+
+
 @command("query")
 def _query(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="the results folder")],
@@ -45,67 +48,76 @@ def _query(
     output_format: Annotated[
         QueryFormat, typer.Option("--format", help="json: a single JSON object on stdout")
     ] = QueryFormat.TEXT,
+    rows: Annotated[
+        int | None,
+        typer.Option("--rows", metavar="N", help="print at most N rows (default: 10000 as text, all otherwise)", min=1),
+    ] = None,
     *,
     amount: Annotated[Amount, {"quiet": "no names of columns (text, csv)", "verbose": "the number of rows, on stderr"}],
 ) -> None:
-    columns, rows = _answer(folder, sql)
-    has_head = not amount.quiet
-    if output_format is QueryFormat.JSON:
-        found = [dict(zip(columns, map(_plain, row), strict=True)) for row in rows]
-        print_json({"schema": "seatrial.query/1", "columns": columns, "rows": found})
-    elif output_format is QueryFormat.CSV:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        if has_head:
-            writer.writerow(columns)
-        writer.writerows(["" if (value := _plain(cell)) is None else value for cell in row] for row in rows)
-    elif has_head or rows:
-        head = [[clean(name) for name in columns]] if has_head else []
-        cells = [[clean(_shown(cell)) for cell in row] for row in rows]
-        print(style_of(sys.stdout).table([*head, *cells], indent="", has_head=has_head))
-    if amount.verbose:
-        message(f"{count(len(rows), 'row')} of {count(len(columns), 'column')}")
-
-
-def _answer(folder: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows of one SELECT over the views of a folder, which reads nothing else and changes nothing.
-
-    Raises UsageError if the SQL is wrong, naming the nearest columns if one is unknown.
-    """
-    import duckdb
-
-    with opened_index(ResultsFolder.existing(folder)) as connection:
+    opened = ResultsFolder.existing(folder)
+    with opened_index(opened) as connection:
         tell_of_folder(folder, damaged_lines(connection), is_empty=False)
-        with _explained():
-            statements = connection.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise UsageError("the query is not one SELECT statement", _todo(""))
-            result = connection.execute(statements[0])
-            return [column[0] for column in result.description or ()], result.fetchall()
+    most = rows if rows is not None else _MOST_ROWS if output_format is QueryFormat.TEXT else None
+    with asked(opened, sql) as answer:
+        printed = _Printed(answer, most)
+        _PRINT[output_format](answer.columns, printed, not amount.quiet)
+    if printed.are_cut:
+        message(f"only the first {count(printed.n, 'row')}: --rows N prints more, --format csv all")
+    if amount.verbose:
+        message(f"{count(printed.n, 'row')} of {count(len(answer.columns), 'column')}")
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """An error of DuckDB as one clear message."""
-    import duckdb
+class _Printed:
+    """The rows of an answer, at most so many, while somebody reads what is printed."""
 
-    try:
-        yield
-    except duckdb.Error as error:
-        text = str(error)
-        first = re.sub(r"\s+", " ", text.split("\n\n")[0].split("\nLINE")[0]).strip()
-        raise UsageError(f"the query cannot be answered: {first}", _todo(text)) from error
+    def __init__(self, answer: Answer, most: int | None) -> None:
+        self.n, self.are_cut = 0, False
+        self._answer, self._most = answer, most
+
+    def __iter__(self) -> Iterator[Row]:
+        for part in self._answer.parts:
+            if is_unread():
+                return
+            for row in part:
+                if self.n == self._most:
+                    self.are_cut = True
+                    return
+                self.n += 1
+                yield row
 
 
-def _todo(text: str) -> str:
-    """What to do about an error: the nearest columns, or the views with their columns."""
-    columns = sorted({column.name for view in VIEWS for column in view.columns})
-    unknown = re.search(r'column "([^"]+)"|with name ([\w.]+) does not exist', text)
-    if unknown is None or "Catalog" in text:
-        return f'the views are {", ".join(view.name for view in VIEWS)}; "DESCRIBE figures" lists the columns of one'
-    name = (unknown[1] or unknown[2]).rpartition(".")[2]
-    nearest = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
-    listed = "; ".join(f"{view.name} ({', '.join(column.name for column in view.columns)})" for view in VIEWS)
-    return did_you_mean(nearest) if nearest else f"the views are {listed}"
+def _print_json(columns: Sequence[str], rows: Iterable[Row], _: bool) -> None:
+    """One object, laid out as every other, with a row at a time in memory."""
+    head = json.dumps({"schema": "seatrial.query/1", "columns": columns, "rows": []}, indent=1)
+    start = head.removesuffix("]\n}")
+    is_first = True
+    for row in rows:
+        text = json.dumps(dict(zip(columns, map(_plain, row), strict=True)), indent=1, allow_nan=False)
+        sys.stdout.write(f"{start if is_first else ','}\n{indent(text, '  ')}")
+        is_first = False
+    print(head if is_first else "\n ]\n}")
+
+
+def _print_csv(columns: Sequence[str], rows: Iterable[Row], has_head: bool) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if has_head:
+        writer.writerow(columns)
+    writer.writerows(["" if (value := _plain(cell)) is None else value for cell in row] for row in rows)
+
+
+def _print_text(columns: Sequence[str], rows: Iterable[Row], has_head: bool) -> None:
+    head = [[clean(name) for name in columns]] if has_head else []
+    cells = [[cut(clean(_shown(cell)), _LONGEST_CELL) for cell in row] for row in rows]
+    if head or cells:
+        print(style_of(sys.stdout).table([*head, *cells], indent="", has_head=has_head))
+
+
+_PRINT: dict[QueryFormat, Callable[[Sequence[str], Iterable[Row], bool], None]] = {
+    QueryFormat.TEXT: _print_text,
+    QueryFormat.JSON: _print_json,
+    QueryFormat.CSV: _print_csv,
+}
 
 
 def _shown(cell: Any) -> str:

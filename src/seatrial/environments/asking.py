@@ -27,7 +27,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from seatrial.environments.cache import make_folder, own_cache
-from seatrial.errors import BuildError, ParseError, SeatrialError
+from seatrial.errors import BuildError, ParseError, ResourceError, SeatrialError
 from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.links import pci_address
@@ -55,7 +55,8 @@ def ask(
     limit_s: float = _ASK_LIMIT_S,
     started: Started = lambda process: None,
 ) -> Reply:
-    """The output of a tool. Raises BuildError if it fails or exceeds the time limit; its children are killed with it.
+    """The output of a tool. Raises BuildError if it fails or exceeds the time limit, its children are killed with it;
+    ResourceError.
 
     The streams are separate: launchers and the loader write unrelated messages to stderr.
     """
@@ -64,6 +65,8 @@ def ask(
     try:
         done = output_of(command, variables, limit_s, started=started)
     except OSError as error:
+        if (limited := ResourceError.of(error)) is not None:
+            raise limited from error
         hint = "programs cannot be run from there: set SEATRIAL_CACHE to another folder"
         todo = hint if isinstance(error, PermissionError) else ""
         raise BuildError(f"{command[0]} cannot be started: {error.strerror or error}", todo, tuple(command)) from error

@@ -37,7 +37,6 @@ _GRACE_S = 1.0
 _LOOK_AGAIN_S = 0.02
 _PARENT_LOOK_S = 1.0
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_OUT_OF_THE_WAY = 64
 _HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _LIMITS = tuple(sorted({value for name, value in vars(resource).items() if name.startswith("RLIMIT_")}))
 
@@ -295,8 +294,9 @@ def _become(request: Request, descriptors: list[int], failed: int, guard: int) -
             os.setsid()
         else:
             _join(group)
-        failed = fcntl.fcntl(failed, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY)
-        moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _OUT_OF_THE_WAY) for one in descriptors]
+        # Out of the way of 0, 1, 2, ...; not further, since a limit (ulimit -n) may be low.
+        failed = fcntl.fcntl(failed, fcntl.F_DUPFD_CLOEXEC, len(descriptors))
+        moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, len(descriptors)) for one in descriptors]
         for number, descriptor in enumerate(moved):
             os.dup2(descriptor, number)
         if folder is not None:

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from seatrial.analysis.index.build import DuplicatesError, create, extend
 from seatrial.analysis.index.state import Additions, additions, folder_state
 from seatrial.environments.cache import CacheError, check_folder, make_folder, own_cache
-from seatrial.errors import BuildError, StoreError
+from seatrial.environments.cached_files import own_folder
+from seatrial.errors import BuildError, ResourceError, StoreError
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import FileSpan
 from seatrial.version import __version__
@@ -26,31 +27,44 @@ if TYPE_CHECKING:
     import duckdb
 
 _VERSION = 2
-_MEMORY = "400MB"
+_MEMORY, _DISK = "400MB", "16GB"
+_ADDRESSES_B, _ADDRESSES_OF_CPU_B = 768 << 20, 128 << 20
+"""Of DuckDB and numpy, and of their threads on each CPU. With fewer the C library or OpenBLAS ends the process."""
 
 
 @contextmanager
-def opened_index(folder: ResultsFolder) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection for reading the views (`analysis.index.views`) of a folder as it is now.
+def opened_index(
+    folder: ResultsFolder, *, memory: str = _MEMORY, disk: str = _DISK
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection for reading the views (`analysis.index.views`) of a folder as it is now. What is computed with it
+    takes at most this much memory, and then space on disk.
 
-    SQL that runs on it can read neither files nor the network, nor change its settings. Raises StoreError.
+    SQL that runs on it can read neither files nor the network, nor change its settings. Raises StoreError,
+    ResourceError.
     """
+    need_B = _ADDRESSES_B + _ADDRESSES_OF_CPU_B * (os.cpu_count() or 1)
+    ResourceError.require_memory("the index of a results folder", need_B)
     import duckdb
 
-    try:
-        with _place(folder) as place:
+    with ExitStack() as opened:
+        try:
+            place = opened.enter_context(_place(folder))
             _bring_up_to_date(folder, place)
-            connection = _connect(place, read_only=True)
-    except duckdb.Error as error:
-        raise StoreError(f"the index of {folder.path} cannot be made: {error}") from error
-    except OSError as error:
-        raise StoreError(f"the index of {folder.path} cannot be made: {error.strerror or error}") from error
-    try:
+            connection = opened.enter_context(_connect(place, read_only=True))
+            # Each process has its own: DuckDB removes the whole folder at the end.
+            spilled = opened.enter_context(own_folder(place.parent, "spilled-"))
+        except (duckdb.Error, OSError) as error:
+            if (limited := ResourceError.of(error)) is not None:
+                raise limited from error
+            if isinstance(error, duckdb.Error):
+                raise StoreError(f"the index of {folder.path} cannot be made: {error}") from error
+            raise StoreError(f"the index of {folder.path} cannot be made: {error.strerror or error}") from error
+        connection.execute(f"SET memory_limit = '{memory}'")
+        connection.execute("SET temp_directory = ?", [str(spilled)])
+        connection.execute(f"SET max_temp_directory_size = '{disk}'")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection
-    finally:
-        connection.close()
 
 
 def damaged_lines(connection: duckdb.DuckDBPyConnection) -> list[str]:
@@ -146,8 +160,8 @@ def _place(folder: ResultsFolder) -> Iterator[Path]:
         make_folder(top)
         check_folder(top)
     except (OSError, CacheError, BuildError):
-        with tempfile.TemporaryDirectory(prefix="seatrial-index-") as private:
-            yield Path(private) / "index.duckdb"
+        with own_folder(Path(tempfile.gettempdir()), "seatrial-index-") as private:
+            yield private / "index.duckdb"
         return
     of_folder = hashlib.sha256(os.fsencode(folder.path.resolve())).hexdigest()[:24]
     place = top / f"{of_folder}-{_made_by()}.duckdb"

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from seatrial.environments.asking import ask
 from seatrial.environments.compiler import Compiler, first_compiler
 from seatrial.environments.loader import build_library, build_program, programs_among, why_not_preloaded
-from seatrial.errors import BuildError, NoCompilerError, StoreError, UsageError
+from seatrial.errors import BuildError, NoCompilerError, ResourceError, StoreError, UsageError
 from seatrial.launch.local import Ended, run_attached
 from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
@@ -206,6 +206,8 @@ def run_profiled(command: Sequence[str], folder: Path, settings: ProbeSettings, 
         try:
             return run_attached(_for_all_ranks(command, added, variables), {**variables, **added}, stdout)
         except OSError as error:
+            if (limited := ResourceError.of(error)) is not None:
+                raise limited from error
             raise UsageError(f"cannot start {command[0]!r}: {error.strerror or error}", "give a program") from error
 
 
