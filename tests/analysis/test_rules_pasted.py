@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from conftest import SHARED_DATA
 
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.finding import is_virtual
+from seatrial.fabric.dumps import read_fabric
+from seatrial.fabric.parts import FabricText
 from seatrial.machine.assemble import assemble
 from seatrial.machine.dumps import READERS
 from seatrial.model.machine.machine import DeviceKind, Machine
@@ -31,6 +35,44 @@ def machine(kind: str, name: str) -> Machine:
 def test_what_is_found(kind: str, name: str, found: str, not_found: str) -> None:
     rules = {finding.rule for finding in findings(machine(kind, name), ())}
     assert not_found not in rules and (not found or found in rules)
+
+
+def test_a_matrix_of_a_GH200_has_no_finding() -> None:
+    assert not findings(machine("nvidia-smi-topo", "nvidia-smi-topo/nvb23_gh200_indent_tabs.txt"), ())
+
+
+def test_pairs_without_peer_access_are_those_of_the_matrix() -> None:
+    k80 = machine("nvidia-smi-p2p", "nvidia-smi-p2p/pkb_k80_4gpu_leading-blank.txt")
+    assert {(pair.a, pair.b): pair.read for pair in k80.p2p} == {
+        ("GPU0", "GPU1"): "OK", ("GPU2", "GPU3"): "OK",
+        ("GPU0", "GPU2"): "NS", ("GPU0", "GPU3"): "NS", ("GPU1", "GPU2"): "NS", ("GPU1", "GPU3"): "NS",
+    }  # fmt: skip
+    (finding,) = findings(k80, ())
+    assert finding.rule == "gpus-without-peer-access" and finding.observation.startswith("4 of 6 GPU pairs")
+
+
+def test_the_modules_that_a_hypervisor_shows_have_no_channels() -> None:
+    azure = machine("dmidecode", "dmidecode/azure_nd40rs_hyperv_8168.txt")
+    assert is_virtual(azure) and azure.memory.why and azure.memory.peak_Bps is None
+    assert {finding.rule for finding in findings(azure, ())} == {"memory-modules-unknown", "virtual-machine"}
+
+
+def test_kinds_of_memory_and_devices_of_other_processors() -> None:
+    xeon_phi = machine("hwloc-xml", "hwloc-xml/mpibind_knl-snc4-flat-hwloc1.xml")
+    kinds = Counter(node.facts.text("memory_kind") for node in xeon_phi.of_kind(DeviceKind.NUMA))
+    assert kinds == {None: 4, "MCDRAM": 4}
+    thunder = machine("hwloc-xml", "hwloc-xml/mpibind_arm64-ulna-hwloc1.xml")
+    assert [gpu.name for gpu in thunder.of_kind(DeviceKind.GPU)] == ["PCI 1002:67a0"] * 2  # FirePro W9100
+    assert thunder.of_kind(DeviceKind.GPU)[0].parent == "pci-0000:00:01.0"
+    mi50 = machine("rocm-smi-topo", "rocm-smi-topo/mi50_x4_pcie_2hops_weight40.txt")
+    assert {path.path_class for path in mi50.paths} == {"PCI"} and len(mi50.paths) == 6
+    assert {gpu.numa for gpu in mi50.of_kind(DeviceKind.GPU)} == {0}
+
+
+def test_a_fabric_in_a_fence_has_its_levels() -> None:
+    text = (PASTED / "slurm-topology/tree_3levels_cn-comments_fence.txt").read_bytes()
+    fabric = read_fabric("slurm-topology", [FabricText("topology.conf", text)])
+    assert len(fabric.nodes) == 32 and Counter(switch.level for switch in fabric.switches) == {1: 4, 2: 2, 3: 1}
 
 
 def test_a_rate_below_that_of_the_same_type_is_found() -> None:

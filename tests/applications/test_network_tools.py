@@ -105,6 +105,8 @@ def test_recorded_lines_of_the_inspector() -> None:
     assert rates == pytest.approx({"algbw": 277.21e9, "busbw": 485.12e9}, rel=1e-3)
     with pytest.raises(ParseError, match="are not"):
         reader_of("nccl-inspector").read((COLLECTIVES / "cvs-inspector_v5_sample.jsonl.txt").read_bytes())
+    with pytest.raises(ParseError, match="has one on each line, with `coll_perf`"):  # RCCL's report on a healthy job
+        reader_of("nccl-inspector").read((COLLECTIVES / "rccl_v2283_text_healthy.txt.txt").read_bytes())
 
 
 def test_jobs_of_sacct() -> None:

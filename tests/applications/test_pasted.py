@@ -85,7 +85,8 @@ def figures(kind: str, name: str) -> dict[str, float]:
     found = {}
     for experiment in reader_of(kind).read((PASTED / name).read_bytes()).experiments:
         benchmark = benchmark_named(experiment.benchmark)
-        point = benchmark.point({k: v for k, v in experiment.parameters.items() if v != UNKNOWN})
+        defaults = benchmark.point({k: v for k, v in experiment.parameters.items() if v != UNKNOWN})
+        point = {name: experiment.parameters.get(name, UNKNOWN) for name in defaults}
         for reading in readings(benchmark, Machine("m"), point, experiment.samples):
             own = " ".join(map(str, reading.point.values()))
             where = next(
@@ -127,6 +128,22 @@ TRUE: dict[tuple[str, str], dict[str, float]] = {
     ("gromacs", "gromacs/nomad_cgwater_mdrun.log.txt"): {"ns_time": 86400 / 61.276},
     ("hpl-mxp", "hpl-mxp/scc25_result_block.txt"): {"rate": 4.3468e14, "lu_rate": 2.4940e15},
     ("stream", "min/stream_indented.txt"): {"triad": 363208.7e6},
+    ("osu", "osu/osu_allreduce_12288ranks_flux-jobspec_eks.txt"): {
+        "time_mean 4": 1843.35e-6, "time_mean 1048576": 7660.03e-6,
+    },
+    ("osu", "osu/osu_4_DD_gce.txt"): {"time_mean 4": 2073.79e-6},
+    ("osu", "osu/pkb_acc_latency.txt"): {"time 4": 63.7e-6},
+    ("imb", "imb/pkb_latencies.txt"): {"PingPong time_mean 0": 1.17e-6, "PingPong time_mean 1024": 1.80e-6},
+    ("hpcc", "hpcc/pkb_hpcc1.4.2_4ranks.txt"): {"hpl": 33.18e9, "ptrans": 0.3386e9, "mpi_fft": 2.494e9},
+    ("stream", "stream/superbench_neo_4t_head-cut.txt"): {"triad": 105256.0e6},
+    ("fio-json", "fio/superbench_disk_performance.txt"): {"rand_read_write read": 340570 * 1024},
+    ("gromacs", "gromacs/nomad_water_md.log.txt"): {"ns_time": 86400 / 118.802},
+    ("nccl-tests", "nccl-tests/gcm_a100_16ranks_2nodes.txt"): {"busbw 1073741824 False": 182.80e9},
+    ("nccl-tests", "nccl-tests/awsome_batch_tag-output.txt"): {"busbw 17179869184 True": 483.35e9},
+    ("nvbandwidth", "nvbandwidth/nvb50_a6000_ellipsis.txt"): {
+        "device_to_device_memcpy_read_ce bandwidth 0 1": 26.34e9,
+    },
+    ("nccl-tests", "../collectives/h100-dgx-8gpu-allreduce.txt"): {"busbw 17179869184 False": 479.90e9},
 }  # fmt: skip
 """(kind, text) -> figures that it states, in SI (INDEX.md there)."""
 
@@ -136,6 +153,19 @@ TRUE: dict[tuple[str, str], dict[str, float]] = {
 def test_a_text_as_pasted_has_the_figures_that_it_states(kind: str, name: str) -> None:
     found = figures(kind, name)
     assert {key: found.get(key) for key in TRUE[kind, name]} == pytest.approx(TRUE[kind, name], rel=2e-4)
+
+
+@needs_pasted
+def test_a_file_of_HPL_with_24_results() -> None:
+    file = reader_of("hpl").read((PASTED / "hpl/ulhpc_e-cluster1-2_result_HPL_01h48m14.txt").read_bytes())
+    assert len(file.experiments) == 24
+    assert [s.work for s in file.experiments[0].samples if s.series == "rate"] == [{"amount": 478.2e9}]
+
+
+@needs_pasted
+def test_ambiguous_statistics_of_mdtest_are_refused() -> None:
+    with pytest.raises(ParseError, match="one iteration, but maximum, minimum and mean differ"):
+        reader_of("mdtest").read((PASTED / "mdtest/io500-2019_easy_delete_3.3.0+dev.txt").read_bytes())
 
 
 @needs_pasted

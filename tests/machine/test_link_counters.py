@@ -86,6 +86,9 @@ def test_no_counters_are_refused() -> None:
 def test_recorded_outputs() -> None:
     (port,) = read_perfquery(sample("perfquery-x-0x506b4b03005c2740.txt")).values()
     assert (port["link_downed"], port["port_xmit_discards"], port["port_xmit_wait"]) == (1, 20046, 41864608)
+    for clean in ("0x7cfe9003003b4b96", "0x7cfe9003003b4bde"):
+        (port,) = read_perfquery(sample(f"perfquery-x-{clean}.txt")).values()
+        assert not port.get("link_downed") and not port.get("port_xmit_discards") and not port.get("symbol_error")
     errors = read_ibqueryerrors(sample("ibqueryerrors-sx6036-ceph.txt"))
     assert len(errors) == 14 and errors["0x2c903006e29b0 port 7"]["symbol_error"] == 65535
     ethernet = read_ethtool_statistics(sample("ethtool-S-mlx5-rx-discards-cut.txt"), "eth0")["eth0"]

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import SHARED_DATA
 
 from seatrial.probes import around as probe
 from seatrial.probes.around import KernelLog, kernel_log
@@ -20,6 +21,7 @@ LINES = (
     "pcieport 0000:16:01.0: AER: Corrected error message received from 0000:18:00.0",
     "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.",
     "CPU3: Core temperature is above threshold, cpu clock is throttled",
+    "nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 LTSSM Fault Up",
     "EDAC MC0: 1 CE memory read error on CPU_SrcID#0",
     "Out of memory: Killed process 4242 (app)",
 )
@@ -43,6 +45,19 @@ def test_records_during_a_repeat_are_named() -> None:
         found = [event for event in log.events() if "seatrial test" in event]
         assert found == [f"seatrial test: {line}" for line in LINES]
         assert not [event for event in log.events() if "seatrial test" in event]
+
+
+def test_every_record_of_GPUs_and_switches_is_an_event() -> None:
+    path = SHARED_DATA / "collectives" / "dmesg-xid-sxid.txt"
+    if not path.is_file():
+        pytest.skip(f"{path} is not here")
+    records = [line.encode() for line in path.read_text().splitlines() if not line.startswith("#")]
+    read, write = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    read.setblocking(False)
+    for number, record in enumerate(records):
+        write.send(b"4,%d,1,-;%b\n" % (number, record))
+    with read, write:
+        assert len(KernelLog(read.fileno()).events()) == len(set(records))
 
 
 def test_a_log_that_cannot_be_read_is_not_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ def read(data: bytes) -> ImportedFile:
     """One experiment for each collective, size, number of ranks and nodes. Raises ParseError for a line that is
     damaged or contradicts itself."""
     lines = [line for line in read_lines(data, _TOOL) if line.text.strip() and not line.text.lstrip().startswith("#")]
+    if lines and not any(line.text.lstrip().startswith("{") for line in lines):
+        raise lines[0].error("not a JSON object: the file of Inspector has one on each line, with `coll_perf`")
     found: dict[_Key, dict[tuple[str, int], float]] = {}
     factors: dict[_Key, float] = {}
     for line in lines:

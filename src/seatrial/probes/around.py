@@ -1,5 +1,5 @@
 """Everything that is read once before and once after a repeat, and what the kernel reports while it runs: machine
-checks, PCIe errors (AER), GPU errors (Xid), killed processes.
+checks, PCIe errors (AER), errors of GPUs (Xid) and NVSwitches (SXid), killed processes.
 
 /dev/kmsg gives one record per read, with text that the kernel escaped (Documentation/ABI/testing/dev-kmsg of Linux).
 Reading it needs root, or kernel.dmesg_restrict=0; in most containers it does not exist. Then nothing is known.
@@ -99,7 +99,7 @@ _EVENTS = re.compile(
         (
             r"\bmce: |machine check|\[Hardware Error\]|\bEDAC\b.*\b(?:CE|UE|error)|Memory failure:",
             r"\bAER: |PCIe Bus Error|DPC: |pciehp: .*Link Down",
-            r"NVRM: Xid|amdgpu.*(?:\*ERROR\*|GPU reset|ring \S+ timeout)",
+            r"NVRM: Xid|nvidia-nvswitch\d+: SXid|amdgpu.*(?:\*ERROR\*|GPU reset|ring \S+ timeout)",
             r"temperature (?:is )?above threshold|clock (?:is )?throttled|thermal_sys: .*critical",
             r"Out of memory: Killed|oom-kill:|Memory cgroup out of memory",
             r"I/O error, dev|nvme\S* .*(?:timeout|resetting|controller is down)|nfs: server .* not responding",

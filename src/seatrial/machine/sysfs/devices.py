@@ -217,13 +217,14 @@ def _add_rdma(files: FileTree, folder: str, book: FactBook) -> None:
         prefix, own = "" if position == 0 else f"port{port}_", f"{folder}/ports/{port}"
         match = _RATE.match(files.word(f"{own}/rate") or "")
         physical = (files.word(f"{own}/phys_state") or "").rpartition(": ")[2]
-        has_link = physical in ("", "LinkUp")  # the rate of a port without a link is that of its slowest mode
+        state = (files.word(f"{own}/state") or "").rpartition(": ")[2].lower()
+        # The rate of a port without a link is that of its slowest mode.
+        has_link = physical in ("", "LinkUp") or state == "active"
         rate = float(match[1]) * 1e9 / 8 if match and has_link else None
         book.say(f"{prefix}rate", rate, f"{own}/rate", "B/s", volatile=True)
         if match and match[2]:
             book.say(f"{prefix}link_width", int(match[2]), f"{own}/rate", volatile=True)
             book.say(f"{prefix}link_speed", match[3], f"{own}/rate", volatile=True)
-        state = (files.word(f"{own}/state") or "").rpartition(": ")[2].lower()
         book.say(f"{prefix}state", state, f"{own}/state", volatile=True)
         book.say(f"{prefix}physical_state", physical, f"{own}/phys_state", volatile=True)
         files.say_words(book, own, **{f"{prefix}link_layer": "link_layer"})
