@@ -137,6 +137,56 @@ def test_a_table_of_fixed_width_and_JSON_of_sacct() -> None:
     assert {s.series: s.elapsed_s for s in failed.samples} == {"wall": 3721.0, "cpu_time": 10.5}
 
 
+def json_job(number: int, **changed: Any) -> dict[str, Any]:
+    """A job as sacct of Slurm 24.11 writes it: without what was not set."""
+    unset = {"set": False, "infinite": False, "number": 0}
+    return {
+        "job_id": number, "name": "relax", "partition": "compute", "allocation_nodes": 1, "steps": [],
+        "array": {"job_id": 0, "task_id": unset}, "state": {"current": ["COMPLETED"], "reason": "None"},
+        "exit_code": {"status": ["SUCCESS"], "return_code": {"set": True, "infinite": False, "number": 0}},
+        "tres": {"allocated": [{"type": "cpu", "name": "", "id": 1, "count": 8}, {"type": "node", "id": 4, "count": 1}]},
+        "time": {"elapsed": 259223, "total": {"seconds": 0, "microseconds": 0}},
+        **changed,
+    }  # fmt: skip
+
+
+def test_JSON_of_sacct_of_both_layouts() -> None:
+    code = {"status": ["ERROR"], "return_code": {"set": True, "infinite": False, "number": 2}}
+    never_started = json_job(
+        3, state={"current": ["CANCELLED"]}, allocation_nodes=0, tres={"allocated": []}, time={"elapsed": 0}
+    )
+    old = json_job(4, state={"current": "FAILED", "reason": "Prolog"}, exit_code={"status": "ERROR", "return_code": 1})
+    jobs = [json_job(1), json_job(2, state={"current": ["FAILED"]}, exit_code=code), never_started, old]
+    found = reader_of("sacct").read(as_bytes({"meta": {}, "jobs": jobs, "errors": []})).experiments
+    assert [e.failed for e in found] == [
+        "",
+        "Slurm calls the job FAILED (exit code 2)",
+        "Slurm calls the job CANCELLED (exit code 0)",
+        "Slurm calls the job FAILED (exit code 1)",
+    ]
+    assert found[0].parameters == {"job": "1", "name": "relax", "partition": "compute", "nodes": 1, "cpus": 8}
+    assert not found[2].samples and "cpus" not in found[2].parameters
+
+
+def test_rows_without_header_are_read_if_their_form_is_known() -> None:
+    path = SHARED_DATA / "schedulers" / "slurm-sacct-pipe-xdmod.txt"
+    if not path.is_file():
+        pytest.skip(f"{path} is not here")
+    timeout, cancelled, done, _ = reader_of("sacct").read(path.read_bytes()).experiments
+    assert timeout.failed.startswith("Slurm calls the job TIMEOUT") and cancelled.failed.startswith("Slurm calls")
+    assert done.parameters == {
+        "job": "4107219", "name": "anonjobname", "partition": "general-compute", "nodes": 4, "cpus": 48,
+    }  # fmt: skip
+    assert [(s.series, s.elapsed_s) for s in done.samples] == [("wall", 50449.0)]
+    for old, new in (
+        (b"|3-00:00:00|1:0|", b"|5-00:00:00|1:0|"),
+        (b"|TIMEOUT|32|", b"|32|TIMEOUT|"),
+        (b"|256|256|", b"|"),
+    ):
+        with pytest.raises(ParseError, match=r"elapsed, but|no header with JobID"):
+            reader_of("sacct").read(path.read_bytes().replace(old, new))
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

@@ -1,6 +1,7 @@
-"""sacct of Slurm: what jobs took, from its table (with `-P`, or of fixed width) or its JSON.
+"""sacct of Slurm: what jobs took, from its table (with `-P`, or of fixed width) or its JSON, 21.08 to 25.11.
 
-An experiment is a job; its steps are parts of it, and only give what the job itself has not: memory, and the CPU time.
+Without a header, only the columns that Open XDMoD asks for (shredder of Slurm) are known by their form. An experiment
+is a job; its steps are parts of it, and only give what the job itself has not: memory, and the CPU time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import pairwise
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import JsonObject, read_object
-from seatrial.applications.reading.text import LogLine, Pattern, number, read_lines
+from seatrial.applications.reading.text import LogLine, Pattern, moment_of, number, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Better, Figure, elapsed
 from seatrial.model.benchmark.parameter import Value
@@ -28,6 +29,19 @@ _NOT_ENDED = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIG
 _COUNTS = {"AllocCPUS": "cpus", "NCPUS": "cpus", "AllocNodes": "nodes", "NNodes": "nodes", "NTasks": "ranks"}
 _WORDS = {"JobName": "name", "Partition": "partition"}
 _MOST_JOBS = 20_000
+
+_ID, _MOMENT = Pattern(r"[0-9]{1,12}(?:[_+][0-9\[\],%-]{1,40})?(?:\.[\w+-]{1,40})?"), "%Y-%m-%dT%H:%M:%S"
+_WITHOUT_HEADER = (
+    "JobID JobIDRaw Cluster Partition QOS Account Group GID User UID Submit Eligible Start End Elapsed ExitCode State "
+    "NNodes NCPUS ReqCPUS ReqMem ReqTRES AllocTRES Timelimit NodeList JobName"
+).split()
+"""Columns of `sacct --noheader --parsable2` as the documentation of Open XDMoD has them."""
+_COUNT, _WHEN = Pattern("[0-9]{1,12}"), Pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}|Unknown|None")
+_FORMS = {
+    "JobID": _ID, "JobIDRaw": _ID, "GID": _COUNT, "UID": _COUNT, "Submit": _WHEN, "Eligible": _WHEN, "Start": _WHEN,
+    "End": _WHEN, "Elapsed": _TIME, "ExitCode": Pattern(r"[0-9]{1,3}:[0-9]{1,3}"),
+    "State": Pattern(r"[A-Z_]{2,20}(?: by [0-9]{1,12})?"), "NNodes": _COUNT, "NCPUS": _COUNT, "ReqCPUS": _COUNT,
+}  # fmt: skip
 
 
 def read(data: bytes) -> ImportedFile:
@@ -50,13 +64,16 @@ def read(data: bytes) -> ImportedFile:
 
 
 _Row = tuple[LogLine, Mapping[str, str]]
+_CLOCK_CHANGE_S = 3600.0
+"""Local time jumps twice a year."""
 
 
 def _rows(lines: Sequence[LogLine]) -> Iterator[_Row]:
     """The rows of the table, by the names of their columns."""
     named = next((k for k, one in enumerate(lines) if re.match(r"\s*JobID(?:Raw)?\b", one.text)), None)
     if named is None:
-        raise ParseError(_TOOL, None, "", "no header with JobID: give the table with it (without -n)")
+        yield from _known_by_form(lines)
+        return
     header = lines[named]
     if "|" in header.text:
         names = header.text.strip().strip("|").split("|")
@@ -79,13 +96,30 @@ def _rows(lines: Sequence[LogLine]) -> Iterator[_Row]:
             yield line, {name: line.text[start:end].strip() for name, (start, end) in zip(names, edges, strict=True)}
 
 
+def _known_by_form(lines: Sequence[LogLine]) -> Iterator[_Row]:
+    """The rows of a table without header, if all have the form of the columns that are known."""
+    for line in lines:
+        if not line.text.strip():
+            continue
+        cells = line.text.strip().split("|", len(_WITHOUT_HEADER) - 1)
+        row = dict(zip(_WITHOUT_HEADER, map(str.strip, cells), strict=False))
+        if len(cells) < len(_WITHOUT_HEADER) or not all(form.fullmatch(row[name]) for name, form in _FORMS.items()):
+            raise line.error("no header with JobID, so the columns are unknown: give the table with it (without -n)")
+        start, end = (moment_of(row[name], _MOMENT) for name in ("Start", "End"))
+        elapsed_s = _seconds(row["Elapsed"]) or 0.0
+        took_s = (end - start).total_seconds() if start and end else None
+        if not _is_running(row["State"]) and took_s is not None and elapsed_s > took_s + _CLOCK_CHANGE_S:
+            raise line.error(f"{row['Elapsed']} elapsed, but {took_s:.0f} s are between start and end: damaged")
+        yield line, row
+
+
 def _jobs(rows: Iterator[_Row]) -> list[ImportedExperiment | None]:
     """The jobs, each with what its steps add."""
     jobs: dict[str, _Row] = {}
     steps: dict[str, list[_Row]] = {}
     for line, row in rows:
         name = row.get("JobID") or row.get("JobIDRaw") or ""
-        if re.fullmatch(r"[0-9]{1,12}(?:[_+][0-9\[\],%-]{1,40})?(?:\.[\w+-]{1,40})?", name) is None:
+        if _ID.fullmatch(name) is None:
             raise line.error(f"{name[:40]!r} is not the number of a job")
         job, _, step = name.partition(".")
         if step:
@@ -97,11 +131,16 @@ def _jobs(rows: Iterator[_Row]) -> list[ImportedExperiment | None]:
     return [_job(name, line, row, steps.get(name, [])) for name, (line, row) in jobs.items()]
 
 
+def _is_running(state: str) -> bool:
+    """Whether a state, be it cut off, is that of a job that has not ended."""
+    return any(one.startswith(state) for one in _NOT_ENDED)
+
+
 def _job(name: str, line: LogLine, row: Mapping[str, str], steps: Sequence[_Row]) -> ImportedExperiment | None:
     state = row.get("State", "").split(" ")[0].rstrip("+")
     if not state:
         raise line.error("no State: add it to --format, or a job that failed looks like one that succeeded")
-    if any(one.startswith(state) for one in _NOT_ENDED):
+    if _is_running(state):
         return None
     parameters: dict[str, Value] = {"job": name}
     parameters |= {parameter: row[key] for key, parameter in _WORDS.items() if row.get(key)}
@@ -126,16 +165,29 @@ def _json_job(job: JsonObject) -> ImportedExperiment | None:
         raise job.error("no job_id")
     parameters: dict[str, Value] = {"job": str(number_of)}
     parameters |= {key: text for key in ("name", "partition") if (text := job.text(key))}
-    if nodes := job.whole("allocation_nodes"):
-        parameters["nodes"] = nodes
-    tres = job.object("tres").objects("allocated") if "tres" in job else []
+    allocated = job.object("tres").get("allocated") if "tres" in job else None
+    tres = [JsonObject(_TOOL, "tres", one) for one in allocated or () if isinstance(one, dict)]
     counted = {one.text("type"): one.whole("count") for one in tres}
+    if nodes := _number(job, "allocation_nodes") or counted.get("node"):
+        parameters["nodes"] = nodes
     if cpus := counted.get("cpu"):
         parameters["cpus"] = cpus
     time = job.object("time")
+    wall_s = _number(time, "elapsed")
+    if wall_s is None:
+        raise time.error("no elapsed")
     total = time.object("total") if "total" in time else None
     cpu_s = None if total is None else total.number("seconds") + total.number("microseconds") / 1e6
-    return _experiment(parameters, current, "", time.number("elapsed"), cpu_s, None, None)
+    code = _number(job.object("exit_code"), "return_code") if isinstance(job.get("exit_code"), dict) else None
+    return _experiment(parameters, current, "" if code is None else str(code), float(wall_s), cpu_s, None, None)
+
+
+def _number(of: JsonObject, key: str) -> int | None:
+    """A whole number, which Slurm since 23.02 may write as {"set": true, "infinite": false, "number": 4}."""
+    value = of.get(key)
+    if not isinstance(value, dict):
+        return of.whole(key)
+    return JsonObject(_TOOL, key, value).whole("number") if value.get("set") and not value.get("infinite") else None
 
 
 def _experiment(
