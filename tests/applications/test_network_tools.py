@@ -144,7 +144,7 @@ def json_job(number: int, **changed: Any) -> dict[str, Any]:
         "job_id": number, "name": "relax", "partition": "compute", "allocation_nodes": 1, "steps": [],
         "array": {"job_id": 0, "task_id": unset}, "state": {"current": ["COMPLETED"], "reason": "None"},
         "exit_code": {"status": ["SUCCESS"], "return_code": {"set": True, "infinite": False, "number": 0}},
-        "tres": {"allocated": [{"type": "cpu", "name": "", "id": 1, "count": 8}, {"type": "node", "id": 4, "count": 1}]},
+        "tres": {"allocated": [{"type": "cpu", "id": 1, "count": 8}, {"type": "node", "id": 4, "count": 1}]},
         "time": {"elapsed": 259223, "total": {"seconds": 0, "microseconds": 0}},
         **changed,
     }  # fmt: skip

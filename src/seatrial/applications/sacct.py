@@ -32,9 +32,10 @@ _MOST_JOBS = 20_000
 
 _ID, _MOMENT = Pattern(r"[0-9]{1,12}(?:[_+][0-9\[\],%-]{1,40})?(?:\.[\w+-]{1,40})?"), "%Y-%m-%dT%H:%M:%S"
 _WITHOUT_HEADER = (
-    "JobID JobIDRaw Cluster Partition QOS Account Group GID User UID Submit Eligible Start End Elapsed ExitCode State "
-    "NNodes NCPUS ReqCPUS ReqMem ReqTRES AllocTRES Timelimit NodeList JobName"
-).split()
+    *("JobID", "JobIDRaw", "Cluster", "Partition", "QOS", "Account", "Group", "GID", "User", "UID"),
+    *("Submit", "Eligible", "Start", "End", "Elapsed", "ExitCode", "State", "NNodes", "NCPUS", "ReqCPUS", "ReqMem"),
+    *("ReqTRES", "AllocTRES", "Timelimit", "NodeList", "JobName"),
+)
 """Columns of `sacct --noheader --parsable2` as the documentation of Open XDMoD has them."""
 _COUNT, _WHEN = Pattern("[0-9]{1,12}"), Pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}|Unknown|None")
 _FORMS = {
