@@ -38,12 +38,17 @@ def extension(
     split: tuple[int, int, int, int] = (0, 0, 0, 0),
     in_mpi: Sequence[tuple[int, int, int]] = (),
     kernel: tuple[int, int, int, int] = (0, 0, 0, 0),
+    threads: tuple[int, int] = (0, 0),
+    children: tuple[int, int] = (0, 0),
+    loops: tuple[int, int, int] = (0, 0, 0),
+    waits_for_any: tuple[int, int] = (0, 0),
 ) -> bytes:
     """`counters`: kind, errno, value, enabled and running ns. `regions`: number of the parent, name, begun, ended,
     ticks, MPI ticks, CPU ns. `openmp` and `parallel` in the order of the file. None: not requested.
     `samples`: ticks, then CPU, run delay, busy and steal in ns; `used`: the number that the table claims. `split`:
     ticks in MPI, those counted, calls counted, own ticks; `in_mpi`: value, enabled and running ns of each counter.
-    `kernel`: first and last system ns, calls and ticks for locks."""
+    `kernel`: first and last system ns, calls and ticks for locks; `threads`: these for threads; `children`: first and
+    last CPU ns; `loops`: number, ns and shortest; `waits_for_any`: calls and requests."""
     requested = (counters is not None) + 2 * (openmp is not None)
     parts = [HEAD.pack(requested, paranoid, has_unit)]
     parts += [COUNTER.pack(*one) for one in counters or ()]
@@ -60,5 +65,5 @@ def extension(
     parts.append(SPLIT.pack(*split))
     parts += [IN_MPI.pack(*one) for one in in_mpi]
     parts.append(bytes(IN_MPI.size * (MOST_COUNTERS - len(in_mpi))))
-    parts.append(KERNEL.pack(*kernel, 0))
+    parts.append(KERNEL.pack(*kernel, 0, *threads, 0, *children, *loops, *waits_for_any))
     return b"".join(parts).ljust(EXTENSION_B, b"\0")

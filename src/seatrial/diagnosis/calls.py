@@ -1,5 +1,7 @@
-"""Time in MPI other than waiting: startup, the number of messages, latency, transfer. What a call takes by measurements
-on the same hosts, and diagnoses judged against it.
+"""Time in MPI other than waiting: startup, the number of messages, latency, transfer, local calls. What a call takes by
+measurements on the same hosts, and diagnoses judged against it.
+
+Where ranks waited for a CPU, only what does not depend on it is counted, as a share of CPU time too.
 
 Reads and writes that are many and small: each costs the kernel time, and the processes that they come from or go to,
 such as the launcher that forwards the output of ranks. The kernel counts them, however a program makes them.
@@ -16,15 +18,19 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from seatrial.diagnosis.late import is_slow_itself, slow_collective_of, uses_own_operation
+from seatrial.diagnosis.ranks import Ran
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.merge.bound import (
     HALF_PERFORMANCE_B,
+    MANY_CALLS,
+    SHORT_CALL_S,
     SMALL_B,
     bound_of,
     gaps_share,
     is_call_rate,
     is_file_access,
+    is_local,
     is_of_files,
     is_poll,
     is_start,
@@ -42,8 +48,13 @@ _SLOW = 0.5
 """Data with gaps are packed slowly if even the best call takes so much of what contiguous data take at most, by
 constants four times too generous."""
 _WITHOUT_WAITING = frozenset(
-    {Cause.SLOW_COLLECTIVE, Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO}
+    {
+        *(Cause.SLOW_COLLECTIVE, Cause.LATENCY, Cause.TRANSFER, Cause.STARTUP, Cause.COMMUNICATORS, Cause.MPI_IO),
+        Cause.MANY_REQUESTS,
+    }
 )
+_LEAST_OF_CPU = 0.05
+_MANY_REQUESTS = 64
 _AGAIN = 100
 """Communicators are made again and again from so many calls of each rank on."""
 _MAKES_DATATYPE = re.compile(
@@ -51,29 +62,44 @@ _MAKES_DATATYPE = re.compile(
 )
 
 
-def call_diagnoses(profile: Profile, *, is_delayed: bool = False) -> list[Diagnosis]:
-    """The kinds of time in MPI without waiting, each with the call that has most of it. `is_delayed`: ranks waited for
-    a CPU, so that only what fast calls take is counted."""
+def call_diagnoses(profile: Profile, ran: Ran | None = None) -> list[Diagnosis]:
+    """The kinds of time in MPI without waiting, each with the call that has most of it. `ran`: ranks waited for a CPU,
+    so that of calls that may wait for others only what fast ones take is counted."""
     found: dict[Cause, list[tuple[float, SizeTotals]]] = {}
     small = _small_best_s(profile)
     for one in profile.sizes:
         if one.count == 0 or profile.wall_s <= 0:
             continue
         cause = _cause(one, small.get(one.call), profile.ranks)
-        if uses_own_operation(one, profile) and is_slow_itself(one, profile):
-            cause = Cause.SLOW_COLLECTIVE if one.measured is not None else None  # else its time counts as waiting
+        if uses_own_operation(one, profile) and (is_slow_itself(one, profile) or cause is Cause.TRANSFER):
+            cause = Cause.SLOW_COLLECTIVE  # the operation computes in it: its size says nothing of the fabric
+        if ran is not None and cause in (None, Cause.LATENCY, Cause.MESSAGE_RATE):
+            cause = _by_number(one, ran)
         if cause is None:
             continue
         time_s = one.time_s
         if cause in _WITHOUT_WAITING and not is_file_access(one.call):
             time_s = max(0.0, one.time_s - one.waiting_s)
-        if is_delayed:
+        if cause is Cause.MESSAGE_RATE and ran is not None:
+            time_s = min(time_s, one.count * SHORT_CALL_S)
+        elif ran is not None and not (is_local(one.call) or is_file_access(one.call)):
             time_s = min(time_s, one.count * one.best_s)
+        elif ran is not None:
+            time_s *= ran.share
         found.setdefault(cause, []).append((time_s, one))
-    return [
-        _diagnosis(cause, sum(time for time, _ in own), max(own, key=lambda pair: pair[0])[1], profile)
-        for cause, own in found.items()
-    ]
+    made = []
+    for cause, own in found.items():
+        time_s = sum(time for time, _ in own)
+        named = _diagnosis(cause, time_s, max(own, key=lambda pair: pair[0])[1], profile)
+        made.append(named if ran is None or cause is Cause.STARTUP else ran.counted(named, time_s))
+    return made
+
+
+def _by_number(one: SizeTotals, ran: Ran) -> Cause | None:
+    """Calls so many that their number costs CPU time, however long a missing CPU makes them: each takes up to a
+    microsecond."""
+    is_many = one.count >= MANY_CALLS and one.count * SHORT_CALL_S >= _LEAST_OF_CPU * ran.cpu_s
+    return Cause.MESSAGE_RATE if is_many and not (is_local(one.call) or is_poll(one.call)) else None
 
 
 def slow_transfer(profile: Profile, left_s: float) -> Diagnosis | None:
@@ -106,6 +132,10 @@ def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | N
         return Cause.COMMUNICATORS if one.count >= _AGAIN * ranks else None
     if one.bound is Bound.WAITING and not one.prompt_s:
         return None  # it polls
+    if is_local(one.call):
+        return Cause.LOCAL_CALLS
+    if one.requests_each >= _MANY_REQUESTS and one.bound is not Bound.WAITING:
+        return Cause.MANY_REQUESTS
     if is_call_rate(one.count, one.time_s):
         return Cause.POLLING if is_poll(one.call) else Cause.MESSAGE_RATE
     bound = one.bound
@@ -133,6 +163,8 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
     gaps = noncontiguous_share(profile) if cause is Cause.TRANSFER else 0.0
     if cause is Cause.TRANSFER:
         evidence = (*evidence, Evidence(Signal.HOSTS, profile.hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
+    if cause is Cause.MANY_REQUESTS:
+        evidence = (*evidence, Evidence(Signal.REQUESTS_EACH, main.requests_each))
     size = None if cause is Cause.STARTUP or not main.moved_B else round(main.moved_B)
     source = ""
     if cause in (Cause.LATENCY, Cause.TRANSFER) and may_wait(main.call):
@@ -157,7 +189,10 @@ _LEAST_RATE = 50_000.0
 """Calls per second of a rank; one takes a microsecond or so in the kernel."""
 _MOST_B = 256.0
 _MAY_BE_PART = frozenset(
-    {Cause.OTHER_PROCESSES, Cause.NO_CPU, Cause.KERNEL_TIME, Cause.IMBALANCE, Cause.COMPUTATION, Cause.SERIAL_IO}
+    {
+        *(Cause.OTHER_PROCESSES, Cause.NO_CPU, Cause.KERNEL_TIME, Cause.IMBALANCE, Cause.SLOW_CPU),
+        *(Cause.COMPUTATION, Cause.SERIAL_IO),
+    }
 )
 _OF_ANY_RANK = frozenset({Cause.OTHER_PROCESSES, Cause.NO_CPU, Cause.KERNEL_TIME, Cause.COMPUTATION})
 """Causes of all ranks, or of one that such calls of another may delay."""

@@ -146,7 +146,8 @@ def node_within(node: NodeCpu, slices: CpuSlices | None, ranks: Sequence[RankCpu
     if isnan(busy_s) or isnan(steal_s):
         return None
     ranks_s = sum(one.cpu_s or 0.0 for one in ranks)
-    return replace(node, wall_s=stretch.span_s, busy_s=busy_s, steal_s=steal_s, ranks_s=ranks_s)
+    children_s = node.children_s * min(1.0, stretch.span_s / node.wall_s)
+    return replace(node, wall_s=stretch.span_s, busy_s=busy_s, steal_s=steal_s, ranks_s=ranks_s, children_s=children_s)
 
 
 def cpu_diagnoses(profile: Profile) -> list[Diagnosis]:
@@ -229,6 +230,12 @@ def _why(
         Evidence(Signal.CPUS, node.online),
     ]
     cause = seen.taken_by(delay)
+    is_own = node.children_cpus >= EXPLAINS * delay and node.children_cpus >= node.other_cpus
+    if is_own and cause is not Cause.STEAL:
+        return Cause.CHILD_PROCESSES, [
+            Evidence(Signal.CHILDREN_CPUS, node.children_cpus),
+            Evidence(Signal.CPUS, node.online),
+        ]
     return cause, [on_node, *used] if cause is Cause.NO_CPU else used
 
 

@@ -1,5 +1,8 @@
-"""The causes of lost time in a profile, in the order of the rules: a CPU that was missing, ranks that others wait for,
-then messages. What is waited for without a known reason is said to be not known."""
+"""The causes of lost time in a profile, the largest share first: a CPU that was missing, ranks that others wait for,
+messages, the kernel. What is waited for without a known reason is said to be not known.
+
+A missing CPU makes ranks wait in MPI, so it comes before such waiting; it hides nothing that was counted: calls, page
+faults and CPU time in the kernel keep their place by their share."""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from seatrial.diagnosis.ranks import (
     blocked_diagnoses,
     explained_by_computing,
     io_diagnoses,
+    ran_of,
     uneven,
     uneven_despite_delay,
 )
@@ -63,8 +67,15 @@ _NOT_AT_CALLS = frozenset(
 )
 """The call site is not part of these."""
 _BEFORE_ALL = NO_CPU_CAUSES - {Cause.NO_CPU}
-"""Missing CPUs with a known reason come first, if they were missing for a tenth of the time: the other causes depend on
-them."""
+"""Missing CPUs with a known reason come first, if they were missing for a tenth of the time: that ranks wait for each
+other depends on them, ..."""
+_COUNTED = frozenset(
+    {
+        *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.MESSAGE_RATE, Cause.LOCAL_CALLS, Cause.MPI_IO),
+        *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA),
+    }
+)
+"""... but not these, which come before them with a larger share."""
 
 
 def diagnosed_profiles(
@@ -89,22 +100,40 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
         return ()
     no_cpu = cpu_diagnoses(profile)
     is_delayed = (_most_delay(profile) >= LEAST_DELAY) or any(one.share >= LEAST_DELAY for one in no_cpu)
+    ran = ran_of(profile) if is_delayed else None
+    inside = node_diagnoses(profile, ran)
     if not profile.trust.has_sizes:
-        return (*no_cpu, _without_sizes(profile) if profile.mpi_share >= LEAST_SHARE else _computation(profile))
+        rest = _without_sizes(profile) if profile.mpi_share >= _LEAST_WAITING else _computation(profile)
+        return _ordered(profile, [*no_cpu, *inside, rest])
     found = [*no_cpu, *(uneven_despite_delay(profile) if is_delayed else _waiting(profile))]
     serial = frozenset(one.rank for one in found if one.cause is Cause.SERIAL_IO and one.rank is not None)
     blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
     found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]
-    found += call_diagnoses(profile, is_delayed=is_delayed)
-    if not no_cpu:
-        found = _with_paging([*found, *node_diagnoses(profile)])
-    named = [replace(one, site=one.site or _site(profile, one)) for one in found if one.share >= _least(one)]
+    found = _joined(found, call_diagnoses(profile, ran))
+    return _ordered(profile, _with_paging([*found, *inside]))
+
+
+def _joined(waiting: Sequence[Diagnosis], calls: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """With collective calls that are slow themselves as one, which may count as waiting for a part."""
+    slow = next((one for one in waiting if one.cause is Cause.SLOW_COLLECTIVE), None)
+    more = next((one for one in calls if one.cause is Cause.SLOW_COLLECTIVE), None)
+    if slow is None or more is None:
+        return [*waiting, *calls]
+    both = replace(max(slow, more, key=lambda one: one.share), share=min(1.0, slow.share + more.share))
+    return [both, *(one for one in (*waiting, *calls) if one is not slow and one is not more)]
+
+
+def _ordered(profile: Profile, found: Sequence[Diagnosis]) -> tuple[Diagnosis, ...]:
+    """Those with a relevant share, the largest first; COMPUTATION if there is none."""
+    named = [replace(one, site=one.site or _site(profile, one)) for one in found if _is_relevant(one)]
     named = [one for one in named if len(named) > 1 or not is_note(one) or one.share >= _LEAST_STARTUP]
-    ordered = sorted(
-        named,
-        key=lambda one: (not _is_before_all(one), is_note(one), -min(weight(one, named), _most(one, profile, named))),
-    )
-    return tuple(with_small_calls(profile, ordered or [_computation(profile)]))
+    missing = max((one.share for one in named if _is_before_all(one)), default=1.0)
+
+    def rank_of(one: Diagnosis) -> tuple[bool, bool, float]:
+        is_early = _is_before_all(one) or (one.cause in _COUNTED and one.share > missing)
+        return not is_early, is_note(one), -min(weight(one, named), _most(one, profile, named))
+
+    return tuple(with_small_calls(profile, sorted(named, key=rank_of) or [_computation(profile)]))
 
 
 def weight(one: Diagnosis, named: Sequence[Diagnosis]) -> float:
@@ -133,8 +162,10 @@ def _is_before_all(one: Diagnosis) -> bool:
     return one.cause in _BEFORE_ALL and one.share >= LEAST_DELAY
 
 
-def _least(one: Diagnosis) -> float:
-    return _LEAST_WAITING if one.cause in WAITING_CAUSES else LEAST_SHARE
+def _is_relevant(one: Diagnosis) -> bool:
+    of_cpu = one.value(Signal.CPU_SHARE) or 0.0
+    least = _LEAST_WAITING if one.cause in WAITING_CAUSES else LEAST_SHARE
+    return max(one.share, of_cpu) >= least
 
 
 def _most_delay(profile: Profile) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from seatrial.diagnosis.ranks import explained_by_computing
+from seatrial.diagnosis.ranks import cpu_varies, explained_by_computing
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.merge.bound import (
     HALF_PERFORMANCE_B,
@@ -229,6 +229,8 @@ def _of_kind(profile: Profile, cause: Cause, seconds: Sequence[float]) -> Diagno
         place = last_at_collectives(seconds)
         if place is None:
             evidence += _in_turn(profile, seconds)
+            varied = cpu_varies(profile)
+            evidence += [] if varied is None else [Evidence(Signal.CPU_VARIES, varied)]
         else:
             rank = profile.per_rank[place].rank
     elif cause is not Cause.WINDOW_WAIT:
@@ -282,12 +284,14 @@ def _partners(profile: Profile, waited_s: dict[int, float], cause: Cause) -> dic
 
 _WAITS_FOR_ALL = re.compile(r"MPI_(Barrier|Allreduce|Alltoall[vw]?|Allgatherv?|Reduce_scatter(_block)?)(_c)?")
 """Calls that no rank leaves before all have arrived."""
-_REDUCES = re.compile(r"MPI_(Allreduce|Reduce_scatter(_block)?)(_c)?")
+_REDUCES = re.compile(r"MPI_(Allreduce|Reduce(_scatter(_block)?)?|Scan|Exscan)(_c)?")
 
 
 _CLEARLY_LONGER = 2.0
 """... and so many times what it should take at most."""
 _LEAST_CALLS = 20
+_OF_SOME = 0.25
+"""Only some ranks of a rooted reduction or a scan apply the operation: their calls make up most of the mean."""
 
 
 def slow_collective(profile: Profile, left_s: float) -> Diagnosis | None:
@@ -297,6 +301,7 @@ def slow_collective(profile: Profile, left_s: float) -> Diagnosis | None:
         one
         for one in profile.sizes
         if one.measured is None
+        and one.waiting_s > 0
         and is_slow_itself(one, profile)
         and (one.size_B < HALF_PERFORMANCE_B or uses_own_operation(one, profile))
     ]
@@ -329,7 +334,14 @@ def uses_own_operation(one: SizeTotals, profile: Profile) -> bool:
 
 
 def is_slow_itself(one: SizeTotals, profile: Profile) -> bool:
-    """Whether even the shortest of these collective calls takes long."""
+    """Whether even the shortest of these collective calls takes long; of reductions with an operation of the program's
+    own, whether calls take about equally long: then it is the operation until something else is shown."""
+    mean_s = one.time_s / one.count if one.count else 0.0
+    if uses_own_operation(one, profile):
+        takes_part = one.least_s >= _MOSTLY * mean_s
+        if _WAITS_FOR_ALL.fullmatch(one.call) is None:
+            takes_part = one.best_s >= _OF_SOME * mean_s
+        return takes_part and mean_s > reference_of(profile.hosts).most_s(one.call, 0, profile.ranks)
     return (
         _WAITS_FOR_ALL.fullmatch(one.call) is not None
         and one.count >= _LEAST_CALLS

@@ -9,8 +9,9 @@ from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile_io import SystemCall
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from seatrial.diagnosis.ranks import Ran
     from seatrial.profiler.profile import Profile, RankCpu, RankTotals
 
 _LEAST_REGION_S = 500e-6
@@ -25,6 +26,8 @@ _MOST_OF_SWITCHES = 0.5
 MOST_MINOR_FAULT_S = 5e-6
 """A page fault takes up to so long in the kernel, with clearing a page of 4 KiB, on a busy virtual machine; with huge
 pages, it takes longer, and is not named."""
+USUAL_MINOR_FAULT_S = 0.5e-6
+"""A page fault takes about so long in the kernel at least, with clearing the page."""
 _ALONE = 0.8
 """A rank with more of the time in the kernel than this is named."""
 PAGE_B = 4096
@@ -35,9 +38,12 @@ _MEMORY_BOUND, _COMPUTE_BOUND = 0.6, 0.5
 """Parts of the measured limit of memory bandwidth and of arithmetic from which on they are what bounds the program."""
 
 
-def node_diagnoses(profile: Profile) -> list[Diagnosis]:
-    """At most one of each kind."""
-    found = (_threads(profile), _paging(profile), _kernel(profile), _bound(profile))
+def node_diagnoses(profile: Profile, ran: Ran | None = None) -> list[Diagnosis]:
+    """At most one of each kind. `ran`: ranks waited for a CPU, so that only what the kernel counted is known."""
+    if ran is not None:
+        found = [_paging(profile), _counted_kernel(profile, ran)]
+    else:
+        found = [_threads(profile), _paging(profile), _kernel(profile), _bound(profile)]
     return [one for one in found if one is not None]
 
 
@@ -84,18 +90,32 @@ def _is_paging(rank: RankTotals, cpu: RankCpu) -> bool:
     return faults >= _MOST_OF_SWITCHES * switches and _blocked_s(cpu) <= faults * _MOST_FAULT_S
 
 
-def _kernel(profile: Profile) -> Diagnosis | None:
+def _counted_kernel(profile: Profile, ran: Ran) -> Diagnosis | None:
+    """The same where ranks waited for a CPU: their calls then took longer than their CPU time, so that the time in the
+    kernel is bounded by the part that they ran; and for page faults by their number."""
+    times = {}
+    for rank in profile.per_rank:
+        cpu = rank.cpu
+        if cpu is not None and cpu.system_s is not None:
+            faults_s = min(cpu.system_s, (cpu.minor_faults or 0) * USUAL_MINOR_FAULT_S)
+            in_calls_s = ran.share * (rank.mpi_s + rank.system_s(*SystemCall))
+            times[rank.rank] = max(faults_s, cpu.system_s - in_calls_s)
+    found = _kernel(profile, times)
+    return None if found is None else ran.counted(found, sum(times.values()))
+
+
+def _kernel(profile: Profile, counted_s: Mapping[int, float] | None = None) -> Diagnosis | None:
     """CPU time in the kernel that is neither in MPI, where ranks may wait by system calls, nor in timed calls; page
-    faults, if there are enough of them for it."""
+    faults, if there are enough of them for it. `counted_s`: these seconds by rank, where they are known otherwise."""
     known = [rank for rank in profile.per_rank if rank.cpu is not None and rank.cpu.system_s is not None]
-    times = {rank.rank: _kernel_s(rank) for rank in known}
+    times = {rank.rank: _kernel_s(rank) for rank in known} if counted_s is None else counted_s
     total_s = sum(times.values())
     if total_s <= 0 or profile.wall_s <= 0 or len(known) < len(profile.per_rank):
         return None
     faults = sum(rank.cpu.minor_faults or 0 for rank in known if rank.cpu is not None)
     share = min(1.0, total_s / profile.wall_s)
     evidence = [Evidence(Signal.KERNEL_TIME, share), Evidence(Signal.MINOR_FAULTS, faults)]
-    if faults:
+    if faults and counted_s is None:
         evidence.append(Evidence(Signal.KERNEL_PER_FAULT, total_s / faults))
     is_faults = faults > 0 and total_s / faults <= MOST_MINOR_FAULT_S
     each = _faults_per_page(known, faults)

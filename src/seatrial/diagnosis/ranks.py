@@ -27,6 +27,27 @@ if TYPE_CHECKING:
 _COMPETES = 0.1
 
 
+class Ran(Frozen):
+    """CPU seconds of the ranks of a profile, and their share of the time in which they could have run: what a missing
+    CPU leaves of counted times."""
+
+    cpu_s: float
+    share: float
+
+    def counted(self, one: Diagnosis, time_s: float) -> Diagnosis:
+        """The same with its CPU seconds as a share of all."""
+        share = min(1.0, time_s / self.cpu_s) if self.cpu_s > 0 else 0.0
+        return replace(one, evidence=(*one.evidence, Evidence(Signal.CPU_SHARE, share)))
+
+
+def ran_of(profile: Profile) -> Ran | None:
+    """None if nothing is known of their CPU time."""
+    known = [rank.cpu for rank in profile.per_rank if rank.cpu is not None]
+    cpu_s = sum(one.cpu_s or 0.0 for one in known)
+    delay_s = sum(one.delay_s or 0.0 for one in known)
+    return Ran(cpu_s, cpu_s / (cpu_s + delay_s)) if cpu_s > 0 else None
+
+
 class Work(StrEnum):
     """A part of the time outside MPI."""
 
@@ -48,7 +69,7 @@ def work_of(rank: RankTotals) -> Mapping[Work, float]:
     parts = {
         Work.IO: rank.system_s(*FILE_CALLS),
         Work.SLEEP: rank.system_s(SystemCall.SLEEP),
-        Work.OTHERS: rank.system_s(SystemCall.POLL, SystemCall.CHILD, SystemCall.LOCK),
+        Work.OTHERS: rank.system_s(SystemCall.POLL, SystemCall.CHILD, SystemCall.LOCK, SystemCall.THREAD),
     }
     known_s = sum(parts.values())
     share = rank.cpu.blocked_share if rank.cpu is not None else None
@@ -103,6 +124,7 @@ def blocked_evidence(profile: Profile, rank: RankTotals) -> tuple[Evidence, ...]
         Evidence(Signal.POLL_TIME, rank.system_s(SystemCall.POLL)),
         Evidence(Signal.CHILD_TIME, rank.system_s(SystemCall.CHILD)),
         Evidence(Signal.LOCK_TIME, rank.system_s(SystemCall.LOCK)),
+        Evidence(Signal.THREAD_TIME, rank.system_s(SystemCall.THREAD)),
         Evidence(Signal.LOCK_RANKS, sum(one >= _COMPETES * sum(locks_s) > 0 for one in locks_s)),
     ]
     if rank.cpu is not None and rank.cpu.blocked_share is not None:
@@ -323,7 +345,66 @@ def _what_it_does(
         return Cause.SERIAL_IO, file_evidence(profile, [rank])
     if part is Work.BLOCKED:
         return Cause.BLOCKED_RANK, blocked_evidence(profile, rank)
-    return Cause.IMBALANCE, () if blocked is None else (Evidence(Signal.BLOCKED, blocked, is_against=True),)
+    against = () if blocked is None else (Evidence(Signal.BLOCKED, blocked, is_against=True),)
+    cause, speed = _work_or_cpu(profile, rank)
+    return cause, (*against, *speed)
+
+
+_LEAST_LOOPS = 40
+_MOST_OF_IT, _LITTLE_OF_IT = 0.5, 0.25
+_EVEN_SPEED = 0.02
+
+
+def _above_mean(values: Sequence[float | None], place: int) -> float | None:
+    """One of these over their mean, less 1; None if one of them is unknown."""
+    known = [value for value in values if value]
+    own = values[place]
+    return None if own is None or len(known) < len(values) else own / (sum(known) / len(known)) - 1
+
+
+def _work_or_cpu(profile: Profile, rank: RankTotals) -> tuple[Cause, tuple[Evidence, ...]]:
+    """Whether the rank that computes longest has more work or a slower CPU: by its instructions, where they were
+    counted, else by a loop that is the same on all ranks. IMBALANCE also if nothing separates them."""
+    place = profile.per_rank.index(rank)
+    excess = _above_mean([one.compute_s for one in profile.per_rank], place) or 0.0
+    more = _above_mean([_instructions_outside(one) for one in profile.per_rank], place)
+    if more is not None and not _LITTLE_OF_IT * excess < more < _MOST_OF_IT * excess:
+        cause = Cause.SLOW_CPU if more <= _LITTLE_OF_IT * excess else Cause.IMBALANCE
+        return cause, (Evidence(Signal.MORE_INSTRUCTIONS, more, is_against=cause is Cause.SLOW_CPU),)
+    slower = _above_mean([_loop_s(one) for one in profile.per_rank], place)
+    if slower is None:
+        return Cause.IMBALANCE, ()
+    if slower >= _MOST_OF_IT * excess:
+        return Cause.SLOW_CPU, (Evidence(Signal.SLOWER_CPU, slower),)
+    is_even = slower <= max(_EVEN_SPEED, _LITTLE_OF_IT * excess)
+    return Cause.IMBALANCE, (Evidence(Signal.SLOWER_CPU, slower, is_against=is_even),)
+
+
+def _loop_s(rank: RankTotals) -> float | None:
+    return None if rank.cpu is None or rank.cpu.loops < _LEAST_LOOPS else rank.cpu.loop_s
+
+
+def _instructions_outside(rank: RankTotals) -> float | None:
+    counters = rank.counters
+    if counters is None or counters.instructions is None or counters.in_mpi is None:
+        return None
+    return max(0.0, counters.instructions - (counters.in_mpi.instructions or 0.0))
+
+
+def cpu_varies(profile: Profile) -> float | None:
+    """How far the mean of the loop is above its shortest run, on the rank where it varied most; None if not known of
+    all ranks."""
+    found = [
+        None if _loop_s(one) is None or one.cpu is None or not one.cpu.least_loop_s else one.cpu.loop_s
+        for one in profile.per_rank
+    ]
+    if not found or None in found:
+        return None
+    return max(
+        value / one.cpu.least_loop_s - 1
+        for value, one in zip(found, profile.per_rank, strict=True)
+        if value is not None and one.cpu is not None
+    )
 
 
 def _moves_most(profile: Profile, rank: RankTotals, excess_s: float, *, is_blocked: bool) -> bool:

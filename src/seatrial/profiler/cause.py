@@ -79,15 +79,17 @@ class CallSite(Frozen):
 
 
 class Cause(StrEnum):
-    """What takes the time. The first six: ranks were ready to run, but had no CPU."""
+    """What takes the time. The first seven: ranks were ready to run, but had no CPU."""
 
     MORE_RANKS_THAN_CPUS = "more-ranks-than-cpus"
     SAME_CPUS = "ranks-on-the-same-cpus"
     CPU_QUOTA = "cpu-quota"
     STEAL = "steal"
     OTHER_PROCESSES = "other-processes"
+    CHILD_PROCESSES = "child-processes"  # of the ranks themselves
     NO_CPU = "no-cpu"
     IMBALANCE = "imbalance"
+    SLOW_CPU = "slow-cpu"  # A rank with as much work as the others takes longer for it.
     IDLE_RANK = "idle-rank"
     SERIAL_IO = "serial-io"
     BLOCKED_RANK = "blocked-rank"
@@ -101,6 +103,8 @@ class Cause(StrEnum):
     METADATA = "metadata"
     BLOCKED = "blocked"
     MESSAGE_RATE = "message-rate"
+    LOCAL_CALLS = "local-calls"  # Calls that neither communicate nor wait: packing, datatypes, the clock.
+    MANY_REQUESTS = "many-requests"  # A call looks through many requests to complete one.
     POLLING = "polling"  # A program asks again and again if something is complete, and does other work between.
     LATENCY = "latency"
     TRANSFER = "transfer"
@@ -118,11 +122,11 @@ class Cause(StrEnum):
     NOT_KNOWN = "not-known"
 
 
-NO_CPU_CAUSES = frozenset(tuple(Cause)[:6])
+NO_CPU_CAUSES = frozenset(tuple(Cause)[:7])
 
 WAITING_CAUSES = frozenset(
     {
-        *(Cause.IMBALANCE, Cause.IDLE_RANK, Cause.SERIAL_IO, Cause.BLOCKED_RANK, Cause.LATE_SENDER),
+        *(Cause.IMBALANCE, Cause.SLOW_CPU, Cause.IDLE_RANK, Cause.SERIAL_IO, Cause.BLOCKED_RANK, Cause.LATE_SENDER),
         *(Cause.LATE_RECEIVER, Cause.LATE_AT_COLLECTIVE, Cause.LATE_IN_CALL, Cause.WINDOW_WAIT, Cause.NOT_KNOWN),
     }
 )
@@ -151,11 +155,20 @@ class Signal(StrEnum):
     QUOTA = "quota"  # CPUs that the control groups allow.
     THROTTLED = "throttled-periods"  # Share of the quota's periods in which it was used up.
     STEAL_SHARE = "steal"  # CPUs that the hypervisor gave to others, of those of the node.
-    OTHERS_CPUS = "other-processes"  # CPUs that processes other than the ranks used.
+    OTHERS_CPUS = "other-processes"  # CPUs that processes other than the ranks and their children used.
+    CHILDREN_CPUS = "child-processes"  # CPUs that the children of the ranks used.
+    CPU_SHARE = "cpu-share"
+    """Seconds of the cause over the CPU seconds of the ranks: where ranks waited for a CPU, a part of the wall time
+    says little."""
     EXCESS_COMPUTING = "excess-computing"
     """Time outside MPI of the slowest rank, over the mean of all ranks, less 1."""
     WAITING_EXPLAINED = "waiting-explained"
     """The differences in computing over the waiting; 1 if they are longer."""
+    SLOWER_CPU = "slower-cpu"
+    """CPU seconds of a short loop on this rank, over the mean of all ranks, less 1: the loop is the same everywhere."""
+    CPU_VARIES = "cpu-varies"
+    """CPU seconds of this loop on the rank where it varied most, mean over shortest, less 1."""
+    MORE_INSTRUCTIONS = "more-instructions"  # Of the rank outside MPI, over the mean of all ranks, less 1.
     SLICE = "slice"  # Seconds: the length of the slices of time of the next signal.
     EXPLAINED_IN_SLICES = "waiting-explained-in-slices"
     """The differences in computing within slices of time over the waiting; 1 if they are longer."""
@@ -177,6 +190,7 @@ class Signal(StrEnum):
     LOCK_RANKS = "lock-ranks"
     """Ranks that wait for locks of files or semaphores, each for at least a tenth of what all do."""
     LOCK_TIME = "lock-time"  # Seconds in calls that wait for locks of files or semaphores.
+    THREAD_TIME = "thread-time"  # Seconds in calls that wait for threads of the rank: mutexes, conditions, joins.
     KERNEL_TIME = "kernel-time"
     """CPU seconds in the kernel outside MPI and outside timed calls, at least, over the wall time of the ranks."""
     MINOR_FAULTS = "minor-faults"  # Page faults that read no device.
@@ -208,6 +222,7 @@ class Signal(StrEnum):
     """Seconds in which the ranks that it exchanges messages with did not wait at collectives, together."""
     WAITING_SHARE = "waiting-share"  # Share of the time in which ranks wait for this one.
     CALLS = "calls"
+    REQUESTS_EACH = "requests-each"  # Requests that one of these calls is given, on average.
     MESSAGES_SHARE = "messages-share"
     """Share of the waiting on messages that this rank sent or should have received."""
     THREADS = "threads"  # The most threads of a parallel region.

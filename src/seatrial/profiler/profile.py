@@ -105,7 +105,8 @@ class SizeTotals(Frozen):
 
     `best_s` is the time of a fast call: the median over ranks of the shortest one. `prompt_s` is that of a call when no
     rank is late: the same, but at most what a working fabric takes. `waiting_s` and `measured` as in CallTotals.
-    `least_s` is the time of the shortest call of all ranks. `moved_B` is what one call moves on average; for ranks that
+    `least_s` is the time of the shortest call of all ranks. `requests_each`: how many requests a call that completes
+    one of several was given, on average; 0 for others. `moved_B` is what one call moves on average; for ranks that
     receive from the root of a collective, what that sends them.
     """
 
@@ -122,6 +123,7 @@ class SizeTotals(Frozen):
     prompt_s: Hidden[float] = 0.0
     least_s: Hidden[float] = 0.0
     moved_B: Hidden[float] = 0.0
+    requests_each: Hidden[float] = 0.0
 
 
 class Pair(Frozen):
@@ -180,13 +182,18 @@ class RankCpu(CpuUse):
     """CPU time of a rank, from the end of MPI_Init to the end of MPI; null: not reported by the kernel.
 
     `mask` are the CPUs that it may run on, `quota` is None without one. `slices` are its CPU time over time; None if
-    not known.
+    not known. A short loop, the same on all ranks, took `loop_s` of CPU time on average and `least_loop_s` at best,
+    `loops` times between MPI_Init and MPI_Finalize: how fast its CPU was.
     """
 
     mask: Annotated[tuple[Count, ...], Key("cpus"), "affinity"]
     quota: Annotated[NonNegative | None, "CPUs that the control groups allow"]
     slices: Hidden[CpuSlices | None] = None
     system_s: Later[Annotated[NonNegative | None, "the part of `cpu_s` in the kernel"]] = None
+    children_s: Later[Annotated[NonNegative | None, "CPU time of the processes that it started, and theirs"]] = None
+    loops: Hidden[int] = 0
+    loop_s: Later[Annotated[NonNegative | None, "CPU time of a short loop, the same on all ranks"]] = None
+    least_loop_s: Hidden[float] = 0.0
 
     @property
     def delay_share(self) -> float | None:
@@ -202,7 +209,8 @@ class RankCpu(CpuUse):
 
 
 class NodeCpu(Frozen):
-    """CPU time on one node while its ranks ran: of all processes, taken by the hypervisor, and of the ranks."""
+    """CPU time on one node while its ranks ran: of all processes, taken by the hypervisor, of the ranks, and of the
+    processes that these started."""
 
     host: str
     online: int
@@ -210,11 +218,17 @@ class NodeCpu(Frozen):
     busy_s: float
     steal_s: float
     ranks_s: float
+    children_s: float = 0.0
 
     @property
     def other_cpus(self) -> float:
-        """CPUs that other processes used on average."""
-        return max(0.0, self.busy_s - self.ranks_s) / self.wall_s
+        """CPUs that processes of others used on average."""
+        return max(0.0, self.busy_s - self.ranks_s - self.children_s) / self.wall_s
+
+    @property
+    def children_cpus(self) -> float:
+        """CPUs that the children of the ranks used on average."""
+        return self.children_s / self.wall_s
 
     @property
     def idle_cpus(self) -> float:

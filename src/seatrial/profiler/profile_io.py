@@ -19,7 +19,8 @@ from seatrial.model.json_shape import Count, NonNegative
 class SystemCall(StrEnum):
     """Calls that enter the kernel, in the order of `enum seatrial_system_kind`. SYNC: fsync and the like; METADATA:
     stat, unlink, mkdir and the like; POLL: sockets, and waiting for them or for pipes; CHILD: starting child processes
-    and waiting for them; LOCK: locks of files, and semaphores."""
+    and waiting for them; LOCK: locks of files, and semaphores; THREAD: waiting for threads of the process, by mutexes,
+    conditions and joins."""
 
     READ = "read"
     WRITE = "write"
@@ -31,6 +32,7 @@ class SystemCall(StrEnum):
     POLL = "poll"
     CHILD = "child"
     LOCK = "lock"
+    THREAD = "thread"
 
 
 FILE_CALLS = (

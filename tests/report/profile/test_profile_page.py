@@ -26,7 +26,10 @@ SECTIONS = (
 
 def test_it_has_every_section() -> None:
     html = profile_page([crash()])
-    assert "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for rank 5 on node1, which computes longest." in html
+    assert (
+        "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for rank 5 on node1, which computes longest (more work "
+        "or a slower CPU)." in html
+    )
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", html)
     assert titles == [*SECTIONS, "Traffic between ranks", "Call sites", "What to try next"]
     assert "8.9 % of 153 GB leave their node" in html and "reduce_energy energy.f90:212" in html

@@ -24,7 +24,8 @@ def test_the_headline() -> None:
     profile = crash()
     assert (
         headline(profile)
-        == "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for rank 5 on node1, which computes longest"
+        == "MPI_Allreduce (4 B) takes 25 % of wall time: waiting for rank 5 on node1, which computes longest "
+        "(more work or a slower CPU)"
     )
     assert headline(nothing()) == "No MPI call was recorded"
     assert headline(one_rank()) == "MPI takes 1.0 % of wall time: most of it is computation"
@@ -36,7 +37,7 @@ def test_the_headline() -> None:
     [
         (Bound.LATENCY, Cause.LATENCY, "latency-bound", "mpi.latency"),
         (Bound.BANDWIDTH, Cause.TRANSFER, "bandwidth-bound", "mpi.bandwidth"),
-        (Bound.LATENCY, Cause.MESSAGE_RATE, "many short calls", "Combine messages"),
+        (Bound.LATENCY, Cause.MESSAGE_RATE, "many short calls", "Combine calls"),
         (Bound.WAITING, Cause.NOT_KNOWN, "waiting for other ranks; the cause is unknown", "--wait 10"),
         (Bound.WAITING, Cause.LATE_SENDER, "waiting for messages that are sent late", "Send earlier"),
     ],
@@ -113,7 +114,7 @@ def test_everything_is_reported() -> None:
         "libpart.so+0x900",
         "Rank 5 on node1 computes longest",
         "Point to point: 153 GB between 110 pairs of ranks",
-        "next: Distribute the work more evenly",
+        "next: Run again with ranks on other CPUs",
     ):
         assert words in text
 

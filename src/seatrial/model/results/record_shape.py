@@ -96,7 +96,9 @@ _MPI_RANKS = check_of_keys(
 )
 """Columns of equal length, a value for each rank (`profiler/merge/recorded.py`)."""
 
-_MPI_NODE = check_of_keys({"host": str, "online": Count, **_amounts("wall_s", "busy_s", "steal_s", "ranks_s")})
+_MPI_NODE = check_of_keys(
+    {"host": str, "online": Count, **_amounts("wall_s", "busy_s", "steal_s", "ranks_s")}, _amounts("children_s")
+)
 """CPU time on one node while its ranks ran."""
 
 _MPI = check_of_keys(

@@ -170,6 +170,11 @@ def wait_kind(call: str) -> WaitKind | None:
     return WaitKind.REQUESTS if call.startswith("MPI_Wait") else WaitKind.COLLECTIVE
 
 
+def is_local(call: str) -> bool:
+    """Whether a function neither communicates nor waits for other ranks."""
+    return not (is_start(call) or may_wait(call) or is_poll(call) or _BEGINS.fullmatch(call))
+
+
 def is_of_files(call: str) -> bool:
     """Whether a function is one of MPI-IO."""
     return call.startswith("MPI_File_")

@@ -20,14 +20,22 @@ def rank_cpu(table: ProcessTable, start_s: float | None = None) -> RankCpu | Non
     use, right = _use(table), table.cpu_right
     if use is None or use.wall_s <= 0:
         return None
-    system_ns = None if table.extension is None else table.extension.kernel.system_ns
+    kernel = None if table.extension is None else table.extension.kernel
     return RankCpu(
         **use.counted(),
         mask=() if right is None else right.mask,
         quota=None if right is None else right.quota,
         slices=None if start_s is None else _slices(table, start_s),
-        system_s=None if system_ns is None else system_ns / 1e9,
+        system_s=None if kernel is None else _seconds(kernel.system_ns),
+        children_s=None if kernel is None else _seconds(kernel.children_ns),
+        loops=0 if kernel is None else kernel.loops,
+        loop_s=kernel.loop_ns / kernel.loops / 1e9 if kernel is not None and kernel.loops else None,
+        least_loop_s=0.0 if kernel is None else kernel.least_loop_ns / 1e9,
     )
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
 
 
 def _use(table: ProcessTable) -> SampledCpu | None:
@@ -98,9 +106,14 @@ def node_cpus(tables: Sequence[ProcessTable]) -> tuple[NodeCpu, ...]:
                 busy_s=longest.node_busy_s,
                 steal_s=longest.node_steal_s,
                 ranks_s=sum(use.cpu_s for use in known if use.cpu_s is not None),
+                children_s=sum(_children_s(table) for table in own),
             )
         )
     return tuple(found)
+
+
+def _children_s(table: ProcessTable) -> float:
+    return 0.0 if table.extension is None else (table.extension.kernel.children_ns or 0) / 1e9
 
 
 _WIDTHS = {CpuCounterKind[f"FP_{width}"]: width for width in (1, 2, 4, 8, 16)}

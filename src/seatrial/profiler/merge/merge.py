@@ -89,6 +89,7 @@ def _profile(
         size,
         has_sizes=trust.has_sizes,
         on_one_host=hosts == 1,
+        requests_each=_requests_each(tables),
     )
     ranks = _per_rank(tables, rows, sizes, names)
     return Profile(
@@ -115,6 +116,12 @@ def _profile(
         differences=slice_differences(tables),
         noncontiguous_B=sum(table.noncontiguous_B for table in tables),
     )
+
+
+def _requests_each(tables: Sequence[ProcessTable]) -> float:
+    uses = [table.extension.kernel for table in tables if table.extension is not None]
+    calls = sum(one.any_calls for one in uses)
+    return sum(one.any_requests for one in uses) / calls if calls else 0.0
 
 
 def _has_gaps(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> bool:

@@ -60,7 +60,8 @@ def recorded_profile(summary: Mapping[str, Any]) -> Profile | None:
     columns = summary.get("per_rank")
     if not columns or len({len(column) for column in columns.values()}) != 1 or not columns["rank"]:
         return None
-    nodes = [NodeCpu(**{name: node[name] for name in NodeCpu.__struct_fields__}) for node in summary.get("nodes", ())]
+    fields = NodeCpu.__struct_fields__
+    nodes = [NodeCpu(**{name: node[name] for name in fields if name in node}) for node in summary.get("nodes", ())]
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     ranks = [_rank(row, nodes, summary.get("masks", ())) for row in rows]
     wall_s = float(summary["wall_s"])

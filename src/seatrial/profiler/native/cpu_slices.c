@@ -3,6 +3,7 @@
 #include "cpu_use.h"
 #include "extension.h"
 #include "process.h"
+#include "speed.h"
 
 #include <stddef.h>
 
@@ -35,6 +36,7 @@ static void add_sample(struct seatrial_cpu_slices* all) {
                                                       .node_busy_ns = use.node_busy_ns,
                                                       .node_steal_ns = use.node_steal_ns};
   __atomic_store_n(&all->used, all->used + 1, __ATOMIC_RELEASE);
+  seatrial_measure_speed(1);
   const uint64_t cost = seatrial_ticks() - begin;
   all->own_ticks += cost;
   const uint64_t wait = cost * TIMES_OWN_COST > all->period ? cost * TIMES_OWN_COST : all->period;

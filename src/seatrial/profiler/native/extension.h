@@ -126,11 +126,29 @@ struct seatrial_counter_split {
   } in_mpi[SEATRIAL_MOST_COUNTERS];
 };
 
+/* CPU time of the loop of speed.h: all of them, and the shortest. */
+struct seatrial_speed {
+  uint64_t loops;
+  uint64_t ns;
+  uint64_t least_ns;
+};
+
+/* Calls that complete one of many requests, and the requests that they were given. */
+struct seatrial_any_use {
+  uint64_t calls;
+  uint64_t requests;
+};
+
 /* What the header has no room for. */
 struct seatrial_kernel_use {
   uint64_t system_first_ns; /* CPU time in the kernel, of all threads, when MPI was initialised */
   uint64_t system_last_ns;  /* and when MPI ended; 0: not taken */
   struct seatrial_system_use locks; /* outside MPI: waiting for locks of files, and semaphores */
+  struct seatrial_system_use threads; /* outside MPI: waiting for threads of the process */
+  uint64_t children_first_ns;         /* CPU time of processes that it started; children.h */
+  uint64_t children_last_ns;
+  struct seatrial_speed speed;
+  struct seatrial_any_use any;
 };
 
 struct seatrial_extension {

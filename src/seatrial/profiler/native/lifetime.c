@@ -1,6 +1,7 @@
 #include "lifetime.h"
 
 #include "area.h"
+#include "children.h"
 #include "communicator.h"
 #include "counter_split.h"
 #include "counters.h"
@@ -13,6 +14,7 @@
 #include "next.h"
 #include "ompt.h"
 #include "region.h"
+#include "speed.h"
 #include "system_time.h"
 #include "table_open.h"
 #include "trace.h"
@@ -38,8 +40,12 @@ static void begun(void) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL)
     return;
-  if (seatrial_extension()->kernel.system_first_ns == 0)
-    seatrial_extension()->kernel.system_first_ns = seatrial_system_ns();
+  struct seatrial_kernel_use* kernel = &seatrial_extension()->kernel;
+  if (kernel->system_first_ns == 0) {
+    kernel->system_first_ns = seatrial_system_ns();
+    kernel->children_first_ns = seatrial_children_ns();
+    seatrial_measure_speed(SEATRIAL_SPEED_AT_ENDS);
+  }
   seatrial_time_system_calls();
   seatrial_open_regions();
   seatrial_open_openmp();
@@ -97,6 +103,7 @@ static void update_header(struct seatrial_header* header, uint64_t now) {
   seatrial_read_counters();
   seatrial_end_slices();
   seatrial_sample_cpu();
+  seatrial_extension()->kernel.children_last_ns = seatrial_children_ns();
   seatrial_measure_clock();
   seatrial_write_modules((char*)header + SEATRIAL_PAGE);
 }
@@ -107,6 +114,7 @@ static void end(void) {
     return;
   header->finalized_at = seatrial_ticks();
   update_header(header, header->finalized_at);
+  seatrial_measure_speed(SEATRIAL_SPEED_AT_ENDS);
   seatrial_end_trace(header->finalized_at);
 }
 

@@ -1,8 +1,10 @@
 #include "request.h"
 
 #include "datatype.h"
+#include "extension.h"
 #include "library.h"
 #include "lock.h"
+#include "process.h"
 #include "request_tracking.h"
 #include "trace.h"
 
@@ -154,8 +156,13 @@ static bool wait_several(struct seatrial_waiting* waiting, int64_t n, word reque
 
 void seatrial_wait_any(struct seatrial_waiting* waiting, int64_t n, word requests, word status,
                        struct seatrial_status* own) {
+  struct seatrial_extension* extension = seatrial_extension();
   waiting->n = waiting->messages = 0;
   waiting->statuses = status;
+  if (extension != NULL && n > 0) {
+    __atomic_fetch_add(&extension->kernel.any.calls, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&extension->kernel.any.requests, (uint64_t)n, __ATOMIC_RELAXED);
+  }
   if (wait_several(waiting, n, requests, 0))
     waiting->statuses = seatrial_status_or_own(status, own);
 }

@@ -25,9 +25,10 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
   struct seatrial_header* header = seatrial_process.header;
   if (header == NULL) /* in a child that system() or the like forked */
     return;
-  struct seatrial_system_use* use = kind == SEATRIAL_SYSTEM_LOCK
-                                        ? &seatrial_extension()->kernel.locks
-                                        : &header->system_uses[kind];
+  struct seatrial_kernel_use* kernel = &seatrial_extension()->kernel;
+  struct seatrial_system_use* use = kind == SEATRIAL_SYSTEM_LOCK     ? &kernel->locks
+                                    : kind == SEATRIAL_SYSTEM_THREAD ? &kernel->threads
+                                                                     : &header->system_uses[kind];
   __atomic_fetch_add(&use->calls, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&use->ticks, ticks, __ATOMIC_RELAXED);
   if (bytes > 0)
@@ -35,6 +36,7 @@ static void add(enum seatrial_system_kind kind, int64_t bytes, uint64_t begin) {
 }
 
 enum { LONG_READ = 1 << 14 }; /* ticks: a shorter read hardly waited, so nobody asks what for */
+enum { LONG_LOCK = 1 << 12 }; /* ticks: a mutex that takes less was free, or held for a moment */
 
 /* A pipe, a socket or a terminal: not by fstat, which older C libraries do not have. */
 static bool has_no_position(int descriptor) {
@@ -132,6 +134,13 @@ static void add_read(int descriptor, int64_t bytes, uint64_t begin) {
   X(preadv64, READ, 1)                                                                             \
   X(preadv64v2, READ, 1)                                                                           \
   X(pselect, POLL, 0)                                                                              \
+  X(pthread_barrier_wait, THREAD, 0)                                                               \
+  X(pthread_clockjoin_np, THREAD, 0)                                                               \
+  X(pthread_cond_clockwait, THREAD, 0)                                                             \
+  X(pthread_cond_timedwait, THREAD, 0)                                                             \
+  X(pthread_cond_wait, THREAD, 0)                                                                  \
+  X(pthread_join, THREAD, 0)                                                                       \
+  X(pthread_timedjoin_np, THREAD, 0)                                                               \
   X(pwrite, WRITE, 1)                                                                              \
   X(pwrite64, WRITE, 1)                                                                            \
   X(pwritev, WRITE, 1)                                                                             \
@@ -221,6 +230,19 @@ DEFINE_READ(readv)
   }
 DEFINE_FCNTL(fcntl)
 DEFINE_FCNTL(fcntl64)
+
+/* Most calls find the mutex free. */
+static seatrial_function next_pthread_mutex_lock;
+static int timed_pthread_mutex_lock(void* mutex) {
+  int (*const next)(void*) = (int (*)(void*))next_pthread_mutex_lock;
+  if (!is_timed())
+    return next(mutex);
+  const uint64_t begin = seatrial_ticks();
+  const int returned = next(mutex);
+  if (seatrial_ticks() - begin >= LONG_LOCK)
+    add(SEATRIAL_SYSTEM_THREAD, 0, begin);
+  return returned;
+}
 
 /* stdio: buffered, so that most calls do not reach the kernel. */
 #if defined(__GLIBC__)
@@ -340,6 +362,7 @@ static int timed___fprintf_chk(FILE* file, int flag, const char* format, ...) {
 
 static struct seatrial_timed timed[] = {WORD_FUNCTIONS(ROW) OTHER(fwrite),
                                         OTHER(fcntl),
+                                        OTHER(pthread_mutex_lock),
                                         OTHER(fcntl64),
                                         OTHER(__read_chk),
                                         OTHER(read),

@@ -33,7 +33,7 @@ CPU_SAMPLE = struct.Struct("<5Q")
 SLICES_AT = OPENMP_AT + OPENMP.size + MOST_PARALLEL * PARALLEL.size
 SPLIT = struct.Struct("<4Q")
 IN_MPI = struct.Struct("<3Q")
-KERNEL = struct.Struct("<5Q")
+KERNEL = struct.Struct("<15Q")
 SPLIT_AT = SLICES_AT + SLICES.size + MOST_CPU_SAMPLES * CPU_SAMPLE.size
 KERNEL_AT = SPLIT_AT + SPLIT.size + MOST_COUNTERS * IN_MPI.size
 
@@ -116,12 +116,21 @@ class CpuSamples(Frozen):
 
 
 class KernelUse(NamedTuple):
-    """`system_ns` is the CPU time in the kernel from MPI_Init to the end of MPI, None if it is unknown; `lock_calls`
-    and `lock_ticks` are those of waiting for locks of files and semaphores outside MPI."""
+    """`system_ns` is the CPU time in the kernel from MPI_Init to the end of MPI, `children_ns` that of its children and
+    theirs, None if unknown. `locks` and `threads` are calls and ticks outside MPI: waiting for locks of
+    files and semaphores, and for threads of the process. A short loop, the same on all ranks, was run `loops` times and
+    took `loop_ns` of CPU time, and at least `least_loop_ns`. MPI_Waitany and MPI_Testany were given `any_requests` in
+    `any_calls`."""
 
     system_ns: int | None
-    lock_calls: int
-    lock_ticks: int
+    locks: tuple[int, int]
+    threads: tuple[int, int] = (0, 0)
+    children_ns: int | None = None
+    loops: int = 0
+    loop_ns: int = 0
+    least_loop_ns: int = 0
+    any_calls: int = 0
+    any_requests: int = 0
 
 
 class RegionRow(NamedTuple):
@@ -195,13 +204,28 @@ def parse_extension(data: bytes, loaded_at: int) -> Extension:
     """The extension in these EXTENSION_B bytes; the process was loaded at `loaded_at` ticks. Raises ValueError with the
     reason for inconsistent ones."""
     requested, paranoid, has_unit = HEAD.unpack_from(data)
-    first, last, calls, ticks, _ = KERNEL.unpack_from(data, KERNEL_AT)
     return Extension(
         counters=_counters(data, paranoid, bool(has_unit)) if requested & _COUNTERS_REQUESTED else None,
         regions=_regions(data),
         openmp=_openmp(data) if requested & _OPENMP_REQUESTED else None,
         samples=_samples(data, loaded_at),
-        kernel=KernelUse(last - first if last >= first > 0 else None, calls, ticks),
+        kernel=_kernel(data),
+    )
+
+
+def _kernel(data: bytes) -> KernelUse:
+    first, last, *rest = KERNEL.unpack_from(data, KERNEL_AT)
+    locks, threads, (children_first, children_last, *numbers) = rest[:2], rest[3:5], rest[6:]
+    loops, loop_ns, least_ns = numbers[:3]
+    if loops * least_ns > loop_ns:
+        raise ValueError(f"{loops} loops of at least {least_ns} ns took {loop_ns} ns")
+    is_known = last >= first > 0
+    return KernelUse(
+        last - first if is_known else None,
+        (locks[0], locks[1]),
+        (threads[0], threads[1]),
+        max(0, children_last - children_first) if is_known else None,
+        *numbers,
     )
 
 

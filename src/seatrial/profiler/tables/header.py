@@ -167,14 +167,16 @@ class Header(NamedTuple):
         mask = tuple(64 * word + bit for word, bits in words for bit in range(64) if bits >> bit & 1)
         return CpuRight(mask, self.online, self.quota or None)
 
-    def kernel_uses(self, rate: float, locks: tuple[int, int]) -> tuple[SystemUse, ...] | None:
-        """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `locks`: calls and
-        ticks of SystemCall.LOCK, which are not in the header."""
+    def kernel_uses(self, rate: float, *more: tuple[int, int]) -> tuple[SystemUse, ...] | None:
+        """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `more`: calls and
+        ticks of SystemCall.LOCK and what follows, which are not in the header."""
         if self.version < VERSION or not self.times_system_calls:
             return None
         return tuple(
             SystemUse(kind, calls, ticks / rate, moved)
-            for kind, (calls, ticks, moved) in zip(SystemCall, (*self.system_uses, (*locks, 0)), strict=True)
+            for kind, (calls, ticks, moved) in zip(
+                SystemCall, (*self.system_uses, *((*one, 0) for one in more)), strict=True
+            )
         )
 
     def initialized_s(self, rate: float) -> float | None:

@@ -312,7 +312,9 @@ class _Reader:
             io_error=head.io_error,
             cpu_use=cpu_use(head.cpu_first, head.cpu_last),
             cpu_right=head.cpu_right(),
-            system_uses=head.kernel_uses(rate, (0, 0) if extension is None else extension.kernel[1:]),
+            system_uses=head.kernel_uses(
+                rate, *(((0, 0), (0, 0)) if extension is None else (extension.kernel.locks, extension.kernel.threads))
+            ),
             initialized_s=head.initialized_s(rate),
             stopped_s=stopped / rate,
             extension=extension,

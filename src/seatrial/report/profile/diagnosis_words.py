@@ -14,6 +14,8 @@ from seatrial.report.profile.remedy_words import (
     late_at_collective,
     late_in_call,
     late_partner,
+    longest_words,
+    more_work_or_slower,
     not_by_computing,
     short_late_partner,
     slow_collective,
@@ -30,7 +32,16 @@ def short_words(one: Diagnosis) -> str:
 
 def sentence(one: Diagnosis) -> str:
     """The cause and its evidence, with a full stop."""
-    return f"{_LONG[one.cause](one)}{_place(one)}{_small_calls(one)}"
+    return f"{_LONG[one.cause](one)}{_of_cpu(one)}{_place(one)}{_small_calls(one)}"
+
+
+def _of_cpu(one: Diagnosis) -> str:
+    """Where ranks waited for a CPU: the share of the CPU time that they had."""
+    share = one.value(Signal.CPU_SHARE)
+    if share is None:
+        return ""
+    about = "up to" if one.cause is Cause.MESSAGE_RATE else "about"
+    return f" That is {about} {show_percent(share)} of the CPU time that the ranks had."
 
 
 def _small_calls(one: Diagnosis) -> str:
@@ -112,6 +123,11 @@ def _others(one: Diagnosis) -> str:
     return cpu_words.others_words(f"{number_of(one, Signal.OTHERS_CPUS):.2f}", of)
 
 
+def _children(one: Diagnosis) -> str:
+    of = cpu_words.cpus_words(number_of(one, Signal.CPUS))
+    return f"programs that the ranks started used {number_of(one, Signal.CHILDREN_CPUS):.2f} of {of}"
+
+
 def _not_known_cpu(one: Diagnosis) -> str:
     if one.value(Signal.OTHERS_CPUS) is None:
         return cpu_words.NOT_KNOWN
@@ -164,8 +180,18 @@ def _many(number: float) -> str:
 
 
 def _each_time(one: Diagnosis) -> str:
+    if one.value(Signal.CPU_SHARE) is not None:  # the mean holds waiting for a CPU
+        return f"is called {_many(number_of(one, Signal.CALLS))} times and takes up to a microsecond of CPU time"
     mean = seconds_of(one, Signal.CALL_MEAN)
     return f"is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time"
+
+
+def _requests(one: Diagnosis) -> str:
+    return (
+        f"{one.call} is called {_many(number_of(one, Signal.CALLS))} times with "
+        f"{number_of(one, Signal.REQUESTS_EACH):.0f} requests on average, and takes "
+        f"{seconds_of(one, Signal.CALL_MEAN)} each time: the library looks through all of them to complete one."
+    )
 
 
 def _packing(one: Diagnosis) -> str:
@@ -268,9 +294,15 @@ def _page_faults(one: Diagnosis) -> str:
     per_s = f" ({rate:.3g} per second and rank)" if rate else ""
     return (
         f"{_in_kernel(one)}. There were {number_of(one, Signal.MINOR_FAULTS):.0f} page faults that read no "
-        f"device{per_s}, {seconds_of(one, Signal.KERNEL_PER_FAULT)} of this time each: the kernel hands out and clears "
-        f"a page when it is touched for the first time.{again if each else ''}"
+        f"device{per_s}{_per_fault(one)}: the kernel hands out and clears a page when it is touched for the first "
+        f"time.{again if each else ''}"
     )
+
+
+def _per_fault(one: Diagnosis) -> str:
+    if one.value(Signal.KERNEL_PER_FAULT) is None:
+        return ""
+    return f", {seconds_of(one, Signal.KERNEL_PER_FAULT)} of this time each"
 
 
 def _in_kernel(one: Diagnosis) -> str:
@@ -291,8 +323,10 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.CPU_QUOTA: lambda one: _waited(one, _quota(one)),
     Cause.STEAL: lambda one: _waited(one, _steal(one)),
     Cause.OTHER_PROCESSES: lambda one: _waited(one, _others(one)),
+    Cause.CHILD_PROCESSES: lambda one: _waited(one, _children(one)),
     Cause.NO_CPU: lambda one: _waited(one, _not_known_cpu(one)),
-    Cause.IMBALANCE: lambda one: f"{_slowest(one)}.",
+    Cause.IMBALANCE: lambda one: f"{_slowest(one)}. {more_work_or_slower(one)}",
+    Cause.SLOW_CPU: lambda one: f"{_slowest(one)}. {more_work_or_slower(one)}",
     Cause.IDLE_RANK: _idle,
     Cause.SERIAL_IO: _serial_io,
     Cause.BLOCKED_RANK: lambda one: (
@@ -314,6 +348,10 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MESSAGE_RATE: lambda one: (
         f"{call_words(one)} {_each_time(one)}: the number of calls costs the time, not waiting or data."
     ),
+    Cause.LOCAL_CALLS: lambda one: (
+        f"{call_words(one)} {_each_time(one)}: work inside MPI on this rank, neither communication nor waiting."
+    ),
+    Cause.MANY_REQUESTS: _requests,
     Cause.POLLING: lambda one: f"{one.call} {_each_time(one)}: asking so often costs the time, not waiting.",
     Cause.LATENCY: lambda one: f"{_taken(one)} independent of the size.{_against(one)}",
     Cause.TRANSFER: lambda one: f"{_transferred(one)}{_packed(one)}",
@@ -348,8 +386,10 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.CPU_QUOTA: _quota,
     Cause.STEAL: _steal,
     Cause.OTHER_PROCESSES: _others,
+    Cause.CHILD_PROCESSES: _children,
     Cause.NO_CPU: lambda _: cpu_words.NOT_KNOWN,
-    Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, which computes longest",
+    Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, {longest_words(one)}",
+    Cause.SLOW_CPU: lambda one: f"waiting for {rank_words(one)}, whose CPU is slower",
     Cause.SERIAL_IO: lambda one: f"waiting for {rank_words(one)}, which reads and writes",
     Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which is blocked outside MPI",
     Cause.LATE_SENDER: short_late_partner,
@@ -369,6 +409,8 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.METADATA: lambda _: "opening, closing and querying files",
     Cause.BLOCKED: lambda one: f"{rank_words(one)} is blocked outside MPI",
     Cause.MESSAGE_RATE: lambda _: "many short calls",
+    Cause.LOCAL_CALLS: lambda _: "work inside MPI on the rank itself",
+    Cause.MANY_REQUESTS: lambda _: "looking through many requests each time",
     Cause.POLLING: lambda _: "asking again and again if something is complete",
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",

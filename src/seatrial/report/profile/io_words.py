@@ -129,7 +129,7 @@ _LEAST_PART = 0.1
 """Parts of the time in calls on files below this share are left out, ..."""
 _FEW = 10
 """... and numbers of calls below this."""
-_WAITS = (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME, Signal.LOCK_TIME)
+_WAITS = (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME, Signal.LOCK_TIME, Signal.THREAD_TIME)
 
 
 def file_words(one: Diagnosis) -> str:
@@ -161,13 +161,14 @@ def blocked_words(one: Diagnosis) -> str:
         "waits for locks of files or semaphores (fcntl, flock, sem_wait and the like)": number_of(
             one, Signal.LOCK_TIME
         ),
+        "waits for its own threads (mutexes, conditions, pthread_join)": number_of(one, Signal.THREAD_TIME),
     }
     what = max(times, key=lambda name: times[name])
     faults = one.value(Signal.MAJOR_FAULTS)
     read = "" if not faults else f" It read {count(round(faults), 'page')} from a device (major page faults)."
     if times[what] > 0 and times[what] >= _MOSTLY * sum(times.values()):
         return f"it {what} for {show(times[what], 's')}{_competing(one)}.{read}"
-    return f"what it waited for is unknown (no sleep, socket, child process or lock of a file was seen).{read}"
+    return f"what it waited for is unknown (no sleep, socket, child process, lock of a file or thread was seen).{read}"
 
 
 def _competing(one: Diagnosis) -> str:
@@ -178,6 +179,11 @@ def _competing(one: Diagnosis) -> str:
 def waits_for_locks(one: Diagnosis) -> bool:
     """Whether a rank is blocked mostly because others hold locks."""
     return number_of(one, Signal.LOCK_TIME) > _MOSTLY * sum(number_of(one, signal) for signal in _WAITS)
+
+
+def waits_for_threads(one: Diagnosis) -> bool:
+    """Whether a rank is blocked mostly because it waits for its own threads."""
+    return number_of(one, Signal.THREAD_TIME) > _MOSTLY * sum(number_of(one, signal) for signal in _WAITS)
 
 
 def is_explained(one: Diagnosis) -> bool:

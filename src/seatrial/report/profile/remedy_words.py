@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from seatrial.benchmarks import benchmark_of
@@ -9,7 +10,7 @@ from seatrial.diagnosis.cpu import raise_quota, stop_others, use_own_host
 from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.spelling import count, show_percent
 from seatrial.profiler.cause import CallSite, Cause, Diagnosis, Signal
-from seatrial.report.profile.io_words import is_explained, waits_for_locks
+from seatrial.report.profile.io_words import is_explained, waits_for_locks, waits_for_threads
 from seatrial.report.profile.place_words import call_words, number_of, rank_words, seconds_of, site_words, upper
 
 _MOSTLY = 0.5
@@ -63,10 +64,54 @@ def late_at_collective(one: Diagnosis) -> str:
             f"{waiting} In sum, computing differs little between ranks (which explains "
             f"{show_percent(number_of(one, Signal.WAITING_EXPLAINED))} of the waiting), but it varies over time: "
             f"within slices of {slices}, the differences explain {show_percent(within)} of it. Another rank is late "
-            "each time."
+            f"each time{_work_or_cpu_varies(one)}."
         )
     is_sure = one.sureness == "measured" and number_of(one, Signal.LEAST_WAITING) > _EACH_WAITS
-    return f"{waiting} {not_by_computing(one)}: another rank {'is' if is_sure else 'may be'} late each time."
+    late = "is" if is_sure else "may be"
+    return f"{waiting} {not_by_computing(one)}: another rank {late} late each time{_work_or_cpu_varies(one)}."
+
+
+_STEADY = 0.05
+"""A CPU whose short loop varied by less was equally fast all the time."""
+
+
+def _work_or_cpu_varies(one: Diagnosis) -> str:
+    varied = one.value(Signal.CPU_VARIES)
+    if varied is not None and varied < _STEADY:
+        return ", because its work varies: the speed of the CPUs did not"
+    known = "" if varied is None else f" (a short loop varied by {show_percent(varied)})"
+    return f", because its work varies or its CPU is slower at that time{known}"
+
+
+def has_more_work(one: Diagnosis) -> bool:
+    """Whether it is shown that the rank has more work, not a slower CPU."""
+    shown = [seen for seen in one.evidence if seen.signal is Signal.MORE_INSTRUCTIONS or seen.is_against]
+    return any(seen.signal in (Signal.MORE_INSTRUCTIONS, Signal.SLOWER_CPU) for seen in shown)
+
+
+def longest_words(one: Diagnosis) -> str:
+    """The same in a few words, of the rank: "which has more work"."""
+    if has_more_work(one):
+        return "which has more work"
+    both = "and" if one.value(Signal.SLOWER_CPU) is not None else "or"
+    return f"which computes longest (more work {both} a slower CPU)"
+
+
+def more_work_or_slower(one: Diagnosis) -> str:
+    """What separates more work from a slower CPU, or that nothing does."""
+    more, slower = one.value(Signal.MORE_INSTRUCTIONS), one.value(Signal.SLOWER_CPU)
+    if more is not None:
+        what = f"It made {show_percent(abs(more))} {'more' if more >= 0 else 'fewer'} instructions than the mean"
+        return f"{what}: {'its CPU is slower' if one.cause is Cause.SLOW_CPU else 'it has more work'}."
+    if slower is None:
+        return "Whether it has more work or a slower CPU was not measured."
+    loop = (
+        f"The same short loop took it {show_percent(abs(slower))} {'longer' if slower >= 0 else 'less'} than the mean "
+        "of all ranks"
+    )
+    if one.cause is Cause.SLOW_CPU:
+        return f"{loop}: its CPU is slower."
+    return f"{loop}: it has more work." if has_more_work(one) else f"{loop}: it has more work, and its CPU is slower."
 
 
 def varies(one: Diagnosis) -> bool:
@@ -91,15 +136,18 @@ def late_in_call(one: Diagnosis) -> str:
 
 def slow_collective(one: Diagnosis) -> str:
     """A collective call that takes long although nobody is late."""
-    made = (
-        "the program makes its own reduction operations (MPI_Op_create), whose time is part of such a call"
-        if one.value(Signal.OPERATIONS)
-        else "the cause is unknown"
-    )
+    if one.value(Signal.OPERATIONS):
+        return (
+            f"{call_words(one)} takes {seconds_of(one, Signal.CALL_BEST)} at best and "
+            f"{seconds_of(one, Signal.CALL_MEAN)} on average. The program makes its own reduction operations "
+            "(MPI_Op_create), which compute inside such a call: nothing shows that ranks are late or that the transfer "
+            "takes so long."
+        )
     return (
         f"{call_words(one)} takes {seconds_of(one, Signal.CALL_BEST)} at best and {seconds_of(one, Signal.CALL_MEAN)} "
         f"on average; by constants ({one.source}), it takes at most {seconds_of(one, Signal.ALLOWED)}. In each call, "
-        f"some rank is the last to arrive and waits for nobody, so the call itself takes so long; {made}."
+        f"some rank is the last to arrive and waits for nobody, so the call itself takes so long; the cause is "
+        "unknown."
     )
 
 
@@ -128,6 +176,11 @@ def _unblock(one: Diagnosis) -> str:
             "Hold the lock for a shorter time (compute before it is taken), or do without: a file for each rank, "
             "MPI-IO, or one rank that writes for all."
         )
+    if waits_for_threads(one):
+        return (
+            "Let the thread that calls MPI compute meanwhile, share the work of the threads evenly, or hold their "
+            "locks for a shorter time."
+        )
     if is_explained(one):
         return f"Remove that wait from {rank_words(one)}, or let the other ranks go on meanwhile."
     return f"Find out what {rank_words(one)} waits for (`strace -c -f -p PID`)."
@@ -155,6 +208,46 @@ def _measures_bandwidth(one: Diagnosis) -> str:
     return f"`seatrial run {benchmark_of(Role.MESSAGE_BANDWIDTH)}` measures {what}."
 
 
+_BY_CALL: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(f"MPI_{names}(_c)?"), text)
+    for names, text in (
+        (
+            r"(Unp|P)ack(_external)?",
+            "Describe the data with a derived datatype (MPI_Type_vector, MPI_Type_indexed) and send that, or pack a "
+            "whole array with one call.",
+        ),
+        ("Win_fence", "Use fewer epochs: put or get all elements of a step between two calls of MPI_Win_fence."),
+        (
+            r"Win_(lock|unlock|flush|start|complete|post|wait)\w*",
+            "Use fewer epochs: access all elements of a step within one, or lock all targets once (MPI_Win_lock_all).",
+        ),
+        (
+            r"R?(Put|Get|[Aa]ccumulate|Get_accumulate)",
+            "Move more elements with each call: contiguous ones by its count, others by a derived datatype.",
+        ),
+        (r"(Wait|Test)any", "Complete several requests with each call (MPI_Waitsome), or all of them (MPI_Waitall)."),
+        (r"Win_(create|allocate|free)\w*", "Make windows once, before the steps of the program, and keep them."),
+        (r"Type_\w+", "Make datatypes once, before the steps of the program, and keep them."),
+        (r"W(time|tick)", "Read the clock less often: around a larger piece of work."),
+        (
+            r"(Comm_(rank|size|group|compare|test_inter)|Group_\w+|Get_(count|elements|address|processor_name)"
+            r"|Initialized|Finalized|Query_thread|Is_thread_main|Cart_\w+|Attr_\w+|\w+_get_attr)",
+            "Call it once, before the loop, and keep its result.",
+        ),
+        (r"(I?probe|Improbe|Mprobe)", "Post the receives (MPI_Irecv) instead of asking for each message."),
+        (
+            r"(Barrier|Bcast|Reduce\w*|Allreduce|All(gather|toall)\w*|Gatherv?|Scatterv?|Scan|Exscan)",
+            "Combine calls: several values in one call, or one call every few steps.",
+        ),
+    )
+)
+"""What to do about calls that cost time by their number or latency; of messages below."""
+
+
+def _by_call(one: Diagnosis, otherwise: str) -> str:
+    return next((text for names, text in _BY_CALL if names.fullmatch(one.call)), otherwise)
+
+
 _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.MORE_RANKS_THAN_CPUS: lambda one: (
         f"Start as many ranks and threads on {one.host} as it has CPUs ({number_of(one, Signal.CPUS):.0f}), then "
@@ -171,9 +264,18 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         if one.value(Signal.FROM) is None
         else f"Find out what else ran on {one.host} at that time (other jobs, cron), and profile again without it."
     ),
+    Cause.CHILD_PROCESSES: lambda _: (
+        "Start these programs when the ranks are idle, on CPUs that no rank uses, or do their work in the program."
+    ),
     Cause.NO_CPU: lambda one: f"Run alone on {one.host}, with one rank per CPU, and profile again.",
     Cause.IMBALANCE: lambda one: (
         f"Distribute the work more evenly, or run fewer ranks with more threads each. Start with {rank_words(one)}."
+        if has_more_work(one)
+        else f"Run again with ranks on other CPUs: if {rank_words(one)} is longest again, distribute its work."
+    ),
+    Cause.SLOW_CPU: lambda one: (
+        f"Find out why the CPU of {rank_words(one)} is slower (its clock, the other thread of its core, other "
+        "guests of the host), or give that rank less work."
     ),
     Cause.SERIAL_IO: lambda one: (
         _less_io(one)
@@ -209,10 +311,12 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         if one.value(Signal.OPERATIONS)
         else "`seatrial run` with the benchmark of this call measures what it takes here without the program."
     ),
-    Cause.MESSAGE_RATE: lambda _: "Combine messages: send fewer, larger ones.",
+    Cause.MESSAGE_RATE: lambda one: _by_call(one, "Combine messages: send fewer, larger ones."),
+    Cause.LOCAL_CALLS: lambda one: _by_call(one, f"Call {one.call} less often."),
+    Cause.MANY_REQUESTS: lambda one: _by_call(one, "Keep fewer requests open, or complete all with one call."),
     Cause.POLLING: lambda one: f"Call {one.call} less often: once for a larger piece of work.",
-    Cause.LATENCY: lambda _: (
-        "Send fewer, larger messages, or run fewer ranks; "
+    Cause.LATENCY: lambda one: (
+        f"{_by_call(one, 'Send fewer, larger messages, or run fewer ranks.')} "
         f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures the fabric."
     ),
     Cause.COMMUNICATORS: lambda _: "Make communicators once, before the steps of the program, and keep them.",

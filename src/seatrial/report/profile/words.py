@@ -21,6 +21,8 @@ _MOST_NAMED = 6
 _EVEN = 0.01
 
 _OUTSIDE = frozenset({Cause.IO, Cause.METADATA, Cause.BLOCKED})
+_OVERHEAD_MATTERS = 0.05
+"""From this share of wall time on, what the profiler itself takes qualifies all other shares."""
 BOUND_WORDS = {
     Bound.WAITING: "waiting for other ranks",
     Bound.LATENCY: "latency-bound",
@@ -45,29 +47,41 @@ def headline(profile: Profile) -> str:
     """The summary in one sentence, without its full stop."""
     if not profile.calls:
         return "No MPI call was recorded"
-    missing_cpu = lost_share(profile.diagnoses)
-    if missing_cpu:
-        return missing_cpu
     main = main_diagnosis(profile)
-    if main is not None and main.cause in _OUTSIDE and main.share > profile.mpi_share:
+    missing_cpu = lost_share(profile.diagnoses)
+    text = missing_cpu or _largest(profile, main)
+    if not missing_cpu and (besides := lost_share([one for one in profile.diagnoses if one is not main])):
+        text = f"{text}; {besides[:1].lower()}{besides[1:]}"
+    overhead = profile.overhead_s / profile.wall_s if profile.wall_s > 0 else 0.0
+    if overhead >= _OVERHEAD_MATTERS:
+        text += f"; profiling itself takes {show_percent(overhead)} of wall time, which is part of these shares"
+    return text
+
+
+def _largest(profile: Profile, main: Diagnosis | None) -> str:
+    """The largest cause, with the call that it is in."""
+    if main is not None and main.cause in _OUTSIDE:
         return f"{show_percent(main.share)} of the time is not computing: {short_words(main)}"
-    if profile.mpi_share < _COMPUTES:
+    if main is not None and main.cause in (Cause.MEMORY_BOUND, Cause.COMPUTE_BOUND):
+        return f"{show_percent(main.share)} of the time is computation, which is {short_words(main)}"
+    if main is not None and not main.call and main.cause not in WAITING_CAUSES and main.cause is not Cause.COMPUTATION:
+        return f"{show_percent(main.share)} of wall time: {short_words(main)}"
+    if profile.mpi_share < _COMPUTES and (main is None or main.cause is Cause.COMPUTATION):
         return f"MPI takes {show_percent(profile.mpi_share)} of wall time: most of it is computation"
-    first = main_call(profile)
-    share = show_percent(first.time_s / profile.wall_s)
-    size = typical_size(profile.sizes, first)
-    text = f"{first.call}{f' ({size})' if size else ''} takes {share} of wall time"
-    return text if first.bound is Bound.UNKNOWN else f"{text}: {_why(profile, first)}"
+    call = _call_of(profile, main)
+    size = typical_size(profile.sizes, call)
+    share = show_percent(call.time_s / profile.wall_s)
+    text = f"{call.call}{f' ({size})' if size else ''} takes {share} of wall time"
+    if main is None or main.cause in (Cause.COMPUTATION, Cause.STARTUP) or call.bound is Bound.START:
+        return f"{text}: {BOUND_WORDS[call.bound]}"
+    return text if call.bound is Bound.UNKNOWN else f"{text}: {short_words(main)}"
 
 
-def _why(profile: Profile, call: CallTotals) -> str:
-    """What dominates the time of a call; for waiting, who is waited for if that is known."""
-
-    def is_why(one: Diagnosis) -> bool:
-        return call.bound is Bound.WAITING if one.cause in WAITING_CAUSES else one.call == call.call
-
-    cause = next((one for one in profile.diagnoses if is_why(one)), None)
-    return BOUND_WORDS[call.bound] if cause is None else short_words(cause)
+def _call_of(profile: Profile, main: Diagnosis | None) -> CallTotals:
+    """The call of a cause: its own, that at its call site, or the one with most time."""
+    named = () if main is None else (main.call, "" if main.site is None else main.site.call)
+    found = [one for name in named for one in profile.calls if one.call == name]
+    return found[0] if found else main_call(profile)
 
 
 def main_call(profile: Profile) -> CallTotals:
