@@ -16,7 +16,7 @@ from seatrial.analysis.roles import with_ceilings
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import registry
-from seatrial.diagnosis.disturbance.missing import beside, missing_cpu
+from seatrial.diagnosis.disturbance.missing import missing_and_beside
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
@@ -223,7 +223,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         if outcome.is_ok:
             found = repeats.figures()
             screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
-    seen = [record.seen for record in records if record.outcome.is_ok]
+    no_cpu, beside = missing_and_beside([one.seen for one in records if one.outcome.is_ok], experiment.benchmark)
     result = ExperimentResult(
         key,
         experiment,
@@ -235,8 +235,8 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         screening=screening,
         hosts=hosts_of_records(records),
         container=_container(contents.environments.get(experiment.environment, {})),
-        no_cpu=missing_cpu(seen, experiment.benchmark),
-        beside=beside(seen),
+        no_cpu=no_cpu,
+        beside=beside,
     )
     return as_comparable(result, machines[experiment.machine])
 

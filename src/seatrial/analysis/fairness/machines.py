@@ -3,6 +3,7 @@ repeats of a side: host, load, CPU time of others, and time of day."""
 
 from __future__ import annotations
 
+import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,11 +22,12 @@ from seatrial.analysis.fairness.side import (
     tally,
 )
 from seatrial.analysis.grouped import grouped
-from seatrial.diagnosis.disturbance.signals import Signals, signals
+from seatrial.diagnosis.disturbance.signals import repeat_shares
 from seatrial.errors import UsageError
 from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.fact import Fact, FactKind
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
+from seatrial.model.results.record import RepeatRecord
 from seatrial.model.spelling import count, cpu_list, plain, show, show_fact, show_percent, show_transfers
 
 Statements = dict[str, tuple[str, str]]
@@ -179,6 +181,8 @@ _LOAD_APART = 0.5
 _GAP_S = 600.0
 """With too few repeats to detect interleaving, a gap this long rules it out."""
 _APART = 0.95
+_MOST_VARYING = 20_000
+"""Repeats of a side whose values are compared."""
 
 
 def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
@@ -190,68 +194,55 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
     differ in the same direction. So do waiting for a CPU or for memory, time stopped by a quota, and blocked time, from
     five percent on. Limits on I/O and the file system are compared as they are.
     """
-    hosts = [
-        Counter(str(record.seen["host"]) for record in side.all_records() if record.seen.get("host"))
-        for side in (baseline, candidate)
-    ]
+    records = [side.all_records() for side in (baseline, candidate)]
+    hosts = [Counter(str(one.seen["host"]) for one in own if one.seen.get("host")) for own in records]
     if all(hosts) and set(hosts[0]) != set(hosts[1]):
         yield contrast(Topic.HOST, "", *(", ".join(sorted(names)) for names in hosts))
-    for kind, (of, least, spelled) in _VALUES.items():
-        values = [
-            [value for record in side.all_records() if (value := of(record.seen)) is not None]
-            for side in (baseline, candidate)
-        ]
-        if clearly_apart(values[0], values[1], least):
-            yield contrast(kind, "", *(_spread(own, spelled) for own in values))
+    values = [_varying(_some(own)) for own in records]
+    for kind, (least, spelled) in _VALUES.items():
+        first, second = (own[kind] for own in values)
+        if clearly_apart(first, second, least):
+            yield contrast(kind, "", *(_spread(own, spelled) for own in (first, second)))
     for kind, text in _WHERE.items():
-        texts = [
-            tally((record.seen for record in side.all_records() if "used" in record.seen), text)
-            for side in (baseline, candidate)
-        ]
+        texts = [tally((one.seen for one in own if "used" in one.seen), text) for own in records]
         if clearly_unlike(*texts):
             yield contrast(kind, "", *map(counted, texts))
-    yield from _times([sorted(record.t0 for record in side.all_records()) for side in (baseline, candidate)])
+    yield from _times([sorted(one.t0 for one in own) for own in records])
 
 
-def _of_program(share: Callable[[Signals], float | None]) -> Callable[[Mapping[str, Any]], float | None]:
-    """A share of a repeat's time, however short the repeat is."""
-
-    def of(seen: Mapping[str, Any]) -> float | None:
-        known = signals([seen], least_s=0.0)
-        return None if known is None or known.wall_s <= 0 else share(known)
-
-    return of
+def _some(records: Sequence[RepeatRecord]) -> Sequence[RepeatRecord]:
+    """Of very many a random part, always the same: medians and shares of pairs are equal within a percent."""
+    return records if len(records) <= _MOST_VARYING else random.Random(1).sample(records, _MOST_VARYING)  # noqa: S311
 
 
-def _throttled(known: Signals) -> float | None:
-    return 0.0 if known.quota is None else min(1.0, known.quota.throttled_s / known.wall_s)
+def _varying(records: Sequence[RepeatRecord]) -> Mapping[Topic, Sequence[float]]:
+    """The values of repeats that have them."""
+    found: dict[Topic, list[float]] = {kind: [] for kind in _VALUES}
+    for record in records:
+        shares = repeat_shares(record.seen)
+        of_repeat = {
+            **{kind: record.seen.get(name) for kind, name in _RECORDED.items()},
+            **({kind: getattr(shares, name) for kind, name in _OF_PROGRAM.items()} if shares else {}),
+        }
+        for kind, value in of_repeat.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                found[kind].append(float(value))
+    return found
 
 
-def _short_of_memory(known: Signals) -> float | None:
-    stalled_s = (known.pressure_s or {}).get("memory_some_s")
-    return None if stalled_s is None else min(1.0, stalled_s / known.wall_s)
-
-
-def _recorded(key: str) -> Callable[[Mapping[str, Any]], float | None]:
-    """A number of a record."""
-
-    def of(seen: Mapping[str, Any]) -> float | None:
-        value = seen.get(key)
-        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-    return of
-
-
-_VALUES: Mapping[Topic, tuple[Callable[[Mapping[str, Any]], float | None], float, Callable[[float], str]]] = {
-    Topic.LOAD: (_recorded("load_1m"), _LOAD_APART, "{:.1f}".format),
-    Topic.STEAL: (_recorded("steal_share"), 0.01, show_percent),
-    Topic.OTHERS: (_recorded("others_share"), 0.05, show_percent),
-    Topic.DELAY: (_of_program(lambda known: known.delay_share), 0.05, show_percent),
-    Topic.THROTTLED: (_of_program(_throttled), 0.05, show_percent),
-    Topic.MEMORY: (_of_program(_short_of_memory), 0.05, show_percent),
-    Topic.BLOCKED: (_of_program(lambda known: known.blocked_share), 0.05, show_percent),
+_RECORDED = {Topic.LOAD: "load_1m", Topic.STEAL: "steal_share", Topic.OTHERS: "others_share"}
+_OF_PROGRAM = {
+    Topic.DELAY: "delay",
+    Topic.THROTTLED: "throttled",
+    Topic.MEMORY: "short_of_memory",
+    Topic.BLOCKED: "blocked",
 }
-"""What varies: how it is read, by how much the medians are apart at least, and how it is shown."""
+_VALUES: Mapping[Topic, tuple[float, Callable[[float], str]]] = {
+    Topic.LOAD: (_LOAD_APART, "{:.1f}".format),
+    Topic.STEAL: (0.01, show_percent),
+    **dict.fromkeys((Topic.OTHERS, *_OF_PROGRAM), (0.05, show_percent)),
+}
+"""What varies: by how much the medians are apart at least, and how it is shown."""
 
 
 def _io_limits(seen: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpus_words, others_words, steal_words
 from seatrial.diagnosis.disturbance.cause import no_cpu
 from seatrial.diagnosis.disturbance.diagnose import cpu_causes
-from seatrial.diagnosis.disturbance.signals import Seen, signals
+from seatrial.diagnosis.disturbance.signals import Seen, Signals, signals
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.spelling import show_percent
 
@@ -18,8 +18,14 @@ _MOST_REPEATS = 2000
 
 def missing_cpu(seen: Sequence[Seen], who: str) -> NoCpu | None:
     """Whether the programs of these repeats were ready to run without a CPU; None also if too little is known."""
-    known = signals(_some(seen))
-    return None if known is None else no_cpu(tuple(cpu_causes(known)), who)
+    return missing_and_beside(seen, who)[0]
+
+
+def missing_and_beside(seen: Sequence[Seen], who: str) -> tuple[NoCpu | None, str]:
+    """`missing_cpu`, and what else used CPUs during these repeats, if it was much; "" if it was not, or is unknown."""
+    some = seen[:: len(seen) // _MOST_REPEATS + 1]  # of very many evenly spaced ones: shares are the same
+    known = signals(some)
+    return (None, "") if known is None else (no_cpu(tuple(cpu_causes(known)), who), _beside(known, some))
 
 
 def missing_of_repeat(seen: Seen, who: str) -> NoCpu | None:
@@ -35,12 +41,7 @@ def missing_of_repeat(seen: Seen, who: str) -> NoCpu | None:
     return no_cpu(tuple(cpu_causes(known)), who)
 
 
-def beside(seen: Sequence[Seen]) -> str:
-    """What else used CPUs during these repeats, if it was much; "" if it was not, or is unknown."""
-    some = _some(seen)
-    known = signals(some)
-    if known is None:
-        return ""
+def _beside(known: Signals, some: Sequence[Seen]) -> str:
     if known.window_s and known.steal_s is not None and known.steal_s >= _STEAL_IS_MUCH * known.window_s:
         return steal_words(f"{show_percent(known.steal_s / known.window_s)} of the CPU time")
     cpus = len(known.busy_s or known.allowed)
@@ -49,8 +50,3 @@ def beside(seen: Sequence[Seen]) -> str:
         return others_words(f"{share * cpus:.2g}", cpus_words(cpus)) if cpus and share >= LEAST_DELAY else ""
     load = max((value for one in some if isinstance(value := one.get("load_1m"), float)), default=0.0)
     return f"the load average was {load:.1f} on {cpus_words(cpus)}" if cpus and load > cpus + 1 else ""
-
-
-def _some(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """All of them, or of very many evenly spaced ones: shares are the same."""
-    return seen[:: len(seen) // _MOST_REPEATS + 1]

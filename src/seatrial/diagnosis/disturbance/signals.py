@@ -3,7 +3,7 @@ counts some of them in steps of 10 ms."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from seatrial.diagnosis.disturbance.habits import Habits, habits
@@ -121,29 +121,30 @@ class Signals(Frozen):
 def signals(repeats: Sequence[Seen], least_s: float = LEAST_TIME_S) -> Signals | None:
     """The sums; None if the programs ran less than `least_s` together, or too little was recorded."""
     timed = [(one, wall_s) for one in repeats if (wall_s := _of_program(one, "program_s")) is not None]
-    if not timed or sum(wall_s for _, wall_s in timed) < least_s:
+    if not timed or sum([wall_s for _, wall_s in timed]) < least_s:
         return None
     seen = [one for one, _ in timed]
     counted = [_counted(one, wall_s) for one, wall_s in timed]
-    is_counted = all(one is not None for one in counted)
+    is_counted = None not in counted
+    known = [one for one in counted if one is not None]
     waits, covered_s = _waits(seen)
     return Signals(
         repeats=len(seen),
-        wall_s=sum(wall_s for _, wall_s in timed),
-        cpu_s=_total(_of_program(one, "program_cpu_s") for one in seen),
-        counted_cpu_s=sum(one[0] for one in counted if one) if is_counted else None,
-        delay_s=sum(one[1] for one in counted if one) if is_counted else None,
-        threads_s=sum(one[2] for one in counted if one) if is_counted else None,
-        threads=max((one[3] for one in counted if one), default=None),
+        wall_s=sum([wall_s for _, wall_s in timed]),
+        cpu_s=_total([_of_program(one, "program_cpu_s") for one in seen]),
+        counted_cpu_s=sum([one[0] for one in known]) if is_counted else None,
+        delay_s=sum([one[1] for one in known]) if is_counted else None,
+        threads_s=sum([one[2] for one in known]) if is_counted else None,
+        threads=max([one[3] for one in known], default=None),
         allowed=_allowed(seen),
-        window_s=_total(_number(one.get("cpu_window_s")) for one in seen),
-        others_s=_total(_number(one.get("others_s")) for one in seen),
-        steal_s=_total(_number(one.get("steal_s")) for one in seen),
+        window_s=_total([_number(one.get("cpu_window_s")) for one in seen]),
+        others_s=_total([_number(one.get("others_s")) for one in seen]),
+        steal_s=_total([_number(one.get("steal_s")) for one in seen]),
         busy_s=_busy(seen),
         quota=_quota(seen),
         io_limits=_io_limits(seen),
         pressure_s=_pressure(seen),
-        major_faults=_total(_of_program(one, "major_faults") for one in seen),
+        major_faults=_total([_of_program(one, "major_faults") for one in seen]),
         waits=waits,
         waits_covered_s=covered_s,
         file_system=_file_system(seen[-1].get("file_system"), "", 0.0),
@@ -152,14 +153,45 @@ def signals(repeats: Sequence[Seen], least_s: float = LEAST_TIME_S) -> Signals |
     )
 
 
+class RepeatShares(Frozen):
+    """Shares of the time of one repeat, however short it is; None: unknown."""
+
+    delay: float | None
+    throttled: float
+    short_of_memory: float | None
+    blocked: float | None
+
+
+def repeat_shares(seen: Seen) -> RepeatShares | None:
+    """What varies between single repeats, by the rules of `signals`; None if the time of the program is unknown."""
+    wall_s = _of_program(seen, "program_s")
+    if wall_s is None or wall_s <= 0:
+        return None
+    cpu_s, delay_s, threads_s, _ = _counted(seen, wall_s) or (None, None, None, 0)
+    known = Signals(1, wall_s, _of_program(seen, "program_cpu_s"), cpu_s, delay_s, threads_s)
+    quota = _quota([seen])
+    stalled_s = _part(seen, "pressure", "memory_some_s")
+    return RepeatShares(
+        known.delay_share,
+        0.0 if quota is None else min(1.0, quota.throttled_s / wall_s),
+        None if stalled_s is None else min(1.0, stalled_s / wall_s),
+        known.blocked_share,
+    )
+
+
 def _number(value: Any) -> float | None:
+    if type(value) is float:  # nearly all of many
+        return value if value - value == 0 else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
     return float(value) if is_number else None
 
 
+_NOTHING: Mapping[str, Any] = {}
+
+
 def _mapping(seen: Seen, key: str) -> Mapping[str, Any]:
     part = seen.get(key)
-    return part if isinstance(part, Mapping) else {}
+    return part if type(part) is dict or isinstance(part, Mapping) else _NOTHING
 
 
 def _part(seen: Seen, key: str, name: str) -> float | None:
@@ -177,9 +209,9 @@ def _of_program(seen: Seen, name: str) -> float | None:
     return _number(seen.get(name)) if name not in _WITH_OUR_OWN else _part(seen, "used", _WITH_OUR_OWN[name])
 
 
-def _total(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _counted(seen: Seen, wall_s: float) -> tuple[float, float, float, int] | None:
@@ -258,22 +290,24 @@ def _cpus(text: str) -> frozenset[int]:
 
 
 def _busy(seen: Sequence[Seen]) -> dict[int, float] | None:
-    sums: dict[int, float] = {}
+    sums: dict[str, float] = {}
     for one in seen:
         busy = one.get("busy_s")
         if not isinstance(busy, Mapping):
             return None
         for cpu, value in busy.items():
-            if (number := _number(value)) is not None and cpu.isdecimal():
-                sums[int(cpu)] = sums.get(int(cpu), 0.0) + number
-    return sums
+            if (number := _number(value)) is not None:
+                sums[cpu] = sums.get(cpu, 0.0) + number
+    return {int(cpu): seconds for cpu, seconds in sums.items() if cpu.isdecimal()}
 
 
 def _quota(seen: Sequence[Seen]) -> QuotaSignal | None:
     quotas = [quota for one in seen if isinstance(quota := one.get("quota"), Mapping)]
+    if len(quotas) < len(seen):
+        return None
     names = ("periods", "throttled_periods", "throttled_s")
-    sums = [_total(_number(one.get(name)) for one in quotas) for name in names]
-    if len(quotas) < len(seen) or any(value is None for value in sums):
+    sums = [_total([_number(one.get(name)) for one in quotas]) for name in names]
+    if any(value is None for value in sums):
         return None
     cpus = _number(quotas[-1].get("cpus")) or 0.0
     return QuotaSignal(cpus, str(quotas[-1].get("file", "")), *(value or 0.0 for value in sums)) if cpus > 0 else None
@@ -297,7 +331,8 @@ def _io_limits(seen: Sequence[Seen]) -> tuple[IoLimitSignal, ...]:
 
 def _pressure(seen: Sequence[Seen]) -> dict[str, float] | None:
     names = ("cpu_some_s", "io_some_s", "io_full_s", "memory_some_s", "memory_full_s")
-    totals = {name: _total(_part(one, "pressure", name) for one in seen) for name in names}
+    parts = [_mapping(one, "pressure") for one in seen]
+    totals = {name: _total([_number(part.get(name)) for part in parts]) for name in names}
     return {name: total for name, total in totals.items() if total is not None} or None
 
 
