@@ -1,8 +1,9 @@
 """Time and memory of large inputs.
 
 A plan of 2,000 experiments, a comparison of 1,000,000 samples, a screening of 10,000 nodes; a comparison of 2 x 150,000
-repeats, the page of 150,000, resuming 300,000 and starting to add to them; the page of 5,000 experiments of 60 repeats;
-listing, exporting and querying 1,000,000 records by an index, and making that index.
+repeats, the page of 150,000, resuming 300,000 and starting to add to them; the page and a history of 5,000 experiments
+of 60 repeats, and a comparison of two such folders; listing, exporting and querying 1,000,000 records by an index, and
+making that index.
 
 The records are synthetic, with noise from a seeded generator. The script times complete commands, including start-up.
 
@@ -113,7 +114,7 @@ def facts(answers: dict[str, str], share: float) -> dict[str, object]:
         found["repeats"] = int(SIDE * share)
     if "resume_repeats" in answers or STARTED in answers:
         found["resumed"] = int(2 * SIDE * share)
-    if "report_experiments" in answers:
+    if answers.keys() & {"report_experiments", "history_experiments", "compare_experiments"}:
         found["experiments"] = int(SWEPT * share)
     return found
 
@@ -139,6 +140,8 @@ def commands_in(folder: Path) -> dict[str, list[str]]:
         "report_repeats": ["report", at("many-a"), "-o", at("many.html")],
         "resume_repeats": [*measured_into(folder / "resumed"), "--format", "json"],
         "report_experiments": ["report", at("swept"), "-o", at("swept.html")],
+        "history_experiments": ["history", "fma", at("swept")],
+        "compare_experiments": ["compare", at("swept"), at("swept-b"), "--format", "json"],
         STARTED: [*measured_into(folder / "resumed"), "--again"],
     }
 
@@ -160,6 +163,7 @@ def prepare(folder: Path, used: set[str], machine: Machine, share: float) -> Non
         "many-b": lambda: repeats("many-b", [1.03], int(SIDE * share)),
         "resumed": lambda: repeats("resumed", [1.0], int(2 * SIDE * share)),
         "swept": lambda: repeats("swept", [1.0] * int(SWEPT * share), OF_SWEPT),
+        "swept-b": lambda: repeats("swept-b", [1.03] * int(SWEPT * share), OF_SWEPT),
         "kept": lambda: copied_experiments(folder / "kept", real, rng, int(KEPT * share)),
     }
     timed(measured_into(real), folder / "answer")

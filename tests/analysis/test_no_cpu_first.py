@@ -20,7 +20,7 @@ from seatrial.analysis.scaling import scaling
 from seatrial.analysis.screening.inputs import folder_to_screen, screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.analysis.study_results import study_results
-from seatrial.diagnosis.disturbance.missing import beside, missing_cpu
+from seatrial.diagnosis.disturbance.missing import missing_and_beside, missing_cpu
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.study.study import Axis, Compare, Study, StudyBenchmark
 from seatrial.report.documents.compare import study_document
@@ -146,12 +146,12 @@ def test_an_efficiency_without_cpus_is_not_judged() -> None:
 
 def test_load_beside_is_said_where_no_program_waited() -> None:
     assert missing_cpu([TAKEN] * 3, "x") and missing_cpu([FREE] * 3, "x") is None
-    assert beside([FREE] * 3) == ""
+    assert missing_and_beside([FREE] * 3, "")[1] == ""
     loaded = {**FREE, "others_s": 0.9, "busy_s": {"0": 1.0, "1": 0.9}}
-    assert beside([loaded] * 3) == "other processes used 0.9 of 2 CPUs"
-    assert "5.0 % of the CPU time to other guests" in beside([{**FREE, "steal_s": 0.1}] * 3)
+    assert missing_and_beside([loaded] * 3, "")[1] == "other processes used 0.9 of 2 CPUs"
+    assert "5.0 % of the CPU time to other guests" in missing_and_beside([{**FREE, "steal_s": 0.1}] * 3, "")[1]
     unknown = {name: value for name, value in FREE.items() if name != "others_s"} | {"load_1m": 7.5}
-    assert beside([unknown] * 3) == "the load average was 7.5 on 2 CPUs"
+    assert missing_and_beside([unknown] * 3, "")[1] == "the load average was 7.5 on 2 CPUs"
 
 
 def test_the_load_beside_is_the_first_sentence_of_the_page(tmp_path: Path) -> None:

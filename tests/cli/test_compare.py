@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
 from cli.in_process import seatrial_here
+from msgspec.structs import replace
 from places.host_root import make_host_root
 from published_schemas import check
 
@@ -23,6 +24,7 @@ from seatrial.cli.compare import _compare
 from seatrial.cli.output import FailOn, Format, Output
 from seatrial.environments.asking import lacking_gpu
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome, Stage
 from seatrial.places.containers.runtimes import RUNTIMES
 from seatrial.plan.study_file import read_study
@@ -141,6 +143,21 @@ def test_nothing_in_common_ends_with_3(
     assert compare(str(tmp_path / "a"), str(tmp_path / "b"), fail_on=fail_on) == 3
     caught = capsys.readouterr()
     assert "nothing was compared" in caught.err and "signal 9" in caught.err
+
+
+def test_without_a_common_benchmark_no_record_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MadeUpFolder(tmp_path / "a").add(noisy(LEVEL, 8))
+    other = MadeUpFolder(tmp_path / "b")
+    only = other.add(noisy(LEVEL, 8))
+    kept = replace(Experiment.from_document(other.folder.get("experiments", only)), benchmark="memory.stream")
+    (tmp_path / f"b/experiments/{only}.json").unlink()
+    other.folder.put("experiments", kept.id, kept.document())
+    monkeypatch.setattr("seatrial.interface.results.contents_in", lambda path: pytest.fail(f"{path} is read"))
+    assert compare(str(tmp_path / "a"), str(tmp_path / "b")) == 3
+    caught = capsys.readouterr()
+    assert "nothing was compared" in caught.err and "memory.stream" in caught.out
 
 
 def test_a_wider_margin_gives_more_same_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

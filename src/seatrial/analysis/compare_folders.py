@@ -4,10 +4,11 @@ matching figure, and no verdict."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from seatrial.analysis.compare import compared
 from seatrial.analysis.container_contrast import container_contrast
-from seatrial.analysis.fairness.differences import differences, side_facts
+from seatrial.analysis.fairness.differences import SideFacts, differences, side_facts
 from seatrial.analysis.match import Match, SideExperiment, hosts_of, matches, measured
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import lost, scope
@@ -21,7 +22,8 @@ from seatrial.model.study.result import Compared
 from seatrial.model.study.study import DEFAULT_MARGIN
 from seatrial.references.loader import reference_named
 from seatrial.references.words import figures_of_reference, reference_side
-from seatrial.store.contents import Contents
+from seatrial.store.contents import Contents, kept_facts
+from seatrial.store.folder import ResultsFolder
 
 
 class NamedFolder(Frozen):
@@ -68,6 +70,20 @@ def compare_folders(
         breakdowns=parts,
         containers=container_contrast(*facts, comparisons, parts),
     )
+
+
+def without_common(baseline: Path, candidate: Path) -> Compared | None:
+    """The answer for two folders that have no benchmark in common, from their documents alone, so that nobody waits for
+    many records to be read; None if they may have one. Raises StoreError, UsageError."""
+    sides = []
+    for path in (baseline, candidate):
+        folder = ResultsFolder.existing(path)
+        facts = kept_facts(folder, dict.fromkeys(folder.keys("experiments"), 0), [])
+        sides.append(SideFacts(facts.experiments, {}, facts.environments, facts.machines))
+    names = [{one.benchmark for one in side.experiments.values()} for side in sides]
+    if not all(names) or names[0] & names[1]:
+        return None
+    return Compared(str(baseline), str(candidate), (), differences(sides[0], sides[1], None), scope(()))
 
 
 def _refuse_copies(

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.analysis.compare_along import Comparisons, compare_along
-from seatrial.analysis.compare_folders import PREFIX, NamedFolder, compare_folders, compare_with_reference
+from seatrial.analysis.compare_folders import (
+    PREFIX,
+    NamedFolder,
+    compare_folders,
+    compare_with_reference,
+    without_common,
+)
 from seatrial.analysis.folder import contents_in, profiles_in
 from seatrial.analysis.history import long_histories
 from seatrial.analysis.outliers import SCREENS, node_outliers, second_stage
@@ -138,7 +144,7 @@ def _two_sides(baseline: str, candidate: str, margin: float, *, equivalence: boo
                 "a published value has no interval, so nothing can be equivalent to it", "leave the equivalence out"
             )
         return compare_with_reference(baseline, candidate, folders, margin)
-    return compare_folders(
+    return without_common(Path(baseline), Path(candidate)) or compare_folders(
         NamedFolder(baseline, contents_in(Path(baseline))),
         NamedFolder(candidate, contents_in(Path(candidate))),
         margin,
