@@ -7,15 +7,19 @@ import os
 import shutil
 import socket
 import stat
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
 import pytest
+from cli.in_process import seatrial_here
 from machine.mutations import limited
 from store.test_store import EXPERIMENT, machine, record, write
 
 from seatrial.errors import StoreError, UsageError
 from seatrial.model.results.record import encode
+from seatrial.store.claim import claim
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import FORMAT_LINE, ResultsFolder
 from seatrial.store.writers import RecordWriter
@@ -224,3 +228,71 @@ def test_a_format_file_without_end_is_refused(folder: ResultsFolder) -> None:
     (folder.path / "FORMAT").write_bytes(FORMAT_LINE.encode() + b"\n" * 5000)
     with pytest.raises(UsageError, match="larger than"):
         ResultsFolder.existing(folder.path)
+
+
+@pytest.mark.parametrize("name", ["trash", "labels", "profiles", "report.html", f"artefacts/{EXPERIMENT.id}"])
+def test_nothing_is_written_through_a_planted_link(folder: ResultsFolder, name: str, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "page").write_text("theirs")
+    (folder.path / name).symlink_to(outside / ("page" if "." in name else ""))
+
+    seatrial_here("report", "results", cwd=tmp_path)
+    seatrial_here("results", "tag", "results", "--add", "mine", cwd=tmp_path)
+    seatrial_here("profile", "--results", "results", "--", "true", cwd=tmp_path)
+    if name.startswith("artefacts"):
+        with pytest.raises(StoreError):
+            claim(folder, "n1", EXPERIMENT.id, 7, {})
+    dropped = seatrial_here("results", "drop", "results", EXPERIMENT.benchmark, cwd=tmp_path)
+    restored = seatrial_here("results", "restore", "results", cwd=tmp_path)
+
+    assert [path.name for path in outside.iterdir()] == ["page"] and (outside / "page").read_text() == "theirs"
+    assert (dropped.returncode, restored.returncode) == ((3, 2) if name == "trash" else (0, 0)), dropped.stderr
+    assert len(read_contents(folder).records[EXPERIMENT.id]) == 1
+
+
+def test_a_trash_behind_a_link_is_not_ours(folder: ResultsFolder, tmp_path: Path) -> None:
+    other = ResultsFolder.create(tmp_path / "outside" / "20260101T000000-000000")
+    (folder.path / "trash").symlink_to(other.path.parent)
+    assert seatrial_here("results", "restore", "results", cwd=tmp_path).returncode == 2
+    assert other.path.is_dir()
+
+
+def test_a_page_replaces_a_fifo_in_the_folder(folder: ResultsFolder, tmp_path: Path) -> None:
+    os.mkfifo(folder.path / "report.html")
+    assert seatrial_here("report", "results", cwd=tmp_path).returncode == 0
+    assert "</html>" in (folder.path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_named_may_be_anything_that_does_not_block(folder: ResultsFolder, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+    for name, said in (("fifo", "nobody reads this FIFO"), ("socket", "a socket"), ("results", "a folder")):
+        done = seatrial_here("export", "results", "-o", name, cwd=tmp_path)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    assert seatrial_here("export", "results", "-o", "fifo", cwd=tmp_path).returncode == 0
+    assert os.read(reader, 100).startswith(b"benchmark,")
+    os.close(reader)
+    assert seatrial_here("export", "results", "-o", "/dev/null", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder to another user")
+def test_benchmarks_of_another_user_in_the_working_folder_are_not_found_by_name(tmp_path: Path) -> None:
+    planted = tmp_path / "seatrial-benchmarks"
+    planted.mkdir()
+    (planted / "a.yaml").write_text("benchmark: {name: a, question: Q?, argv: [touch, escaped], figures: []}\n")
+    os.mkfifo(planted / "b.yaml")
+    os.chown(planted, 65534, 65534)
+    done = seatrial_here("run", "local.a", cwd=tmp_path)
+    assert done.returncode == 2 and "ignored: seatrial-benchmarks, which user" in done.stderr, done.stderr
+
+
+def test_modules_in_the_working_folder_are_not_loaded(tmp_path: Path) -> None:
+    for name in ("typer", "msgspec", "gc", "difflib", "rich"):
+        (tmp_path / f"{name}.py").write_text("open('escaped', 'w'); raise SystemExit(9)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "seatrial", "--version"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0 and not (tmp_path / "escaped").exists()

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from seatrial.benchmarks import declared_figure, registry
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Ceiling, HostCopies, Role
 from seatrial.model.benchmark.parameter import CACHES_TIMES, Params, whole
+from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import DeviceKind, Machine
@@ -55,7 +56,10 @@ def _with_ceiling(
     declared = benchmark.figure(figure.name)
     if declared.ceiling is None or (figure.limit is not None and figure.limit.value is not None):
         return figure
-    found = declared.ceiling(limiting(declared, result.experiment.parameters))
+    try:
+        found = declared.ceiling(limiting(declared, result.experiment.parameters))
+    except UNREADABLE:  # parameters are missing: the experiment is of another version, or was changed
+        return figure
     ceilings = (found,) if isinstance(found, Ceiling) else found or ()
     limits = [
         limit

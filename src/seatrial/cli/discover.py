@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +13,7 @@ from seatrial.cli.command import command
 from seatrial.cli.output import Amount, FromOption, LiveOption, OutputOption, style_of, write_file
 from seatrial.cli.sources import parse_dumps, refuse_options
 from seatrial.interface.machines import Discovered, discover_fabric, discovered, is_fabric
+from seatrial.model.json_object import json_of
 from seatrial.model.machine.document import machine_document
 from seatrial.model.machine.fabric import Fabric
 from seatrial.report.blocks import Detail
@@ -62,7 +62,7 @@ def _discover(
 
 def _shown(found: Discovered, form: PictureFormat, style: Style, detail: Detail) -> str:
     if form is PictureFormat.JSON:
-        return json.dumps(machine_document(found.measured), indent=1, allow_nan=False)
+        return json_of(machine_document(found.measured), indent=1)
     if form is PictureFormat.SVG:
         from seatrial.report.drawing import machine_svg
 
@@ -74,7 +74,7 @@ def _shown_fabric(fabric: Fabric, form: PictureFormat, style: Style, detail: Det
     if form is PictureFormat.JSON:
         from seatrial.report.documents.check import fabric_document
 
-        return json.dumps(fabric_document(fabric), indent=1, allow_nan=False)
+        return json_of(fabric_document(fabric), indent=1)
     if form is PictureFormat.SVG:
         from seatrial.report.fabric_drawing import fabric_svg
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import json
+import errno
 import logging
 import os
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -16,6 +17,7 @@ import typer
 
 from seatrial.cli.command import Options
 from seatrial.errors import UsageError
+from seatrial.model.json_object import json_of
 from seatrial.report.blocks import Detail
 from seatrial.report.text.terminal import PLAIN, Style
 from seatrial.store.files import write_once
@@ -23,7 +25,7 @@ from seatrial.store.files import write_once
 
 def print_json(document: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
-    print(json.dumps(document, indent=1, allow_nan=False))
+    print(json_of(document, indent=1))
 
 
 def style_of(stream: TextIO) -> Style:
@@ -78,11 +80,12 @@ def hide_warnings() -> None:
 
 def write_file(path: Path, text: str) -> None:
     """Write a text file; see `write_bytes`."""
-    write_bytes(path, text.encode())
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all. Links are followed; devices and pipes are written to directly.
+    """Write a file completely or not at all. Links are followed, since the user gave the path; character devices and
+    pipes that somebody reads are written to directly.
 
     Raises UsageError if it cannot be written.
     """
@@ -91,12 +94,26 @@ def write_bytes(path: Path, data: bytes) -> None:
         if path.name == "" or target.is_dir():
             raise IsADirectoryError(21, "it is a folder")
         if target.exists() and not target.is_file():
-            target.write_bytes(data)
+            _write_special(target, data)
             return
         write_once(target.parent, target.name, data=data)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UsageError(f"{str(path)!r} cannot be written: {why}", "give another file with -o") from error
+
+
+def _write_special(target: Path, data: bytes) -> None:
+    """Raises OSError; also for what would block or destroy more than a file."""
+    mode = target.stat().st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
+        raise OSError(errno.EINVAL, "it is a block device" if stat.S_ISBLK(mode) else "it is a socket")
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        raise OSError(error.errno, "nobody reads this FIFO") if error.errno == errno.ENXIO else error from error
+    with os.fdopen(descriptor, "wb") as stream:
+        os.set_blocking(descriptor, True)
+        stream.write(data)
 
 
 RESULTS = Path("seatrial-results")

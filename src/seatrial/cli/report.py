@@ -11,9 +11,11 @@ import typer
 
 from seatrial.cli.command import command
 from seatrial.cli.output import RESULTS, Amount, message, write_file
+from seatrial.errors import UsageError
 from seatrial.interface.results import Results, results_of_folders
 from seatrial.model.spelling import count
 from seatrial.report.pages.page import machines_words, page
+from seatrial.store.files import reason, write_once
 
 
 @command("report")
@@ -35,12 +37,21 @@ def _report(
     ],
 ) -> None:
     folders = results or [RESULTS]
+    is_default = output is None
     output = folders[0] / "report.html" if output is None else output
     found = results_of_folders(folders)
     link = None
     if len(folders) == 1:  # its records are linked
-        link = quote(os.fsencode(os.path.relpath(folders[0].resolve(), output.resolve().parent)))
-    write_file(output, page(found.trials, link, found.studies, found.profiles, found.histories))
+        beside = folders[0].resolve() if is_default else output.resolve().parent
+        link = quote(os.fsencode(os.path.relpath(folders[0].resolve(), beside)))
+    text = page(found.trials, link, found.studies, found.profiles, found.histories)
+    if is_default:  # the folder may be somebody else's: a link or FIFO of that name is replaced
+        try:
+            write_once(folders[0], output.name, data=text.encode(errors="backslashreplace"))
+        except OSError as error:
+            raise UsageError(f"{str(output)!r} cannot be written: {reason(error)}", "give a file with -o") from error
+    else:
+        write_file(output, text)
     if amount.verbose:
         message(f"the page shows {_contents(found)}")
     if not amount.quiet:

@@ -6,7 +6,6 @@ an estimate is then made of what the benchmarks declare. The latest entries are 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_json
-from seatrial.model.json_object import plain, record_of
+from seatrial.model.json_object import json_of, plain, record_of
 from seatrial.model.json_shape import NonNegative, Positive, Text
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.secrets import masked_parameters
@@ -146,7 +145,7 @@ def learn(
     )
     with suppress(OSError, UsageError, BuildError):
         make_folder(cache_folder() / _FOLDER)
-        write_once(cache_folder(), _FOLDER, f"{machine_key}.json", data=json.dumps(plain(kept)).encode())
+        write_once(cache_folder(), _FOLDER, f"{machine_key}.json", data=json_of(plain(kept)).encode())
 
 
 def _slower_by_steps(before_s: float | None, now_s: float | None) -> float | None:

@@ -70,7 +70,7 @@ def _install(name: str, version: str | None, folder: Path) -> str:
 
 def _run_pip(wanted: str, prefix: Path) -> None:
     """Only wheels: a source distribution would run its own code. The user's Python is not changed."""
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1", "install")
+    pip = (sys.executable, "-P", "-m", "pip", "--disable-pip-version-check", "--no-input", "--retries", "1", "install")
     options = ("--quiet", "--no-deps", "--only-binary=:all:", "--ignore-installed", "--no-compile", "--no-user")
     command = [*pip, *options, "--prefix", str(prefix), wanted]
     try:

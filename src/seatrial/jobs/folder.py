@@ -19,7 +19,6 @@ only jobs in folders of this user are cancelled.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
@@ -39,6 +38,7 @@ from seatrial.errors import StoreError, UsageError
 from seatrial.model.environment.choice import AS_IT_IS, EnvironmentChoice
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_json
+from seatrial.model.json_object import json_of
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.results.sample import Outcome
 from seatrial.model.study.study import KeptStudy, study_document
@@ -117,7 +117,7 @@ class JobFolder(JobMarks):
 
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         """Write a document of the job. Raises StoreError."""
-        self.write_text(name, json.dumps(document, indent=1, allow_nan=False) + "\n")
+        self.write_text(name, json_of(document, indent=1) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file of the job. Raises StoreError."""

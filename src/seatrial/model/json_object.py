@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache, partial
@@ -28,6 +30,32 @@ from seatrial.model.json_shape import (
     notes_of,
     reader_of,
 )
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def as_utf8(text: str) -> str:
+    r"""Text that every file and reader accepts. A path or an argument need not be UTF-8: Python has each byte that is
+    not as half a surrogate pair, and it becomes `\xNN` here."""
+    return _SURROGATE.sub(lambda found: f"\\x{ord(found[0]) & 0xFF:02x}", text)
+
+
+def all_utf8(value: Any) -> Any:
+    """The same in all texts of a value."""
+    if isinstance(value, str):
+        return as_utf8(value)
+    if isinstance(value, Mapping):
+        return {all_utf8(name): all_utf8(item) for name, item in value.items()}
+    return [all_utf8(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def json_of(document: Any, **layout: Any) -> str:
+    """The JSON of plain values, in UTF-8 and without NaN; `layout` as in `json.dumps`. What is written for others to
+    read is made here."""
+    text = json.dumps(document, allow_nan=False, **layout)
+    if "\\ud" in text or (not text.isascii() and _SURROGATE.search(text)):
+        return json.dumps(all_utf8(document), allow_nan=False, **layout)
+    return text
 
 
 def filled(of_shape: type, source: object, **given: Any) -> Json:

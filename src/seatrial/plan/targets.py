@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from seatrial.benchmarks import declare, registry
@@ -98,9 +100,26 @@ def _declared(path: Path) -> Benchmark | None:
     return declared_benchmark(declaration_in(document), path.absolute().parent)
 
 
+def _foreign_owner(paths: Iterable[Path]) -> str | None:
+    """The owner of the first of these paths that neither this user nor root owns. What is found in the working
+    directory without being named may have been put there by somebody else, and a benchmark runs programs."""
+    for path in paths:
+        owner = path.stat().st_uid
+        if owner not in (os.geteuid(), 0):
+            with suppress(KeyError):
+                return path.owner()
+            return str(owner)
+    return None
+
+
 def _in_folders() -> Iterator[Benchmark]:
     for folder in (Path(FOLDER), *site_in_force().benchmarks):
-        paths = sorted(path for path in folder.glob("*") if path.suffix in _ENDINGS) if folder.is_dir() else []
+        paths = sorted(path for path in folder.glob("*") if path.suffix in _ENDINGS and path.is_file())
+        if folder == Path(FOLDER) and paths and (owner := _foreign_owner([folder, *paths])) is not None:
+            _log.warning(
+                "ignored: %s, which user %s can change; to run a benchmark of it, name its file", folder, owner
+            )
+            continue
         if len(paths) > _MOST_FILES:
             _log.warning("%s has %d files; the first %d are read", folder, len(paths), _MOST_FILES)
         for path in paths[:_MOST_FILES]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seatrial.errors import StoreError
+from seatrial.model.json_object import as_utf8
 from seatrial.profiler.cause import Frame
 from seatrial.profiler.profile import PairTable, Profile
 
@@ -54,7 +56,7 @@ def _write(connection: duckdb.DuckDBPyConnection, columns: Columns, path: Path) 
         _MAY_MISS: np.dtype(np.float64),  # None becomes NaN here and NULL in the file
     }
     rows = {
-        name: np.asarray([_whole(value) for value in values] if kind == "VARCHAR" else values, types[kind])
+        name: np.asarray([as_utf8(value) for value in values] if kind == "VARCHAR" else values, types[kind])
         for name, (kind, values) in columns.items()
     }
     connection.register("profile_rows", rows)
@@ -65,18 +67,15 @@ def _write(connection: duckdb.DuckDBPyConnection, columns: Columns, path: Path) 
         for name, (kind, _) in columns.items()
     )
     private = path.with_name(f".{path.name}.part")
-    target = str(private).replace("'", "''")
+    above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    target = f"/proc/self/fd/{above}/{private.name}"  # DuckDB takes paths in UTF-8 only
     try:
         connection.execute(f"COPY (SELECT {chosen} FROM profile_rows) TO '{target}' (FORMAT parquet)")  # noqa: S608 - our names
         private.replace(path)
     finally:
+        os.close(above)
         private.unlink(missing_ok=True)
         connection.unregister("profile_rows")
-
-
-def _whole(text: str) -> str:
-    """A path need not be valid text: invalid characters become "?"."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _picked(rows: Sequence[Any], declared: str) -> Columns:

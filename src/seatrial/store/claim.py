@@ -24,8 +24,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_object import json_of
 from seatrial.processes.file_lock import lock
-from seatrial.store.files import opened_file, write_once
+from seatrial.store.files import make_folder, opened_file, opened_folder, write_once
 from seatrial.store.folder import IN_JOB, ResultsFolder, is_dead_in_job
 
 _CLAIM_FILE = "claim.json"
@@ -72,8 +73,9 @@ def claim(folder: ResultsFolder, host: str, experiment: str, repeat: int, noted:
     prepared = target.with_name(_private(".new", host, str(repeat)))
     owner = {**_owner(host), "noted": dict(noted)}
     try:
-        prepared.mkdir(parents=True)
-        (prepared / _CLAIM_FILE).write_text(json.dumps(owner, allow_nan=False), encoding="utf-8")
+        make_folder(folder.path, "artefacts", experiment)
+        prepared.mkdir()
+        (prepared / _CLAIM_FILE).write_text(json_of(owner), encoding="utf-8")
         try:
             prepared.rename(target)  # fails if the target exists, which is never empty
         except OSError:
@@ -181,8 +183,10 @@ def settle(claimed: Claim) -> None:
 
 
 def _entries(folder: ResultsFolder, experiment: str) -> list[Path]:
+    top = folder.path / "artefacts" / experiment
     try:
-        return list((folder.path / "artefacts" / experiment).iterdir())
+        with opened_folder(folder.path, "artefacts", experiment) as opened, os.scandir(opened) as entries:
+            return [top / entry.name for entry in entries if not entry.is_symlink()]
     except OSError:
         return []
 
@@ -237,7 +241,7 @@ def _read_owner(path: Path) -> tuple[Mapping[str, Any], float]:
 def _write_owner(path: Path, owner: Mapping[str, Any]) -> None:
     """Replace the file of a claim. Raises StoreError."""
     try:
-        write_once(path, _CLAIM_FILE, data=json.dumps(owner, allow_nan=False).encode())
+        write_once(path, _CLAIM_FILE, data=json_of(owner).encode())
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
 

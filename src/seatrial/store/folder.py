@@ -13,7 +13,6 @@ jobs/<id>/                                  a job of a batch system (`store.jobs
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import re
 import secrets
@@ -25,7 +24,7 @@ from typing import Any, ClassVar, Literal
 from seatrial.errors import StoreError, UsageError, did_you_mean, nearest_names
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_json
-from seatrial.model.json_object import plain, record_of
+from seatrial.model.json_object import json_of, plain, record_of
 from seatrial.model.json_shape import Sparse
 from seatrial.store.files import make_folder, names, opened_file, opened_folder, read_file, reason, write_once
 
@@ -182,7 +181,7 @@ class ResultsFolder:
     def put(self, kind: FactFolder, key: str, document: Mapping[str, Any]) -> None:
         """Store a document under the key of its content. An existing document of that key is the same one."""
         name = f"{key}.json"
-        data = json.dumps(document, indent=1, allow_nan=False).encode() + b"\n"
+        data = json_of(document, indent=1).encode() + b"\n"
         try:
             if not self._has(kind, name):
                 write_once(self.path, kind, name, data=data)
@@ -333,6 +332,6 @@ def change_labels(
     file = f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"
     try:
         make_folder(folder.path, LABELS)
-        write_once(folder.path, LABELS, file, data=json.dumps(plain(change)).encode() + b"\n")
+        write_once(folder.path, LABELS, file, data=json_of(plain(change)).encode() + b"\n")
     except OSError as error:
         raise StoreError(f"{folder.path / LABELS} cannot be written: {reason(error)}") from error

@@ -331,9 +331,13 @@ def _refuse_writer(folder: ResultsFolder, name: str, *, is_alone: bool) -> None:
         )
 
 
+TRASH = "trash"
+
+
 def trash_of(folder: ResultsFolder) -> list[Path]:
     """The folders in the trash, oldest first."""
-    try:
-        return sorted(path for path in (folder.path / "trash").iterdir() if (path / "FORMAT").is_file())
-    except OSError:
-        return []
+    found = []
+    with suppress(OSError), opened_folder(folder.path, TRASH) as opened, os.scandir(opened) as entries:
+        found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    paths = (folder.path / TRASH / name for name in sorted(found))
+    return [path for path in paths if (path / "FORMAT").is_file()]

@@ -15,6 +15,7 @@ from seatrial.analysis.index.state import Additions, FolderState
 from seatrial.analysis.index.views import view_statements
 from seatrial.analysis.results import superseded
 from seatrial.errors import StoreError
+from seatrial.model.json_object import as_utf8
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment
@@ -169,7 +170,7 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequenc
             casts.append(f"c{place}")
         else:  # an array of objects may begin with None; numpy strings cut off "\0"
             texts = np.empty(len(cells), object)
-            texts[:] = ["" if cell is None else cell for cell in cells]
+            texts[:] = ["" if cell is None else as_utf8(cell) for cell in cells]
             columns[f"c{place}"] = texts
             columns[f"n{place}"] = np.asarray([cell is None for cell in cells], bool)
             casts.append(f"CASE WHEN n{place} THEN NULL ELSE c{place} END")

@@ -5,7 +5,6 @@ Chunks are read by their own processes, since decoding is most of the work.
 
 from __future__ import annotations
 
-import json
 import zlib
 from array import array
 from collections import Counter
@@ -20,6 +19,7 @@ from seatrial.benchmarks import registry
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.json_check import check_shape
+from seatrial.model.json_object import json_of
 from seatrial.model.machine.document import KeptMachineJson, machine_from_document
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import share_of
@@ -272,7 +272,7 @@ class _Columns:
 
 def json_text(value: Any) -> str:
     """A value as JSON."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=False)
+    return json_of(value, ensure_ascii=False)
 
 
 def crc_of(folder: Path, span: FileSpan) -> int:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from seatrial.analysis.folder import FolderSummary
 from seatrial.analysis.index.index import damaged_lines, opened_index
-from seatrial.errors import UnknownNameError, UsageError
+from seatrial.errors import StoreError, UnknownNameError, UsageError
+from seatrial.store.files import make_folder, reason
 from seatrial.store.folder import ResultsFolder, change_labels, read_labels
-from seatrial.store.merging import Merge, Merged, move_out, trash_of
+from seatrial.store.merging import TRASH, Merge, Merged, move_out, trash_of
 
 _LEAST_OF_ID = 4
 _LONGEST_TAG = 100
@@ -113,7 +114,12 @@ def drop(folder: Path, what: Sequence[str]) -> tuple[Path, list[str], int]:
                 f"experiment or benchmark of {folder}", word, {key for key, _ in rows} | {name for _, name in rows}
             )
         chosen |= dict.fromkeys(own)
-    trash = ResultsFolder.create(folder / "trash" / f"{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**6:06d}")
+    name = f"{time.strftime('%Y%m%dT%H%M%S')}-{time.time_ns() % 10**6:06d}"
+    try:
+        make_folder(folder, TRASH, name)
+    except OSError as error:
+        raise StoreError(f"{folder / TRASH} cannot be written: {reason(error)}") from error
+    trash = ResultsFolder.create(folder / TRASH / name)
     try:
         n = move_out(opened, trash, set(chosen))
     except UsageError:

@@ -157,9 +157,10 @@ def _place(folder: ResultsFolder) -> Iterator[Path]:
     """The file of the index in the user's cache; a temporary one if the cache cannot be used."""
     try:
         top = own_cache().path / "index"
+        str(top).encode()  # DuckDB takes no other paths
         make_folder(top)
         check_folder(top)
-    except (OSError, CacheError, BuildError):
+    except (OSError, UnicodeError, CacheError, BuildError):
         with own_folder(Path(tempfile.gettempdir()), "seatrial-index-") as private:
             yield private / "index.duckdb"
         return

@@ -17,6 +17,7 @@ from seatrial.analysis.index.index import opened_index
 from seatrial.analysis.index.views import VIEWS
 from seatrial.errors import ResourceError, UsageError, did_you_mean
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_object import as_utf8
 from seatrial.store.folder import ResultsFolder
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def asked(folder: ResultsFolder, sql: str) -> Iterator[Answer]:
 
     with opened_index(folder, memory=_MEMORY, disk=_DISK) as connection, _interrupting(connection) as run:
         with _explained():
+            if as_utf8(sql) != sql:
+                raise UsageError("the query is not UTF-8", "write it in UTF-8")
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise UsageError("the query is not one SELECT statement", _todo(""))

@@ -9,7 +9,6 @@ runs (docs/methodology.md). So the value of a repeat is the median of its sample
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isfinite
@@ -27,7 +26,7 @@ from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.benchmark.quotients import TimePerWork, WorkRate
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_line
-from seatrial.model.json_object import plain, record_of
+from seatrial.model.json_object import all_utf8, json_of, plain, record_of
 from seatrial.model.json_shape import Json, Text
 from seatrial.model.machine.identity import is_emulated
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, Limit
@@ -52,7 +51,7 @@ from seatrial.model.results.sample import (
 
 def content_key(document: Mapping[str, Any]) -> str:
     """The first 16 hex digits of the SHA-256 of a document in canonical JSON: same content, same key."""
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    canonical = json_of(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
@@ -123,8 +122,8 @@ def encode(record: RepeatRecord) -> bytes:
     }
     try:
         body = msgspec.json.encode(document)[:-1]
-    except UnicodeEncodeError:  # half a surrogate pair
-        body = json.dumps(_finite(document), separators=(",", ":"), allow_nan=False).encode()[:-1]
+    except UnicodeEncodeError:  # a path that is not UTF-8
+        body = msgspec.json.encode(all_utf8(document))[:-1]
     return body + crc_tail(body) + b"\n"
 
 
