@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -214,3 +215,44 @@ def test_right_kernels_are_no_finding_but_a_figure_far_below_is(case):
 def findings_of(case: Case) -> list[Finding]:
     found = findings(case.machine, case.results, case.seen)
     return [finding for finding in found if finding.rule in OF_RESULTS]
+
+
+_AT_CARDS = re.compile(r"\b(move|reseat|exchange|swap|replace) (the|an?) (card|adapter|GPU)|check the slot|free slot")
+
+
+def on_modules(*adapters: int, other: str = "NODE") -> Machine:
+    """Eight dies of MI250X modules; an adapter is at each of these dies, and `other` from the others."""
+    dies = tuple(gpu(f"gpu-{k}", vendor_id="1002", device_id="7408") for k in range(8))
+    nics = tuple(nic(f"hsn{k}", rate=25e9) for k in range(len(adapters)))
+    classes = {(f"gpu-{die}", f"hsn{k}"): "PHB" for k, die in enumerate(adapters)}
+    classes |= {(a.id, b.id): "XGMI" for k, a in enumerate(dies) for b in dies[k + 1 :]}
+    return Machine("m", (*dies, *nics), paths=matrix([d.id for d in (*dies, *nics)], classes, other))
+
+
+@pytest.mark.parametrize("other", ["NODE", "SYS"])
+def test_nothing_is_moved_to_the_other_die_of_a_module(other):
+    finding = named("adapter-far-from-gpu", on_modules(1, 3, 5, 7, other=other))
+    assert finding.devices == ("gpu-0", "gpu-2", "gpu-4", "gpu-6") and finding.severity is Severity.INFO
+    assert not _AT_CARDS.search(finding.remedy) and "the board fixes it" in finding.remedy
+    assert "Use gpu-1, gpu-3, gpu-5, gpu-7" in finding.remedy
+    assert "device-out-of-place" not in [f.rule for f in findings(on_modules(1, 3, 5, 3), ())]
+    cards = replace(
+        on_modules(1, 3, 5, 7), devices=(*(gpu(f"gpu-{k}") for k in range(8)), *on_modules(1, 3, 5, 7).devices[8:])
+    )
+    assert _AT_CARDS.search(named("adapter-far-from-gpu", cards).remedy)
+
+
+def test_in_a_guest_nobody_is_asked_to_move_a_card():
+    narrow = gpu("gpu-0", pcie_lanes=4, pcie_max_lanes=16, pcie_GTps=16.0, pcie_max_GTps=16.0)
+    lanes = Machine("m", (narrow,), links=(link("port", narrow, GEN3_X16, GEN3_X16 / 4),))
+    far = (gpu("GPU0"), gpu("GPU1"), nic("mlx5_0"))
+    distant = Machine("m", far, paths=matrix([d.id for d in far], {("GPU0", "mlx5_0"): "PIX"}))
+    machines = [*(fires for fires, _ in CASES.values()), lanes, distant]
+    at_cards = set()
+    for one in machines:
+        at_cards |= {finding.rule for finding in findings(one, ()) if _AT_CARDS.search(finding.remedy)}
+        guest = replace(one, facts=facts(hypervisor="kvm"))
+        for finding in findings(guest, ()):
+            assert not _AT_CARDS.search(finding.remedy), finding
+            assert finding.severity is Severity.INFO or finding.rule not in at_cards, finding
+    assert at_cards == {"link-below-capability", "adapter-far-from-gpu", "device-out-of-place", "link-unlike-siblings"}

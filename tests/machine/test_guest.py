@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 from conftest import SHARED_DATA
+from machine.dmi_dumps import SKYLAKE, Server, dell
 from machine.machine_trees import Tree, cpuinfo_x86, two_sockets
 
 from seatrial.machine.assemble import assemble
 from seatrial.machine.attachment import attachment_of
 from seatrial.machine.live import discover_live
+from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.procfs import read_steal_share
 from seatrial.machine.survey import Survey
@@ -147,10 +149,67 @@ def test_the_devices_of_a_guest_of_qemu_in_its_dump() -> None:
     ends = (*machine.of_kind(DeviceKind.NIC), *machine.of_kind(DeviceKind.NVME))
     assert [device.facts.text("attachment") for device in ends] == ["paravirtual", "emulated", "emulated"]
     alone = assemble([listing])
-    assert not any("attachment" in device.facts for device in alone.devices), "nothing says that it is virtual"
+    assert alone.facts.text("hypervisor") == "qemu", "its devices show it"
+    assert [alone.device(device.id) for device in ends] == list(ends)
 
 
 def test_nested_containers_are_listed_from_the_outside() -> None:
     signs = tuple(Sign(kind, "the test") for kind in ("apptainer", "docker", "kubernetes", "wsl"))
     found = assemble([Survey("the test", platform=Platform((), signs))])
     assert [sign.kind for sign in found.platform.container] == ["wsl", "kubernetes", "docker", "apptainer"]
+
+
+_OLD_BRIDGE = "00:00.0 Host bridge: Intel Corporation 440FX - 82441FX PMC [Natoma]"
+_V100 = "00:1e.0 3D controller: NVIDIA Corporation GV100GL [Tesla V100 SXM2 16GB] (rev a1)"
+_VF = "00:02.0 Ethernet controller: Mellanox Technologies MT27710 Family [ConnectX-4 Lx Virtual Function]"
+_ENA = "00:05.0 Ethernet controller: Amazon.com, Inc. Elastic Network Adapter (ENA)"
+
+
+def listing(*titles: str) -> bytes:
+    control = (
+        "\tControl: I/O- Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR- FastB2B- DisINTx-\n"
+    )
+    return "".join(f"{title}\n{control}" for title in titles).encode()
+
+
+@pytest.mark.parametrize(
+    ("titles", "expected"),
+    [
+        ((_OLD_BRIDGE, _ENA, _V100), "kvm"),  # EC2
+        ((_OLD_BRIDGE, "00:03.0 Non-VGA unclassified device: Red Hat, Inc. Virtio SCSI", _V100), "kvm"),  # GCE
+        (("00:04.0 Ethernet controller: Google, Inc. Compute Engine Virtual Ethernet [gVNIC]",), "kvm"),
+        (("00:08.0 VGA compatible controller: Microsoft Corporation Hyper-V virtual VGA", _V100), "hyperv"),
+        (
+            (  # Azure, second generation: only what is passed through
+                "0001:00:00.0 3D controller: NVIDIA Corporation GA100 [A100 SXM4 40GB] (rev a1)",
+                f"ae5d:{_VF}",
+            ),
+            "hyperv",
+        ),
+        (("00:0f.0 VGA compatible controller: VMware SVGA II Adapter",), "vmware"),
+        ((_ENA, _V100), None),  # a bare-metal instance has Amazon's cards, too
+        (("00:03.0 Ethernet controller: Red Hat, Inc. Virtio 1.0 network device", _V100), None),  # of a DPU
+        ((_OLD_BRIDGE,), None),
+        ((f"0001:{_VF}",), None),
+    ],
+)
+def test_clouds_are_recognised_from_lspci(titles: tuple[str, ...], expected: str | None) -> None:
+    machine = assemble([read_lspci_vv(listing(*titles))])
+    assert machine.facts.text("hypervisor") == expected
+    assert bool(machine.platform.virtualization) == (expected is not None)
+
+
+@pytest.mark.parametrize(
+    ("product", "expected"),
+    [
+        ("Amazon EC2|m5.24xlarge", "kvm"),
+        ("Amazon EC2|m5.metal", None),
+        ("Google|Google Compute Engine", "kvm"),
+        ("Microsoft Corporation|Virtual Machine", "hyperv"),
+        ("Xen|HVM domU", "xen"),
+        ("Dell Inc.|PowerEdge R740", None),
+    ],
+)
+def test_clouds_are_recognised_from_dmidecode(product: str, expected: str | None) -> None:
+    data = Server(product, [SKYLAKE], dell(12, range(1, 7))).data()
+    assert assemble([read_dmidecode(data)]).facts.text("hypervisor") == expected

@@ -391,3 +391,22 @@ def test_a_device_at_the_top_of_a_machine_with_hidden_nodes_has_no_node() -> Non
     )
     assert hidden != data
     assert {gpu.numa for gpu in assemble([read_hwloc_xml(hidden)]).of_kind(DeviceKind.GPU)} == {None}
+
+
+@pytest.mark.parametrize(("vendor", "kind"), [("10de:2342", "GPUMemory"), ("15b3:1021", None)])
+def test_a_node_without_CPUs_beside_grace_is_the_memory_of_a_GPU(vendor: str, kind: str | None) -> None:
+    text = f"""<?xml version="1.0"?><topology version="2.0">
+    <object type="Machine" os_index="0" cpuset="0x3" nodeset="0x3">
+      <object type="NUMANode" os_index="1" cpuset="0x0" nodeset="0x2" gp_index="8" local_memory="103079215104"/>
+      <object type="Package" os_index="0" cpuset="0x3" nodeset="0x1">
+        <info name="CPUImplementer" value="0x41"/><info name="CPUPart" value="0xd4f"/>
+        <object type="NUMANode" os_index="0" cpuset="0x3" nodeset="0x1" gp_index="2" local_memory="515396075520"/>
+        <object type="PU" os_index="0" cpuset="0x1" nodeset="0x1"/>
+        <object type="PU" os_index="1" cpuset="0x2" nodeset="0x1"/>
+        <object type="Bridge" bridge_type="0-1" depth="0" bridge_pci="0009:[00-01]">
+          <object type="PCIDev" pci_busid="0009:01:00.0" pci_type="0302 [{vendor}] [10de:16eb] a1"/>
+        </object></object></object></topology>"""
+    machine = assemble([read_hwloc_xml(text.encode())])
+    nodes = {node.numa: node.facts.text("memory_kind") for node in machine.of_kind(DeviceKind.NUMA)}
+    assert nodes == {0: None, 1: kind}
+    assert machine.facts.number("memory_total") == (480 if kind else 576) << 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from machine.machine_trees import CPU, CPUINFO_ARM, add_pci, cpuinfo_x86, gen, two_sockets
+from machine.machine_trees import CPU, CPUINFO_ARM, Tree, add_cpu, add_node, add_pci, cpuinfo_x86, gen, two_sockets
 
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.fact import FactKind
@@ -290,3 +290,55 @@ def test_what_the_firmware_states_about_memory(tmp_path: Path) -> None:
     assert first.number("memory_write_latency") == pytest.approx(120e-9)
     assert first.integer("memory_side_cache") == 64 << 30
     assert not [name for name in second if name.startswith("memory_") and name != "memory_total"]
+
+
+def grace_hopper(root: Path) -> Tree:
+    """One package of Grace, 480 GiB, and the 96 GiB of a GH200 as node 1; the driver's file names it."""
+    tree = Tree(root)
+    tree.write("proc/cpuinfo", CPUINFO_ARM)
+    tree.write(f"{CPU}/online", "0-1")
+    for cpu in range(2):
+        add_cpu(tree, cpu, 0, cpu, {cpu}, {0, 1})
+    add_node(tree, 0, {0, 1}, 480 << 20, "10 80")
+    add_node(tree, 1, set(), 96 << 20, "80 10")
+    tree.write("proc/meminfo", f"MemTotal: {576 << 20} kB\nMemAvailable: {500 << 20} kB")
+    add_pci(tree, "pci0009:00/0009:01:00.0", "030200", "10de:2342", 0)
+    tree.write("sys/devices/system/memory/block_size_bytes", "80000000")
+    for block in range(288):
+        tree.write(f"sys/devices/system/memory/memory{block}/state", "online")
+        if block >= 240:
+            tree.write(f"sys/devices/system/node/node1/memory{block}/state", "online")
+    return tree
+
+
+@pytest.mark.parametrize("names_its_node", [True, False])
+def test_the_memory_of_a_GPU_beside_grace_is_not_that_of_the_host(tmp_path: Path, names_its_node: bool) -> None:
+    tree = grace_hopper(tmp_path)
+    if names_its_node:
+        tree.write("proc/driver/nvidia/gpus/0009:01:00.0/numa_status", "Node:         1\nStatus:       online")
+    machine = discover_live(tmp_path)
+    assert [node.facts.text("memory_kind") for node in machine.of_kind(DeviceKind.NUMA)] == [None, "GPUMemory"]
+    assert {fact.value for fact in machine.facts["memory_total"]} == {480 << 30}
+    assert machine.facts.number("memory_available") == (500 << 30) - 1000 * 1024
+    assert "without the memory of GPUs: node 1" in machine.facts["memory_total"][0].source
+
+
+def test_memory_without_CPUs_is_the_hosts_unless_it_is_a_GPUs(tmp_path: Path) -> None:
+    tree = grace_hopper(tmp_path)
+    tree.write("sys/bus/dax/devices/dax1.0/target_node", 1)  # CXL memory
+    machine = discover_live(tmp_path)
+    assert machine.of_kind(DeviceKind.NUMA)[1].facts.text("memory_kind") is None
+    assert machine.facts.number("memory_total") == 576 << 30
+    (tmp_path / "sys/bus/dax/devices/dax1.0/target_node").unlink()
+    tree.write("sys/devices/pci0009:00/0009:01:00.0/vendor", "0x15b3")  # Graviton and Axion have these cores, too
+    assert discover_live(tmp_path).facts.number("memory_total") == 576 << 30
+
+
+def test_the_memory_of_a_GPU_beside_POWER9(tmp_path: Path) -> None:
+    tree = two_sockets(tmp_path)
+    add_node(tree, 255, set(), 16 << 20, "80 80 10")
+    tree.write("proc/meminfo", f"MemTotal: {80 << 20} kB")
+    assert discover_live(tmp_path).facts.number("memory_total") == 80 << 30
+    tree.write("proc/cpuinfo", "processor\t: 0\ncpu\t\t: POWER9, altivec supported\n")
+    tree.write("proc/driver/nvidia/gpus/0004:04:00.0/information", "Model: \t\t Tesla V100-SXM2-16GB")
+    assert discover_live(tmp_path).facts.number("memory_total") == 64 << 30

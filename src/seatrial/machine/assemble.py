@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_of
-from seatrial.machine.attachment import with_attachments
+from seatrial.machine.attachment import hypervisor_of_pci, with_attachments
 from seatrial.machine.cpu_tree import build_cpu_tree
 from seatrial.machine.io_parts import join_io_parts
 from seatrial.machine.io_tree import build_io_tree
@@ -161,12 +161,17 @@ def _modules(surveys: Sequence[Survey]) -> tuple[tuple[MemoryModule, ...], int |
 
 
 def _derived_facts(surveys: Sequence[Survey], cpu_devices: Sequence[Device]) -> Facts:
-    """Whether SMT is in use, counted from the tree if no kernel file states it (before Linux 4.19; hwloc alone)."""
+    """Whether SMT is in use, counted from the tree if no kernel file states it (before Linux 4.19; hwloc alone); the
+    hypervisor that PCI functions show, if no source names one."""
     counts = Counter(device.kind for device in cpu_devices)
     cores, pus = counts[DeviceKind.CORE], counts[DeviceKind.PU]
-    if any("smt_active" in survey.facts for survey in surveys) or not (cores and pus):
-        return Facts()
-    return one_fact("smt_active", pus > cores, "counted: hardware threads compared with cores")
+    found: list[Facts] = []
+    if cores and pus and not any("smt_active" in survey.facts for survey in surveys):
+        found.append(one_fact("smt_active", pus > cores, "counted: hardware threads compared with cores"))
+    if not any("hypervisor" in survey.facts for survey in surveys):
+        shown = next((shown for survey in surveys if (shown := hypervisor_of_pci(survey.pci_parts))), None)
+        found += [] if shown is None else [one_fact("hypervisor", *shown)]
+    return merge_facts(*found)
 
 
 def _in_tree_order(devices: Sequence[Device]) -> tuple[Device, ...]:

@@ -1,4 +1,5 @@
-"""How a device reaches the system: emulated, paravirtual, a virtual function of SR-IOV, or passed through to a guest.
+"""How a device reaches the system: emulated, paravirtual, a virtual function of SR-IOV, or passed through to a guest;
+and the hypervisor that PCI functions show.
 
 Pure: from ids, drivers and names that other readers found. Ids and names are those of the PCI ID database
 (https://pci-ids.ucw.cz), the ids of QEMU's own devices those of its docs/specs/pci-ids.rst, those of virtio of the
@@ -8,11 +9,11 @@ Virtual I/O Device specification 1.2, section 4.1.2.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.machine.survey import merge_facts, one_fact
+from seatrial.machine.survey import PciPart, merge_facts, one_fact
 from seatrial.model.machine.fact import Facts
 from seatrial.model.machine.machine import Device, DeviceKind
 
@@ -108,6 +109,48 @@ def attachment_of(facts: Facts, names: Iterable[str], *, is_virtual: bool) -> tu
     if vendor and device:
         return PASSED_THROUGH, f"PCI id {ids}, of real hardware"
     return None
+
+
+_OF_A_HYPERVISOR = (
+    (r"1b36:|1234:1111|1af4:1110", "QEMU", "qemu"),
+    (r"15ad:", "VMware", "vmware"),
+    (r"80ee:", "VirtualBox|InnoTek", "virtualbox"),
+    (r"1414:5353", "Hyper-V", "hyperv"),
+    (r"5853:", "XenSource.* Xen|Xen Platform Device", "xen"),
+    (r"1ae0:0042", "Compute Engine Virtual Ethernet", "kvm"),
+    (r"1ab8:", "Parallels, Inc", "parallels"),
+)
+"""Vendor and device, or the name, of what only a hypervisor makes -> the hypervisor. Virtio and Amazon's devices are
+not among them: cards in servers present them, too."""
+
+_OLD_CHIPSETS = (("8086:1237", "82441FX", r"1d0f:|1af4:|Amazon\.com|Virtio", "kvm"),)
+"""A host bridge of 1996, beside devices that are younger: EC2 (Nitro) and Google Compute Engine."""
+_HYPERV_DOMAIN = 0x100
+"""Hyper-V derives the PCI domain of a function that it passes through from random bytes (pci-hyperv.c of Linux)."""
+
+
+def hypervisor_of_pci(parts: Sequence[PciPart]) -> tuple[str, str] | None:
+    """The hypervisor that made these PCI functions and the function that shows it; None if none does."""
+    described = [(part, *_ids_and_name(part)) for part in parts if ":" in part.address and part.class_id]
+    for part, ids, name in described:
+        for of_ids, of_name, kind in _OF_A_HYPERVISOR:
+            if re.match(of_ids, ids) or re.search(of_name, name):
+                return kind, f"PCI function {part.address} ({name or ids})"
+    for bridge, bridge_name, younger, kind in _OLD_CHIPSETS:
+        old = next((part for part, ids, name in described if ids == bridge or bridge_name in name), None)
+        if old is not None and any(re.match(younger, ids) or re.search(younger, name) for _, ids, name in described):
+            return kind, f"PCI function {old.address} ({bridge_name}, a chipset of 1996, beside younger devices)"
+    for part, _, name in described:
+        domain, bus, _ = part.address.split(":") if part.address.count(":") == 2 else ("0", "", "")
+        is_function = "Virtual Function" in name or "physical_function" in part.facts
+        if is_function and bus == "00" and _HYPERV_DOMAIN <= int(domain, 16) <= 0xFFFF:
+            return "hyperv", f"PCI function {part.address} ({name}, in a domain as Hyper-V assigns them)"
+    return None
+
+
+def _ids_and_name(part: PciPart) -> tuple[str, str]:
+    ids = ":".join((part.facts.text(name) or "").lower() for name in ("vendor_id", "device_id"))
+    return ids, part.facts.text("pci_name") or ""
 
 
 def with_attachments(devices: Iterable[Device], *, is_virtual: bool) -> tuple[Device, ...]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from seatrial.machine.population_rules import SocketLoad, is_soldered, judge_population, rule_of
 from seatrial.machine.processors import CpuPlatform, platform_of
+from seatrial.machine.readers.hwloc_memory import GPU_MEMORY
 from seatrial.machine.readers.memory_locators import read_places
 from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule
 from seatrial.machine.slots import GIB, SlotPlace, find_table, odd_slots, slot_number
@@ -179,6 +180,8 @@ def _other_memory(cpu_devices: Sequence[Device]) -> str | None:
     for node in cpu_devices:
         if node.kind is DeviceKind.NUMA and of_cpus and node.numa not in of_cpus and node.facts.number("memory_total"):
             kind = node.facts.text("memory_kind") or "memory without CPUs (HBM, CXL, a GPU)"
+            if kind == GPU_MEMORY:  # not memory of the host
+                continue
             return f"{found}: {node.id} is {kind} of unknown rate"
         cache = node.facts.integer("memory_side_cache")
         if node.kind is DeviceKind.NUMA and cache:

@@ -29,6 +29,9 @@ _COHERENT_NAME = re.compile(r"\b(GH200|GB200|GB300)\b")
 
 _NAME_FACTS = ("model_name", "pci_name")
 
+_DIES = {"7408", "740c"}
+"""PCI device ids (of AMD) of MI250X and MI250: a module is two GPUs."""
+
 
 def gpus(machine: Machine) -> tuple[Device, ...]:
     """The GPUs, in the order of the machine."""
@@ -111,6 +114,19 @@ def coherent_gpus(machine: Machine) -> frozenset[str]:
             for name in (gpu.name, *map(gpu.facts.text, _NAME_FACTS))
         )
     )
+
+
+def dies_of_modules(machine: Machine) -> frozenset[str]:
+    """The ids of GPUs that are, or may be, one of the two dies of a module (MI250X, MI250). Where the board attaches
+    adapters and links to them is fixed; NCCL's files do not distinguish them from the single die of an MI210."""
+
+    def is_die(gpu: Device) -> bool:
+        if "device_id" in gpu.facts:
+            return (gpu.facts.text("device_id") or "").lower() in _DIES
+        names = (gpu.name, *map(gpu.facts.text, _NAME_FACTS))
+        return gpu.facts.text("gpu_architecture") == "gfx90a" or any("MI250" in (name or "") for name in names)
+
+    return frozenset(gpu.id for gpu in gpus(machine) if is_die(gpu))
 
 
 def node_cpus(machine: Machine) -> Mapping[int, tuple[int, ...]]:

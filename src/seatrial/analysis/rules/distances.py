@@ -11,6 +11,7 @@ from seatrial.analysis.direct_links import connected, direct_links
 from seatrial.analysis.rules.devices import (
     CLASSES_BY_DISTANCE,
     coherent_gpus,
+    dies_of_modules,
     fabric_adapters,
     fast_adapters,
     gpus,
@@ -18,7 +19,7 @@ from seatrial.analysis.rules.devices import (
     paths_by_pair,
     spans,
 )
-from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, note, rule
+from seatrial.analysis.rules.finding import Case, Subject, at_hardware, finding, is_virtual, listed, note, rule
 from seatrial.analysis.rules.numa_nodes import contradicted, nodes_of
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.links import links_above
@@ -83,15 +84,18 @@ def adapter_far(case: Case) -> Iterator[Finding]:
     by_class = [(found, [gpu for gpu in far if far[gpu] == found]) for found in _FAR if found in far.values()]
     nearest = "; ".join(f"{spans(names)}: {found}" for found, names in by_class)
     near = [gpu for gpu in best if gpu not in far]
+    is_of_board = bool(near) and far.keys() <= dies_of_modules(case.machine)
+    is_note = worst != "SYS" or is_of_board or is_virtual(case.machine)
     yield finding(
         "adapter-far-from-gpu",
-        severity=Severity.WARNING if worst == "SYS" else Severity.INFO,
+        severity=Severity.INFO if is_note else Severity.WARNING,
         devices=far,
         observation=f"{len(far)} of {count(len(gpus(case.machine)), 'GPU')} "
         f"{'has' if len(far) == 1 else 'have'} no adapter nearer than {worst if len(by_class) == 1 else 'NODE or SYS'}"
         f" ({nearest}).",
         diagnosis=f"Every message of these GPUs takes {' or '.join(_MEANS[found] for found, _ in by_class)}, which "
-        "other traffic shares; reads of GPU memory by an adapter (GPUDirect) are slow or disabled on this path.",
+        "other traffic shares; reads of GPU memory by an adapter (GPUDirect) are slow or disabled on this path."
+        + (" The host may be built otherwise than the guest shows." if is_virtual(case.machine) else ""),
         remedy=_bring_near(case.machine, near, far),
         evidence=listed(
             (f"{gpu} - {nic}: {found}" for gpu in far for nic, found in classes[gpu].items()), most=_MOST_PATHS
@@ -102,8 +106,11 @@ def adapter_far(case: Case) -> Iterator[Finding]:
 def _bring_near(machine: Machine, near: Sequence[str], far: Mapping[str, str]) -> str:
     """What to do about GPUs far from all adapters; only what their classes leave to be done."""
     use = f"Use {spans(near)} for ranks that talk to other nodes" if near else ""
-    if is_virtual(machine):
-        move = "ask the host's administrator for an adapter of the NUMA node of these GPUs"
+    if dies_of_modules(machine) & far.keys():
+        move = "a module of two GPUs has its adapter, if any, at one of them: the board fixes it, so choose by `lstopo`"
+    elif is_virtual(machine):
+        move = at_hardware(machine, "")
+        move = move[0].lower() + move[1:]
     else:
         below = {end for path in machine.paths if path.path_class in ("PIX", "PXB") for end in (path.a, path.b)}
         place = "" if below.isdisjoint(far) else "below the switch of these GPUs"
@@ -225,10 +232,15 @@ def _out_of_place(machine: Machine, found: MovedDevice) -> Finding:
         devices=found.suspects,
         observation=f"{'' if one else 'One of '}{spans(found.suspects)} {where}, and {short} has one less than the "
         f"others: {_counts(spread, found.suspects)}.{even}",
-        diagnosis=f"{'It' if one else 'One of them'} breaks the pattern of the others: it is in another slot than they "
-        f"are, or this data attributes it to the wrong switch or node. {costs}",
-        remedy="Compare with a node of the same model (`lstopo`, `nvidia-smi topo -m`), and check the slot in the "
-        "server's manual; if it is right, bind by what is there (see the bindings)",
+        diagnosis=f"{'It' if one else 'One of them'} breaks the pattern of the others: "
+        + ("the guest is defined so. " if is_virtual(machine) else "it is in another slot than they are, or this data ")
+        + ("" if is_virtual(machine) else "attributes it to the wrong switch or node. ")
+        + costs,
+        remedy=at_hardware(
+            machine,
+            "Compare with a node of the same model (`lstopo`, `nvidia-smi topo -m`), and check the slot in the "
+            "server's manual; if it is right, bind by what is there (see the bindings)",
+        ),
         evidence=listed(_listing(spread)),
     )
 
@@ -282,6 +294,8 @@ def _listing(spread: Spread) -> Sequence[str]:
 def device_out_of_place(case: Case) -> Iterator[Finding]:
     """Fires if all switches or NUMA nodes have the same number of GPUs, or of adapters of a model, but for one with one
     more and one with one less."""
+    if dies_of_modules(case.machine):  # their place, and that of the adapters at them, is fixed by the board
+        return
     for spread in _spreads(case.machine):
         found = moved(spread)
         if found is not None:

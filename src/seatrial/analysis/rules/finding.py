@@ -139,6 +139,15 @@ def is_virtual(machine: Machine) -> bool:
     return surrounding(machine.facts, "hypervisor") is not None
 
 
+def at_hardware(machine: Machine, remedy: str) -> str:
+    """A remedy at slots, cards or cables; of a virtual machine, who can look there."""
+    if not is_virtual(machine):
+        return remedy
+    return (
+        "Ask the host's administrator to check it there: the hypervisor decides which links and distances a guest sees"
+    )
+
+
 def finding(
     rule: str,
     *,

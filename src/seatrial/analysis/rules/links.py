@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.rules.devices import spans
-from seatrial.analysis.rules.finding import Case, Subject, cite_best, finding, is_virtual, listed, note, rule
+from seatrial.analysis.rules.devices import dies_of_modules, spans
+from seatrial.analysis.rules.finding import (
+    Case,
+    Subject,
+    at_hardware,
+    cite_best,
+    finding,
+    is_virtual,
+    listed,
+    note,
+    rule,
+)
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.limit import pcie_bandwidth
@@ -164,7 +174,7 @@ def _below_capability(machine: Machine, group: Sequence[_Lowered]) -> Finding:
         devices=(entry.link.b for entry in group),
         observation=observation,
         diagnosis=diagnosis + virtual,
-        remedy=remedy,
+        remedy=at_hardware(machine, remedy) if severity is Severity.WARNING else remedy,
         evidence=f"{listed(f'{entry.link.a} - {entry.link.b}' for entry in group)} ({first.link.source})"
         + _cited(machine, first.link),
         loss=loss if severity is Severity.WARNING and not hidden else None,
@@ -215,7 +225,7 @@ def _cited(machine: Machine, link: Link) -> str:
 @rule(Subject.LINKS, of_hardware=True)
 def slot_below_card(case: Case) -> Iterator[Finding]:
     """Fires if a GPU, adapter or disk supports more than the port that it is plugged into."""
-    machine = case.machine
+    machine, dies = case.machine, dies_of_modules(case.machine)
     groups: dict[tuple[int, float, int, float], list[Device]] = {}
     for device in machine.devices:
         port = machine.device(device.parent or "")
@@ -238,7 +248,9 @@ def slot_below_card(case: Case) -> Iterator[Finding]:
             f"which leaves {show(both, 'B/s')}.",
             diagnosis="The platform or the slot is the limit. This is normal for a card that is newer than its board; "
             "it costs bandwidth if the board has a better slot.",
-            remedy="Check the slots in the board's manual, and move the card if there is a wider or faster one",
+            remedy="Plan with this rate: the board fixes where a module is attached"
+            if dies >= {device.id for device in devices}
+            else "Check the slots in the board's manual, and move the card if there is a wider or faster one",
             evidence="; ".join(
                 cite_best(d.facts, name)
                 for d in (devices[0], port_facts)

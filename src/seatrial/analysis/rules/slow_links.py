@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.device_places import Unlike, unlike_cards, unlike_uplinks
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.rules.devices import spans
-from seatrial.analysis.rules.finding import Case, Subject, finding, is_virtual, listed, rule, warning
+from seatrial.analysis.rules.devices import dies_of_modules, spans
+from seatrial.analysis.rules.finding import Case, Subject, at_hardware, finding, is_virtual, listed, rule, warning
 from seatrial.analysis.rules.links import READ_AGAIN, capability_of
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.limit import IMPOSSIBLE_ABOVE, PCIE_GTps, pcie_bandwidth
@@ -180,10 +180,18 @@ def link_unlike_siblings(case: Case) -> Iterator[Finding]:
             observation=f"{_rates(unlike)}; {_others(unlike, kind)}.",
             diagnosis=_means(machine, unlike, idle=idle)
             + (" An adapter for storage or management may be in such a slot by design." if kind == "adapter" else ""),
-            remedy=f"Compare the ports and cards with {READ_AGAIN}, under load; if it stays so, look up the slots in "
-            "the board's manual and the firmware's division of lanes (bifurcation), then exchange the card with one of "
-            "the others: a rate that stays with the slot is that of the slot or riser",
+            remedy=at_hardware(machine, _exchange(machine, unlike)),
         )
+
+
+def _exchange(machine: Machine, unlike: Unlike) -> str:
+    first = f"Compare the ports and cards with {READ_AGAIN}, under load; if it stays so, "
+    if unlike.rates.keys() <= dies_of_modules(machine):
+        return f"{first}report it to the vendor: the board fixes where a module is attached"
+    return (
+        f"{first}look up the slots in the board's manual and the firmware's division of lanes (bifurcation), then "
+        "exchange the card with one of the others: a rate that stays with the slot is that of the slot or riser"
+    )
 
 
 @rule(Subject.SIBLINGS)
@@ -205,8 +213,11 @@ def uplink_unlike_siblings(case: Case) -> Iterator[Finding]:
             observation=f"{_rates(unlike, 'uplink')} (above {spans(affected)}); {_others(unlike, 'like bridge')}.",
             diagnosis=f"{_means(machine, unlike, idle=idle)} All traffic of {spans(affected)} with the host goes "
             "through it.",
-            remedy=f"Compare both ends with those of the other bridges: {READ_AGAIN}, under load; then check the cable "
-            "or riser of that switch and the firmware's division of lanes (bifurcation)",
+            remedy=at_hardware(
+                machine,
+                f"Compare both ends with those of the other bridges: {READ_AGAIN}, under load; then check the cable or "
+                "riser of that switch and the firmware's division of lanes (bifurcation)",
+            ),
         )
 
 

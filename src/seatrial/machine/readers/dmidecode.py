@@ -29,7 +29,7 @@ from seatrial.machine.readers.dmidecode_blocks import (
     split_dumps,
 )
 from seatrial.machine.readers.dump import Line, choose, read_lines
-from seatrial.machine.readers.smbios import VIRTUAL_PRODUCTS, SmbiosArray, SmbiosModule
+from seatrial.machine.readers.smbios import SmbiosArray, SmbiosModule, hypervisor_of
 from seatrial.machine.survey import CpuPart, FactBook, Survey
 from seatrial.model.machine.machine import DeviceKind
 
@@ -247,8 +247,7 @@ def _add_platform_facts(blocks: Iterable[DmiBlock], book: FactBook) -> None:
         book.say(fact, " ".join(filter(None, words)), f"{_SOURCE}, {block.title}" if block else _SOURCE)
     for fact, key in (("bios_vendor", "Vendor"), ("bios_version", "Version"), ("bios_date", "Release Date")):
         book.say(fact, bios.read(read_word, key) if bios else None, f"{_SOURCE}, BIOS Information")
-    product = (book.facts().text("product") or "").lower()
-    hypervisor = next((name for mark, name in VIRTUAL_PRODUCTS if mark in product), None)
+    hypervisor = hypervisor_of(book.facts().text("product") or "", virtual_cpu=None)
     if hypervisor is None and bios is not None and "System is a virtual machine" in bios.items:
         hypervisor = "present, not named"
     book.say("hypervisor", hypervisor, f"{_SOURCE}, System Information")

@@ -116,11 +116,28 @@ def subtype_of(element: Element) -> str:
     return element.attributes.get("subtype") or read_infos(element).get("Type", "")
 
 
-def _is_gpu_node(element: Element) -> bool:
+def is_node_of_power9(number: int) -> bool:
     """Whether a node of a POWER9 machine without CPUs is the memory of a GPU: they are numbered downwards from 255
     (Linux, arch/powerpc: the firmware's numbers of NVLink memory)."""
-    index = element.attributes.get("os_index", "")
-    return index.isdecimal() and 248 <= int(index) <= 255
+    return 248 <= number <= 255
+
+
+_NEOVERSE_V2 = ("0x41", "0xd4f")
+_GPU_OF_NVIDIA = re.compile(r"030[02] \[10de:", re.ASCII)
+
+
+def attaches_gpu_memory(root: Element) -> bool:
+    """Whether nodes without CPUs are the memory of GPUs: all cores are those of Grace, and NVIDIA's GPUs are among the
+    objects."""
+    makers, cores, has_gpu, waiting = set[str](), set[str](), False, [root]
+    while waiting:
+        element = waiting.pop()
+        waiting += element.children
+        has_gpu = has_gpu or bool(_GPU_OF_NVIDIA.match(element.attributes.get("pci_type", "")))
+        if element.tag == "info" and element.attributes.get("name") in ("CPUImplementer", "CPUPart"):
+            found = makers if element.attributes["name"] == "CPUImplementer" else cores
+            found.add(element.attributes.get("value", "").lower())
+    return has_gpu and (makers, cores) == ({_NEOVERSE_V2[0]}, {_NEOVERSE_V2[1]})
 
 
 def side_cache(element: Element) -> SideCache | None:
@@ -137,10 +154,16 @@ GPU_MEMORY = "GPUMemory"
 
 
 def say_memory_kind(
-    book: FactBook, element: Element, caches: Sequence[SideCache], source: str, *, own_cpus: bool, is_power: bool
+    book: FactBook,
+    element: Element,
+    caches: Sequence[SideCache],
+    source: str,
+    *,
+    is_gpu: bool,
 ) -> None:
-    """Add the kind of a NUMA node's memory, and the memory-side cache in front of it."""
-    kind = subtype_of(element) or ("" if not is_power or own_cpus or not _is_gpu_node(element) else GPU_MEMORY)
+    """Add the kind of a NUMA node's memory, and the memory-side cache in front of it. `is_gpu`: whether it is the
+    memory of a GPU, if the file has no subtype."""
+    kind = subtype_of(element) or (GPU_MEMORY if is_gpu else "")
     book.say("memory_kind", kind[:40], source)
     own = [cache for cache in caches if not (cache.is_around_cluster and kind in _FAST_KINDS)]
     largest = max(own, key=lambda cache: cache.size or 0, default=None)

@@ -62,7 +62,8 @@ def read_hwloc_xml(data: bytes, pick: int | None = None) -> Survey:
     if major not in ("0", "1", "2", "3"):
         raise document.error(root, f"unknown format version {major[:20]} (known: 1, 2 and 3)")
     is_power = infos.get("Architecture", "").startswith("ppc64")
-    reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"), is_power)
+    is_grace = hwloc_memory.attaches_gpu_memory(root)
+    reader = _Reader(document, source, major, OsDevices(source, has_bits=major == "3"), is_power, is_grace)
     reader.hidden = reader.hidden_nodes(machine)
     reader.walk(machine, _Context())
     reader.check_whole(machine)
@@ -137,6 +138,7 @@ class _Reader(Struct):
     major: str
     devices: OsDevices
     is_power: bool = False
+    is_grace: bool = False
     cpu_parts: list[CpuPart] = []
     pci_parts: dict[str, PciPart] = {}
     modules: list[MemoryModule] = []
@@ -276,9 +278,8 @@ class _Reader(Struct):
         book.say("memory_total", memory or None, self.source, "B", volatile=True)
         book.say("cpus", write_cpu_list(inside.its_cpus), self.source)
         book.say("hidden_nodes", write_cpu_list(self.hidden), self.source)
-        hwloc_memory.say_memory_kind(
-            book, element, inside.caches, self.source, own_cpus=bool(inside.its_cpus), is_power=self.is_power
-        )
+        is_gpu = not inside.its_cpus and (self.is_grace or (self.is_power and hwloc_memory.is_node_of_power9(index)))
+        hwloc_memory.say_memory_kind(book, element, inside.caches, self.source, is_gpu=is_gpu)
         self.cpu_parts.append(CpuPart(DeviceKind.NUMA, inside.its_cpus, index, facts=book.facts()))
 
     def cache(self, element: Element, inside: _Context) -> None:

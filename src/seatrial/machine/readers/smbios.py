@@ -27,14 +27,12 @@ _ERROR_CORRECTION = {3: "none", 4: "parity", 5: "single-bit ECC", 6: "multi-bit 
 _PERSISTENT_TECHNOLOGIES = frozenset({4, 5, 6, 7})
 """Memory Technology (7.18.6): NVDIMM-N, NVDIMM-F, NVDIMM-P, Intel Optane persistent memory."""
 
-VIRTUAL_PRODUCTS = (
+_VIRTUAL_PRODUCTS = (
     ("kvm", "kvm"), ("qemu", "kvm"), ("vmware", "vmware"), ("virtualbox", "virtualbox"), ("innotek", "virtualbox"),
     ("hvm domu", "xen"), ("virtual machine", "hyperv"), ("google compute engine", "kvm"), ("openstack", "kvm"),
-    ("parallels", "parallels"), ("bhyve", "bhyve"),
+    ("parallels", "parallels"), ("bhyve", "bhyve"), ("xen", "xen"), ("amazon ec2", "kvm"), ("alibaba cloud ecs", "kvm"),
 )  # fmt: skip
 """Text in the DMI vendor or product -> hypervisor, as in systemd-detect-virt (src/basic/virt.c)."""
-
-_CLOUDS = (*VIRTUAL_PRODUCTS, ("xen", "xen"), ("amazon ec2", "kvm"), ("alibaba cloud ecs", "kvm"))
 
 
 def hypervisor_of(product: str, *, virtual_cpu: bool | None) -> str | None:
@@ -43,7 +41,7 @@ def hypervisor_of(product: str, *, virtual_cpu: bool | None) -> str | None:
     text = product.lower()
     if virtual_cpu is False or (virtual_cpu is None and "metal" in text):
         return None
-    return next((name for mark, name in _CLOUDS if mark in text), None)
+    return next((name for mark, name in _VIRTUAL_PRODUCTS if mark in text), None)
 
 
 EMPTY_WORDS = frozenset(

@@ -168,7 +168,7 @@ def survey_sysfs(files: FileTree, environment: Mapping[str, str]) -> Survey:
     cpus = survey_cpus(files)
     unread += cpus.unread
     online = frozenset(cpu for part in cpus.parts if part.kind is DeviceKind.PU for cpu in part.cpus)
-    nodes, unread_nodes = survey_numa(files, online)
+    nodes, unread_nodes = survey_numa(files, online, cpus.records.values())
     unread += unread_nodes
     parts = (*cpus.parts, *nodes)
     x86 = [record for record in cpus.records.values() if record.family is not None]
