@@ -105,6 +105,54 @@ def test_a_side_is_like_itself() -> None:
     assert differences(side(), side(t0=5.0), None) == ()
 
 
+def test_other_allowed_cpus_are_one_change_with_what_follows() -> None:
+    """A taskset: fewer threads on fewer CPUs, and the command line that says so."""
+    one = replace(machine(), allowed_cpus=(0,))
+    few = {**SEEN, "affinity": [[0]], "command": [*SEEN["command"][:4], "0", *SEEN["command"][5:]]}
+    found = named(differences(side(), side(on=one, seen=few), None))
+    roots = [what for what, each in found.items() if each.is_unintended_cause]
+    assert roots == ["fact allowed CPUs"]
+    follows = {what for what, each in found.items() if each.follows_from == "fact allowed CPUs"}
+    assert {"affinity", "parameter threads", "command line"} <= follows
+    apart = named(differences(side(), side(seen=few), None))
+    assert apart["affinity"].is_unintended_cause, "the machine allows both"
+    library = {**few, "libs": {**SEEN["libs"], "libm.so.6": "cc" * 20}}
+    found = named(differences(side(), side(on=one, seen=library), None))
+    assert found["library libm.so.6"].is_unintended_cause and found["command line"].is_unintended_cause
+
+
+def test_what_programs_inherit_is_compared() -> None:
+    usual = {"nice": 0, "policy": "other", "stack_B": 8 << 20, "locked_B": None}
+    other = {"nice": 5, "policy": "batch", "stack_B": None, "locked_B": None}
+    found = named(differences(*(side(seen={**SEEN, "scheduling": own}) for own in (usual, other)), None))
+    assert set(found) == {"scheduling nice", "scheduling class", "scheduling stack limit"}
+    assert (found["scheduling stack limit"].baseline, found["scheduling stack limit"].candidate) == (
+        "8 MiB",
+        "unlimited",
+    )
+    assert differences(side(), side(seen={**SEEN, "scheduling": other}), None) == (), "an older record"
+
+
+def test_the_key_of_a_build_says_nothing_beside_its_files() -> None:
+    """The key of a command holds its input files: an edited script is one difference."""
+    scripts = [notes(input_files={"in.txt": {"id": content}}) for content in ("aa", "bb")]
+    sides = [side(seen=seen, program=f"build-{n}") for n, seen in enumerate(scripts)]
+    assert set(named(differences(*sides, None))) == {"input file in.txt"}
+    assert set(named(differences(side(), side(program="build-2"), None))) == {"program build"}
+
+
+def test_one_neighbour_on_a_large_node_is_a_difference() -> None:
+    """One CPU of 64: a small share, and yet a part of the memory bandwidth."""
+
+    def beside(cpus: float) -> dict[str, Any]:
+        used = {"others_share": cpus / 64, "others_s": cpus, "cpu_window_s": 64.0}
+        return {**SEEN, **used, "busy_s": {str(cpu): 0.1 for cpu in range(64)}}
+
+    found = named(differences(side(seen=beside(0.0)), side(seen=beside(1.0)), None))
+    assert set(found) == {"CPUs used by other processes"}
+    assert differences(side(seen=beside(0.0)), side(seen=beside(0.3)), None) == ()
+
+
 def test_what_was_not_measured_tells_nothing() -> None:
     assert differences(side(), side_facts(Contents(), ["none"]), "threads") == ()
 
@@ -574,7 +622,7 @@ def test_what_follows_from_a_parameter_in_the_command_is_intended(chosen: str) -
         for flags in ("O0", "O2")
     )
     found = named(differences(first, second, "flags"))
-    assert {"program st-O0", "program build", "library libO2.so", "input file in-O2.dat"} < set(found)
+    assert {"program st-O0", "library libO2.so", "input file in-O2.dat"} < set(found)
     assert [one.what for one in found.values() if not one.intended] == []
     assert found["variable SPEED"].follows_from == "flags"
     command = found["command line"]

@@ -149,6 +149,9 @@ def test_load_beside_is_said_where_no_program_waited() -> None:
     assert missing_and_beside([FREE] * 3, "")[1] == ""
     loaded = {**FREE, "others_s": 0.9, "busy_s": {"0": 1.0, "1": 0.9}}
     assert missing_and_beside([loaded] * 3, "")[1] == "other processes used 0.9 of 2 CPUs"
+    few = {**FREE, "others_s": 0.5 / 64 * 2, "busy_s": {str(cpu): 0.1 for cpu in range(64)}, "cpu_window_s": 2.0}
+    assert missing_and_beside([few] * 3, "cpu.peak")[1] == ""
+    assert "may take memory bandwidth, which all CPUs share" in missing_and_beside([few] * 3, "memory.stream")[1]
     assert "5.0 % of the CPU time to other guests" in missing_and_beside([{**FREE, "steal_s": 0.1}] * 3, "")[1]
     unknown = {name: value for name, value in FREE.items() if name != "others_s"} | {"load_1m": 7.5}
     assert missing_and_beside([unknown] * 3, "")[1] == "the load average was 7.5 on 2 CPUs"

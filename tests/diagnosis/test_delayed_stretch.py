@@ -16,6 +16,7 @@ from seatrial.profiler.parquet import write_parquet
 from seatrial.profiler.profile import Profile
 from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.document import profile_document
+from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.text import profile_text
 from seatrial.report.profile.words import balance_line, headline
 
@@ -63,6 +64,20 @@ def test_a_neighbour_for_a_part_of_the_run_is_named_with_the_time() -> None:
     assert "mostly from 3.00 to 5.00 s: other processes used 0.50 of 2 CPUs" in headline(found)
     assert len(found.diagnoses) == 1, "who is late depends on who had a CPU"
     check(profile_document(found, 0), "profile-1")
+
+
+def test_a_neighbour_that_comes_again_and_again_is_periodic() -> None:
+    """It runs for half a second of every 2.5 s: a fifth of the time, half of which it takes."""
+    found = made(lambda at_s: 0.6 if at_s % 2.5 < 0.5 else 0.0)
+    (first,) = (one for one in found.diagnoses if one.rank == 1 and one.cause is Cause.OTHER_PROCESSES)
+    assert (first.value(Signal.BURSTS), first.value(Signal.PERIOD)) == (4, pytest.approx(2.5, rel=0.1))
+    assert "4 times, about 2.5" in sentence(first) and "4 times, about 2.5" in headline(found)
+    assert "every 2.5" in remedy(first)
+    check(profile_document(found, 0), "profile-1")
+    steady = made(lambda at_s: 0.3)
+    assert steady.diagnoses[0].value(Signal.PERIOD) is None
+    unsteady = made(lambda at_s: 0.9 if at_s in (1.0, 1.75, 5.0, 9.0) else 0.0)
+    assert all(one.value(Signal.PERIOD) is None for one in unsteady.diagnoses)
 
 
 def test_other_causes_stay_beside_a_short_disturbance() -> None:

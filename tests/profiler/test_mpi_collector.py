@@ -27,7 +27,7 @@ from seatrial.profiler.capture.run import SHARED_SOURCES, build_collector, profi
 from seatrial.profiler.tables.header import ProcessState
 from seatrial.profiler.tables.io_samples import read_io_samples
 from seatrial.profiler.tables.process_table import read_table
-from seatrial.report.profile.io_words import recurring
+from seatrial.stats.bursts import recurring
 
 pytestmark = pytest.mark.real
 

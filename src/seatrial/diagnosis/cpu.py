@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.stats.bursts import recurring
 
 if TYPE_CHECKING:
     from seatrial.profiler.cpu import CpuSlices
@@ -124,6 +125,29 @@ def delayed_stretch(slices: CpuSlices | None) -> CpuWait | None:
     return found if is_clear else None
 
 
+class Recurring(Frozen):
+    """A rank waited for a CPU `bursts` times, `period_s` seconds apart."""
+
+    bursts: int
+    period_s: float
+
+
+_IN_BURST = 0.25
+"""Of a bin: less waiting is not a burst."""
+
+
+def recurring_delay(slices: CpuSlices | None) -> Recurring | None:
+    """Waiting for a CPU that comes again and again at about the same interval, such as a neighbour that runs for a
+    second in five; None if it does not, or too little of the time."""
+    if slices is None or len(slices.at_s) < 2 or slices.delay_s[-1] < _LEAST_OF_RUN * slices.span_s:
+        return None
+    width_s = max(slices.span_s / (len(slices.at_s) - 1), LEAST_S)
+    begins = [slices.at_s[0] + k * width_s for k in range(int(slices.span_s / width_s))]
+    delays = [slices.growth(slices.delay_s, begin, begin + width_s) for begin in begins]
+    found = recurring([delay if delay >= _IN_BURST * width_s else 0.0 for delay in delays])
+    return None if found is None else Recurring(found[0], found[1] * width_s)
+
+
 def rank_within(cpu: RankCpu, stretch: CpuWait) -> RankCpu:
     """What a rank had of its CPUs in the stretch; its part of the whole, where slices are not known. All throttling is
     taken to be in the stretch."""
@@ -170,6 +194,9 @@ def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | N
         return _for_a_while(worst, cpu, [one for _, one in known], node, stretch)
     delay = cpu.delay_share or 0.0
     throttled = max(one.throttled_share or 0.0 for _, one in known)
+    again = None if is_used_up(throttled) else recurring_delay(cpu.slices)
+    if again is not None:
+        return _again_and_again(worst, cpu, [one for _, one in known], node, again)
     if delay < LEAST_DELAY and not is_used_up(throttled):
         return None
     if delay < LEAST_DELAY:
@@ -180,6 +207,20 @@ def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | N
     if cpu.cpu_s is not None:
         evidence.append(Evidence(Signal.CPU_TIME, cpu.cpu_s / cpu.wall_s))
     cause, more = _why([one for _, one in known], len(ranks), cpu, delay, throttled, node)
+    return Diagnosis(cause, delay, Sureness.MEASURED, (*evidence, *more), rank=worst.rank, host=worst.host)
+
+
+def _again_and_again(
+    worst: RankTotals, cpu: RankCpu, cpus: Sequence[RankCpu], node: NodeCpu | None, again: Recurring
+) -> Diagnosis:
+    delay = cpu.delay_share or 0.0
+    cause, more = _why(cpus, len(cpus), cpu, delay, 0.0, node)
+    evidence = (
+        Evidence(Signal.RUN_DELAY, delay),
+        Evidence(Signal.BURSTS, again.bursts),
+        Evidence(Signal.PERIOD, again.period_s),
+        *([] if cpu.cpu_s is None else [Evidence(Signal.CPU_TIME, cpu.cpu_s / cpu.wall_s)]),
+    )
     return Diagnosis(cause, delay, Sureness.MEASURED, (*evidence, *more), rank=worst.rank, host=worst.host)
 
 

@@ -25,6 +25,7 @@ from seatrial.probes.system import (
     pressure_between,
     read_limits,
     read_pressure,
+    scheduling,
     seen_between,
     snapshot,
 )
@@ -80,7 +81,7 @@ def look_around(cpus: Sequence[int]) -> Around:
 def seen_around(before: Around, after: Around, cpus: Sequence[int], programs_s: float | None) -> dict[str, Any]:
     """What a repeat's record has of the time in between (system.py, pressure.py, link_counters.py and
     group_limits.py in probes/). `programs_s`: the CPU time of its programs, None if it is unknown."""
-    seen = seen_between(before.system, after.system, cpus, programs_s)
+    seen = {"scheduling": scheduling(), **seen_between(before.system, after.system, cpus, programs_s)}
     if pressure := pressure_between(before.pressure, after.pressure):
         seen["pressure"] = pressure
     if links := links_between(before.links, after.links):

@@ -20,8 +20,10 @@ Formats: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max, cpu.stat, io.m
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
@@ -80,6 +82,7 @@ def pressure_between(before: Mapping[str, int], after: Mapping[str, int]) -> dic
     return {f"{kind}_s": max(0, total - before[kind]) / 1e6 for kind, total in after.items() if kind in before}
 
 
+_RESET_ON_FORK = 0x40000000  # SCHED_RESET_ON_FORK, sched(7)
 _BUSY_FIELDS = (1, 2, 3, 6, 7)
 _MOST_CPUS = 64  # Of more CPUs, only the sum is recorded: records stay short.
 _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq steal ..." (proc(5))
@@ -136,6 +139,29 @@ def seen_between(
             if cpu in before.busy_of
         }
     return seen
+
+
+_POLICIES = {
+    getattr(os, f"SCHED_{name}"): name.lower()
+    for name in ("OTHER", "BATCH", "IDLE", "FIFO", "RR")
+    if hasattr(os, f"SCHED_{name}")
+}
+
+
+def scheduling() -> dict[str, Any]:
+    """What the programs of this process inherit: `nice`, the scheduling class (`policy`: "other", "batch", ...), and
+    the limits of the stack and of locked memory (`stack_B`, `locked_B`, None: unlimited). What cannot be read is
+    missing."""
+    found: dict[str, Any] = {}
+    with suppress(OSError):
+        found["nice"] = os.getpriority(os.PRIO_PROCESS, 0)
+        policy = os.sched_getscheduler(0) & ~_RESET_ON_FORK
+        found["policy"] = _POLICIES.get(policy, str(policy))
+    for name, limit in (("stack_B", resource.RLIMIT_STACK), ("locked_B", resource.RLIMIT_MEMLOCK)):
+        with suppress(OSError, ValueError):
+            soft, _ = resource.getrlimit(limit)
+            found[name] = None if soft == resource.RLIM_INFINITY else soft
+    return found
 
 
 def _load() -> float | None:

@@ -148,6 +148,8 @@ class Signal(StrEnum):
     FROM = "from"
     """Seconds since the first rank was started: the other signals are of the time from then on, ..."""
     UNTIL = "until"  # ... until then.
+    BURSTS = "bursts"  # How often it waited for a CPU, at about the same interval, ...
+    PERIOD = "period"  # ... of so many seconds.
     CPU_TIME = "cpu-time"  # CPU seconds of the rank over its wall time.
     RANKS_ON_NODE = "ranks-on-node"
     CPUS = "cpus"  # The CPUs that these ranks may use together.

@@ -9,9 +9,10 @@ from report.profile.profile_samples import crash, with_io
 
 from seatrial.profiler.profile_io import IoSeries, IoTotals, ProfileIo, RankIo
 from seatrial.report.profile.document import profile_document
-from seatrial.report.profile.io_words import io_lines, recurring
+from seatrial.report.profile.io_words import io_lines
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
+from seatrial.stats.bursts import recurring
 
 MIB = 1 << 20
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from seatrial.analysis.fairness.environments import BUILD, environment_differences, parameter_differences
-from seatrial.analysis.fairness.machines import circumstance_differences, machine_differences
+from seatrial.analysis.fairness.machines import ALLOWED_CPUS, circumstance_differences, machine_differences
 from seatrial.analysis.fairness.repeats import repeat_differences
 from seatrial.analysis.fairness.side import (
     RANK,
@@ -91,9 +91,7 @@ def intent(noticed: Sequence[Noticed], group: SideGroup, axis: str | None) -> li
         else:
             follows = axis != LABEL and _follows(item, group, axis)
             judged.append((item, follows, axis if follows else ""))
-    # A command line depends on parameters, CPUs and libraries: it is intended if all of their differences are.
-    made_of = (Topic.PARAMETER, Topic.AFFINITY, Topic.LIBRARY, Topic.PROGRAM)
-    causes = [intended for item, intended, _ in judged if item.kind in made_of]
+    causes = [intended for item, intended, _ in judged if item.kind in _MADE_OF]
     follows = bool(causes) and all(causes)
     judged += [(item, follows, axis if follows else "") for item in noticed if item.kind is Topic.COMMAND]
     return judged
@@ -300,7 +298,39 @@ def differences(baseline: SideFacts, candidate: SideFacts, axis: str | None) -> 
         judged += intent(list(_of_group(group)), group, axis)
     whole = [*machine_differences(baseline, candidate), *circumstance_differences(baseline, candidate)]
     judged += [(item, False, "") for item in whole]
-    return tuple(_merged(judged))
+    return tuple(_merged(_with_allowed_cpus(judged, baseline, candidate)))
+
+
+_ALLOWED = f"{Topic.FACT} {ALLOWED_CPUS}"
+_OF_ALLOWED = frozenset({Topic.AFFINITY, Topic.DELAY, Topic.OTHERS_CPUS})
+_MADE_OF = (Topic.PARAMETER, Topic.AFFINITY, Topic.LIBRARY, Topic.PROGRAM)
+"""A command line depends on these: it follows if all of their differences do."""
+
+
+def _with_allowed_cpus(
+    judged: Sequence[tuple[Noticed, bool, str]], baseline: SideFacts, candidate: SideFacts
+) -> list[tuple[Noticed, bool, str]]:
+    """With what follows from other allowed CPUs (taskset, a binding of the job): the CPUs of threads, and parameters
+    whose default is their number. They are not intended, but one change."""
+    if not any(item.what == _ALLOWED for item, _, _ in judged):
+        return list(judged)
+    derived = {
+        name
+        for side in (baseline, candidate)
+        for one in side.experiments.values()
+        for name in derived_parameters(one.benchmark)
+    }
+
+    def follows(item: Noticed) -> bool:
+        return item.kind in _OF_ALLOWED or (item.kind is Topic.PARAMETER and item.name in derived)
+
+    causes = [item for item, is_meant, _ in judged if item.kind in _MADE_OF and not is_meant]
+    is_command_too = bool(causes) and all(map(follows, causes))
+
+    def root(item: Noticed) -> bool:
+        return follows(item) or (is_command_too and item.kind is Topic.COMMAND)
+
+    return [(item, is_meant, _ALLOWED if not is_meant and root(item) else axis) for item, is_meant, axis in judged]
 
 
 def _of_group(group: SideGroup) -> Iterator[Noticed]:
@@ -316,6 +346,9 @@ def _of_group(group: SideGroup) -> Iterator[Noticed]:
     seen = list(repeat_differences(group.baseline, group.candidate))
     yield from seen
     reported = {(item.kind, item.name) for item in seen}
+    # The key of a build holds its input files and its program: where these are named, it says nothing more.
+    if any(item.kind in (Topic.INPUT, Topic.PROGRAM) for item in seen):
+        reported.add((Topic.PROGRAM, BUILD))
     for item in environment_differences(group.baseline, group.candidate):
         if (item.kind, item.name) not in reported:  # a variable that a study sets is also in the records of repeats
             yield item

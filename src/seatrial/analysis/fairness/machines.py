@@ -18,10 +18,12 @@ from seatrial.analysis.fairness.side import (
     clearly_unlike,
     contrast,
     counted,
+    distinct,
     share_below,
     tally,
 )
 from seatrial.analysis.grouped import grouped
+from seatrial.diagnosis.cpu import cpus_words
 from seatrial.diagnosis.disturbance.signals import repeat_shares
 from seatrial.errors import UsageError
 from seatrial.model.machine.document import machine_from_document
@@ -38,6 +40,7 @@ _NOT_OF_THE_MACHINE = frozenset({"privileges"})
 _NAMED_KINDS = frozenset({DeviceKind.GPU, DeviceKind.NIC, DeviceKind.NVME, DeviceKind.BLOCK, DeviceKind.MEMORY})
 """Kinds whose device names are models; other devices are only counted."""
 _SETTING = "the machine as it is now"
+ALLOWED_CPUS = "allowed CPUs"
 
 
 def machine_differences(baseline: SideFacts, candidate: SideFacts) -> Iterator[Noticed]:
@@ -113,7 +116,7 @@ def _statements(machine: Machine) -> Iterator[tuple[str, tuple[str, str]]]:
             yield f"path {path.a} to {path.b}", (path.path_class, _SETTING)
     for access in machine.p2p:
         yield f"peer access {access.a} to {access.b}", (f"read {access.read}, write {access.write}", _SETTING)
-    yield "allowed CPUs", (cpu_list(machine.allowed_cpus), _SETTING)
+    yield ALLOWED_CPUS, (cpu_list(machine.allowed_cpus), _SETTING)
 
 
 def _of_devices(kind: DeviceKind, devices: Iterable[Device]) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -199,15 +202,42 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
     if all(hosts) and set(hosts[0]) != set(hosts[1]):
         yield contrast(Topic.HOST, "", *(", ".join(sorted(names)) for names in hosts))
     values = [_varying(_some(own)) for own in records]
+    found = []
     for kind, (least, spelled) in _VALUES.items():
         first, second = (own[kind] for own in values)
         if clearly_apart(first, second, least):
-            yield contrast(kind, "", *(_spread(own, spelled) for own in (first, second)))
+            found.append(contrast(kind, "", *(_spread(own, spelled) for own in (first, second))))
+    is_loaded = any(one.kind is Topic.OTHERS for one in found)  # the share says more than the number of CPUs
+    yield from (one for one in found if one.kind is not Topic.OTHERS_CPUS or not is_loaded)
     for kind, text in _WHERE.items():
         texts = [tally((one.seen for one in own if "used" in one.seen), text) for own in records]
         if clearly_unlike(*texts):
             yield contrast(kind, "", *map(counted, texts))
+    yield from _scheduling(records)
     yield from _times([sorted(one.t0 for one in own) for own in records])
+
+
+_SCHEDULING = {"nice": "nice", "policy": "class", "stack_B": "stack limit", "locked_B": "locked memory limit"}
+"""Key of `seen["scheduling"]` (probes/system.py) -> its name."""
+
+
+def _scheduling(sides: Sequence[Sequence[RepeatRecord]]) -> Iterator[Noticed]:
+    """What programs inherit from who started seatrial, where both sides recorded it."""
+    known = [distinct(own for one in side if isinstance(own := one.seen.get("scheduling"), Mapping)) for side in sides]
+    for key, name in _SCHEDULING.items():
+        texts: list[Counter[str]] = [Counter(), Counter()]
+        for side, text in zip(known, texts, strict=True):
+            for own, times in side:
+                if key in own:
+                    text[_limit(key, own[key])] += times
+        if clearly_unlike(*texts):
+            yield contrast(Topic.SCHEDULING, name, *map(counted, texts))
+
+
+def _limit(key: str, value: Any) -> str:
+    if not key.endswith("_B"):
+        return plain(value)
+    return "unlimited" if value is None else show(float(value), "B", binary=True)
 
 
 def _some(records: Sequence[RepeatRecord]) -> Sequence[RepeatRecord]:
@@ -222,12 +252,22 @@ def _varying(records: Sequence[RepeatRecord]) -> Mapping[Topic, Sequence[float]]
         shares = repeat_shares(record.seen)
         of_repeat = {
             **{kind: record.seen.get(name) for kind, name in _RECORDED.items()},
+            Topic.OTHERS_CPUS: _others_cpus(record.seen),
             **({kind: getattr(shares, name) for kind, name in _OF_PROGRAM.items()} if shares else {}),
         }
         for kind, value in of_repeat.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 found[kind].append(float(value))
     return found
+
+
+def _others_cpus(seen: Mapping[str, Any]) -> float | None:
+    """CPUs that other processes used: one is a small share of a large node, and yet a part of its memory bandwidth."""
+    others_s, window_s, busy = seen.get("others_s"), seen.get("cpu_window_s"), seen.get("busy_s")
+    cpus = len(busy) if isinstance(busy, Mapping) else 0.0
+    if not cpus and window_s and seen.get("program_s"):
+        cpus = window_s / seen["program_s"]  # of many CPUs only the sum is recorded
+    return round(others_s / window_s * cpus, 2) if others_s is not None and window_s and cpus else None
 
 
 _RECORDED = {Topic.LOAD: "load_1m", Topic.STEAL: "steal_share", Topic.OTHERS: "others_share"}
@@ -241,6 +281,7 @@ _VALUES: Mapping[Topic, tuple[float, Callable[[float], str]]] = {
     Topic.LOAD: (_LOAD_APART, "{:.1f}".format),
     Topic.STEAL: (0.01, show_percent),
     **dict.fromkeys((Topic.OTHERS, *_OF_PROGRAM), (0.05, show_percent)),
+    Topic.OTHERS_CPUS: (0.5, cpus_words),
 }
 """What varies: by how much the medians are apart at least, and how it is shown."""
 

@@ -25,7 +25,7 @@ def missing_and_beside(seen: Sequence[Seen], who: str) -> tuple[NoCpu | None, st
     """`missing_cpu`, and what else used CPUs during these repeats, if it was much; "" if it was not, or is unknown."""
     some = seen[:: len(seen) // _MOST_REPEATS + 1]  # of very many evenly spaced ones: shares are the same
     known = signals(some)
-    return (None, "") if known is None else (no_cpu(tuple(cpu_causes(known)), who), _beside(known, some))
+    return (None, "") if known is None else (no_cpu(tuple(cpu_causes(known)), who), _beside(known, some, who))
 
 
 def missing_of_repeat(seen: Seen, who: str) -> NoCpu | None:
@@ -41,12 +41,23 @@ def missing_of_repeat(seen: Seen, who: str) -> NoCpu | None:
     return no_cpu(tuple(cpu_causes(known)), who)
 
 
-def _beside(known: Signals, some: Sequence[Seen]) -> str:
+_LEAST_NEIGHBOUR = 0.5
+"""CPUs of others from which on they take a noticeable part of the memory bandwidth, however many CPUs are idle: one
+neighbour cost a triad of one thread a fifth on a node of few CPUs."""
+_MEMORY = "memory."
+
+
+def _beside(known: Signals, some: Sequence[Seen], benchmark: str) -> str:
+    """Memory bandwidth is shared by all CPUs of a socket: where that is measured, half a CPU is much."""
     if known.window_s and known.steal_s is not None and known.steal_s >= _STEAL_IS_MUCH * known.window_s:
         return steal_words(f"{show_percent(known.steal_s / known.window_s)} of the CPU time")
     cpus = len(known.busy_s or known.allowed)
     if known.window_s and known.others_s is not None:
         share = known.others_s / known.window_s
-        return others_words(f"{share * cpus:.2g}", cpus_words(cpus)) if cpus and share >= LEAST_DELAY else ""
+        of_memory = benchmark.startswith(_MEMORY) and share * cpus >= _LEAST_NEIGHBOUR
+        if not cpus or not (share >= LEAST_DELAY or of_memory):
+            return ""
+        said = others_words(f"{share * cpus:.2g}", cpus_words(cpus))
+        return f"{said}, and may take memory bandwidth, which all CPUs share" if of_memory else said
     load = max((value for one in some if isinstance(value := one.get("load_1m"), float)), default=0.0)
     return f"the load average was {load:.1f} on {cpus_words(cpus)}" if cpus and load > cpus + 1 else ""

@@ -121,6 +121,7 @@ _SEEN: Mapping[str, Any] = {
     "command": list[str] | str,
     "variables": dict[str, str | None],
     "again": str | bool,
+    "scheduling": dict[str, str | int | None],
     "together": Count,
     "notes": check_of_keys({}, dict.fromkeys(_NOTES, str)),
     "source": _SOURCE,

@@ -193,7 +193,13 @@ class Difference(Frozen):
     candidate: str | None
     intended: bool
     follows_from: Later[str] = ""
-    """The axis that causes an intended difference which is not part of the comparison itself."""
+    """The axis that causes an intended difference which is not part of the comparison itself; or the unintended
+    difference that this one follows from."""
+
+    @property
+    def is_unintended_cause(self) -> bool:
+        """Whether it is a change that nobody asked for, and follows from no other one."""
+        return not self.intended and not self.follows_from
 
 
 SideName = Literal["baseline", "candidate"]
@@ -300,13 +306,14 @@ class Moved(Frozen):
 
 class Change(StrEnum):
     """What changed between the sides. Where a profile names the same cause, it has the same value
-    (`profiler/cause.py`). The first six: ranks were ready to run, but had no CPU."""
+    (`profiler/cause.py`). The first seven: ranks were ready to run, but had no CPU."""
 
     MORE_RANKS_THAN_CPUS = "more-ranks-than-cpus"
     SAME_CPUS = "ranks-on-the-same-cpus"
     CPU_QUOTA = "cpu-quota"
     STEAL = "steal"
     OTHER_PROCESSES = "other-processes"
+    CHILD_PROCESSES = "child-processes"
     NO_CPU = "no-cpu"
     COMPUTATION = "computation"
     BLOCKED = "blocked"

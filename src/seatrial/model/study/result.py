@@ -219,7 +219,7 @@ class Compared(Frozen):
     @property
     def unintended(self) -> tuple[Difference, ...]:
         """The differences that are not part of the comparison."""
-        return tuple(difference for difference in self.differences if not difference.intended)
+        return tuple(difference for difference in self.differences if difference.is_unintended_cause)
 
 
 class StudyResult(Frozen):

@@ -61,8 +61,16 @@ def lost_share(diagnoses: Sequence[Diagnosis]) -> str:
         return ""
     first = diagnoses[0]
     span = _span(first)
-    mostly = f", mostly from {span}" if span else ""
+    mostly = f", mostly from {span}" if span else _every(first)
     return f"Rank {first.rank} waited for a CPU {show_percent(first.share)} of the time{mostly}: {short_words(first)}"
+
+
+def _every(one: Diagnosis) -> str:
+    """How often it was, if it came again and again at about the same interval."""
+    period_s = one.value(Signal.PERIOD)
+    if period_s is None:
+        return ""
+    return f", {number_of(one, Signal.BURSTS):.0f} times, about {show(period_s, 's')} apart"
 
 
 def _span(one: Diagnosis) -> str:
@@ -90,7 +98,7 @@ def _waited(one: Diagnosis, why: str) -> str:
     ran = one.value(Signal.CPU_TIME)
     span = _span(one)
     got = "" if ran is None else f" and had {cpu_words.cpus_words(round(ran, 2))}{'' if span else ' on average'}"
-    of = "its time"
+    of = f"its time{_every(one)}"
     if span:
         of = f"the time from {span} after the start ({show_percent(one.share)} of all its time)"
     ready = cpu_words.ready_words(upper(rank_words(one)), f"{_percent(one, Signal.RUN_DELAY)} of {of}")

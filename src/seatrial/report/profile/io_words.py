@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 from seatrial.model.spelling import count, few_names, show, show_percent
 from seatrial.profiler.cause import Diagnosis, Signal
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.profile.place_words import number_of, share_words
+from seatrial.stats.bursts import recurring
 
 _MOSTLY, _OF_TWO, _ALL_BUT = 0.5, 0.8, 0.9
 _ALIKE = 1.1
@@ -17,10 +18,6 @@ _AT_START = 0.1
 """Part of the run that counts as its start."""
 _LEAST_B = 1 << 20
 """Below this, a total is the I/O of starting any program: ranks and times are not reported."""
-_BURST = 0.05
-"""Least content of a bin in a burst, as a share of the fullest bin."""
-_LEAST_BURSTS = 3
-_REGULAR = 0.3
 _WORDS = {"read": ("read_B", "device_read_B"), "written": ("written_B", "device_written_B")}
 _PAST = {"read": "read", "written": "wrote"}
 _NOUNS = {"read": "Reads", "written": "Writes"}
@@ -91,24 +88,6 @@ def _soon(series: Sequence[float]) -> tuple[int, float]:
         if done >= _ALL_BUT * total:
             return bins, done / total
     return len(series), 1.0
-
-
-def recurring(series: Sequence[float]) -> tuple[int, float] | None:
-    """(number of bursts, mean number of bins between them) if bursts recur at about the same interval, else None.
-
-    A burst is a run of bins with at least a twentieth of the fullest one. Bursts recur if there are three or more, and
-    every interval between two of them differs from the median by at most three tenths of it, or one bin.
-    """
-    full = max(series, default=0.0)
-    is_burst = [full > 0 and value >= _BURST * full for value in series]
-    begins = [k for k, now in enumerate(is_burst) if now and not (k and is_burst[k - 1])]
-    if len(begins) < _LEAST_BURSTS:
-        return None
-    intervals = [later - sooner for sooner, later in pairwise(begins)]
-    median = sorted(intervals)[len(intervals) // 2]
-    if median < 2 or any(abs(one - median) > max(1.0, _REGULAR * median) for one in intervals):
-        return None
-    return len(begins), (begins[-1] - begins[0]) / len(intervals)
 
 
 def _doubts(io: ProfileIo) -> list[str]:

@@ -260,7 +260,10 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.CPU_QUOTA: lambda one: f"{raise_quota(number_of(one, Signal.QUOTA), 'start fewer ranks')}.",
     Cause.STEAL: lambda _: f"{use_own_host('Run')}, then profile again.",
     Cause.OTHER_PROCESSES: lambda one: (
-        f"{stop_others(one.host)}, then profile again."
+        f"Find out what runs on {one.host} every {seconds_of(one, Signal.PERIOD)} (`top -d 0.5`, cron, monitoring), "
+        "and profile again without it."
+        if one.value(Signal.PERIOD) is not None
+        else f"{stop_others(one.host)}, then profile again."
         if one.value(Signal.FROM) is None
         else f"Find out what else ran on {one.host} at that time (other jobs, cron), and profile again without it."
     ),

@@ -127,6 +127,7 @@ _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
     Change.OTHER_PROCESSES: _no_cpu(
         lambda one: others_words(_sides(one, ChangeSignal.OTHERS_CPUS, lambda value: f"{value:.2f} CPUs"))
     ),
+    Change.CHILD_PROCESSES: _no_cpu(lambda one: "programs that the ranks started used CPUs"),
     Change.NO_CPU: _no_cpu(lambda one: NOT_KNOWN),
     Change.COMPUTATION: _computation,
     Change.BLOCKED: _blocked,

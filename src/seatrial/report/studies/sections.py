@@ -150,7 +150,7 @@ def _shown(name: str, title: str, *blocks: Block) -> Section:
 def _fairness(compared: Sequence[Compared]) -> Aspects:
     pairs = [pair for pair in unintended_first(compared) if not is_stated_by_facts(*pair)]
     several = len(compared) > 1
-    unintended = [pair for pair in pairs if not pair[1].intended]
+    unintended = [_with_folded(*pair) for pair in pairs if pair[1].is_unintended_cause]
     asked = [pair for pair in pairs if pair[1].intended and not pair[1].follows_from]
     followed = [pair for pair in pairs if pair[1].intended and pair[1].follows_from]
     tables = (
@@ -160,6 +160,14 @@ def _fairness(compared: Sequence[Compared]) -> Aspects:
     )
     shown = [table for table in tables if table is not None]
     return Aspects(fairness_headline(compared), design_lines(compared), bool(unintended), shown)
+
+
+def _with_folded(one: Compared, root: Difference) -> tuple[Compared, Difference]:
+    """The difference with the names of those that follow from it, which are part of the same change."""
+    names = [each.what for each in one.differences if each.follows_from == root.what and not each.intended]
+    if not names:
+        return one, root
+    return one, replace(root, what=f"{root.what} (with it: {', '.join(names)})")
 
 
 def _differences(
