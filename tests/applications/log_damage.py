@@ -58,6 +58,13 @@ def refused(kind: str, data: bytes, why: str) -> None:
     assert why in str(caught.value), str(caught.value)
 
 
+def counted_once(kind: str, data: bytes) -> None:
+    """Assert that a log which was pasted twice counts once, and that a remark says so."""
+    wanted, twice = reader_of(kind).read(data), reader_of(kind).read(data * 2)
+    assert [e.samples for e in twice.experiments] == [e.samples for e in wanted.experiments]
+    assert "the same results again" in twice.experiments[0].remarks[0]
+
+
 def noisy(text: bytes) -> bytes:
     """A log as `mpirun --tag-output` and a terminal give it, with bytes that are no UTF-8 around it."""
     tagged = b"".join(b"[1,0]<stdout>:" + line.rstrip(b"\n") + b"\r\n" for line in text.splitlines(keepends=True))

@@ -92,8 +92,8 @@ def test_a_run_that_did_not_converge_is_remarked() -> None:
     assert "not enough SCF cycles" in experiment.remarks[0] and "same steps" in experiment.remarks[0]
 
 
-def test_two_runs_in_one_file_are_refused() -> None:
-    refused("abinit", LOG * 2, "a second run begins here")
+def test_two_runs_in_one_file_are_two_experiments() -> None:
+    assert len(reader_of("abinit").read(LOG * 2).runs) == 2
 
 
 @pytest.mark.real

@@ -73,7 +73,7 @@ def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None
 def test_two_runs_in_one_file_are_refused() -> None:
     for name in NAMES:
         with pytest.raises(ParseError):
-            reader_of("amber").read(log(name) * 2)
+            reader_of("amber").parse(log(name) * 2)
 
 
 @needs_logs

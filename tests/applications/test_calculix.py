@@ -34,7 +34,6 @@ def test_the_elapsed_time_and_the_model() -> None:
     ("text", "why"),
     [
         (OUTPUT.replace("Job finished", ""), "not ended"),
-        (OUTPUT + OUTPUT, "a second run"),
         (OUTPUT.replace("CalculiX Version", "Version"), "from another program"),
         (OUTPUT.replace(" STEP            2", " *ERROR: too many cutbacks"), "failed"),
         (OUTPUT.replace("force= 0.5", "force= nan"), "diverged"),

@@ -6,7 +6,17 @@ import json
 from random import Random
 
 import pytest
-from applications.log_damage import check_mutants, figures, log, mutant, needs_logs, noisy, others, refused
+from applications.log_damage import (
+    check_mutants,
+    counted_once,
+    figures,
+    log,
+    mutant,
+    needs_logs,
+    noisy,
+    others,
+    refused,
+)
 
 from seatrial.applications.readers import reader_of
 from seatrial.errors import ParseError
@@ -139,7 +149,7 @@ def test_a_run_that_did_not_end_is_refused() -> None:
         if not any(line.startswith("Max Write") for line in lines[:count]):
             with pytest.raises(ParseError):
                 reader_of("ior").read("".join(lines[:count]).encode().replace(b"read      2560", b"later     2560"))
-    refused("ior", (OLD * 2).encode(), "a second run")
+    counted_once("ior", OLD.encode())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from applications.log_damage import check_mutants, figures, log, needs_logs, others, refused
+from applications.log_damage import check_mutants, counted_once, figures, log, needs_logs, others, refused
 
 from seatrial.applications.readers import reader_of
 from seatrial.applications.reading.log import Printed
@@ -105,8 +105,8 @@ def test_what_has_no_figure_is_refused(old: str, new: str, why: str) -> None:
     refused("namd", text.encode(), why)
 
 
-def test_two_runs_in_one_file_are_refused() -> None:
-    refused("namd", (NAMD3 * 2).encode(), "a second run begins here")
+def test_a_log_pasted_twice_counts_once() -> None:
+    counted_once("namd", NAMD3.encode())
 
 
 def test_noise_is_survived() -> None:

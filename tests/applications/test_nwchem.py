@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from applications.log_damage import check_mutants, figures, log, needs_logs, noisy, others, refused
+from applications.log_damage import check_mutants, counted_once, figures, log, needs_logs, noisy, others, refused
 
 from seatrial.applications.readers import reader_of
 from seatrial.errors import ParseError
@@ -20,8 +20,8 @@ def test_the_elapsed_time_counts(name: str) -> None:
 
 
 @needs_logs
-def test_two_runs_in_one_file_are_refused() -> None:
-    refused("nwchem", log(next(iter(READ))) * 2, "a second run begins here")
+def test_a_log_pasted_twice_counts_once() -> None:
+    counted_once("nwchem", log(next(iter(READ))))
 
 
 @needs_logs

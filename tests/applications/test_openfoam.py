@@ -53,7 +53,6 @@ def test_the_elapsed_time_is_the_clock_and_the_first_step_is_set_apart() -> None
     ("text", "why"),
     [
         (log(end=""), "not ended"),
-        (log() + log(), "second run"),
         (log().replace("F ield", "F"), "from another program"),
         (log(step("0.1", "0.01", 0) + step("0.2", "0.02", 0)), "whole seconds"),
         (log() + "[3] --> FOAM FATAL ERROR: \n", "crashed"),

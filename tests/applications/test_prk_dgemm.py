@@ -37,5 +37,5 @@ def test_what_has_no_figure_is_refused(old: bytes, new: bytes, why: str) -> None
     refused("prk-dgemm", text.replace(old, new), why)
 
 
-def test_two_runs_in_one_file_are_refused() -> None:
-    refused("prk-dgemm", SAMPLE.read_bytes() * 2, "a second run begins here")
+def test_two_runs_in_one_file_are_two_experiments() -> None:
+    assert len(reader_of("prk-dgemm").read(SAMPLE.read_bytes() * 2).runs) == 2

@@ -30,7 +30,6 @@ def test_a_continued_simulation_has_no_time_of_the_whole_run() -> None:
     [
         (LOG.replace("exited with code 0", "goes on"), "not ended"),
         (LOG.replace("exited with code 0", "exited with code 139"), "failed"),
-        (LOG + LOG, "second run"),
         (log(table() + table()), "two runs"),
         (log(table(names=(*_NAMES[:-1], "Cd"))), "no column"),
         (log(table().replace("   ", " ")), "no column"),

@@ -219,7 +219,8 @@ def test_one_invalid_file_among_valid_ones_sets_the_exit_status(put: Any, do_imp
     ("file", "settings", "error", "words"),
     [
         ("stream=cut.txt", (), ParseError, "cut.txt"),
-        ("stream=two.txt", (), ParseError, "two runs"),
+        ("stream=good.txt", ("runs=3",), UsageError, "runs=repeats"),
+        ("stream=two.txt", (), ParseError, "Copy here"),
         ("stream=absent.txt", (), UsageError, "absent.txt"),
         ("stream=", (), UsageError, "directory"),
         ("stream", (), UsageError, "KIND=FILE"),
@@ -239,7 +240,7 @@ def test_bad_usage_writes_nothing(
 ) -> None:
     put("good.txt", stream())
     put("cut.txt", stream()[:900])
-    put("two.txt", stream() * 2)
+    put("two.txt", stream().replace("Copy:", "Kopie:") + stream())
     with pytest.raises(error, match=words):
         do_import("stream=good.txt", file, settings=settings)
     assert not (tmp_path / "r").exists()

@@ -199,7 +199,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = plain_reader(IMPORTED, _TOOL, _measured)
+READER = plain_reader(IMPORTED, _TOOL, _measured, begins=_BANNER.text)
 
 
 WATER, JAC = "water", "jac"

@@ -148,4 +148,6 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("babelstream", read)
+READER = figures.Reader(
+    "babelstream", read, (r"BabelStream|GPU-STREAM", rf"{_VERSION.text}|function,num_times,.{{0,400}}")
+)

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.run_output import not_read
+from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import TARGET, with_target
 from seatrial.benchmarks.figures import exactly, rate, zero
@@ -191,7 +192,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("fio-json", read)
+READER = figures.Reader("fio-json", read, (JSON_BEGIN,))
 
 
 _FILES_B = {"brief": (16 << 20, 256 << 20), "surface": (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 1 << 30)}

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -152,4 +153,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("google-benchmark-json", read)
+READER = figures.Reader("google-benchmark-json", read, (JSON_BEGIN,))

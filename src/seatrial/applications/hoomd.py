@@ -248,7 +248,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("hoomd", read)
+READER = figures.Reader("hoomd", read, (_BANNER.text,))
 
 
 _REPOSITORY = "https://github.com/joaander/hoomd-benchmarks"

@@ -282,4 +282,4 @@ IMPORTED = figures.imported(
     (*_RATES.values(), *_TIMES.values()),
 )
 
-READER = figures.Reader("hpcc", read)
+READER = figures.Reader("hpcc", read, (r"This is the DARPA/DOE HPC Challenge Benchmark version .{0,80}",))

@@ -76,7 +76,7 @@ IMPORTED = figures.imported(
     figures_of(figures.device_flops_limit("ranks")),
 )
 
-READER = figures.Reader("hpcg", read)
+READER = figures.Reader("hpcg", read, ("HPCG-Benchmark",))
 
 
 RATING, TIMED = "rating", "timed_sets"

@@ -79,7 +79,7 @@ IMPORTED = figures.imported(
     figures_of(figures.given_limit("flop/s")),
 )
 
-READER = figures.Reader("hpcg-nvidia", read)
+READER = figures.Reader("hpcg-nvidia", read, (_BANNER.text, _START.text, "HPCG-Benchmark"))
 
 
 def _arguments(params: Params) -> Sequence[str]:

@@ -168,6 +168,8 @@ def _entries(log: Log) -> tuple[_Entries, str]:
         if match[1] in entries and "Coarse Grids" not in match[1]:
             raise line.error(f"duplicate key (first on line {entries[match[1]][1].number})")
         entries[match[1]] = (match[2].strip(), line)
+        if _LAST.match(match[1]):
+            break
     is_whole = _RATING in entries and any(_LAST.match(key) for key in entries)
     if not invalid and not is_whole:
         raise log.lines[-1].error("the report is cut off: its final summary is incomplete")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.applications import hpl_input
-from seatrial.applications.hpl_output import SERIES, TOOL, HplTest, read_block, read_hpcc, read_hpl, read_xhpl
+from seatrial.applications.hpl_output import BEGINS, SERIES, TOOL, HplTest, read_block, read_hpcc, read_hpl, read_xhpl
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.text import Pattern
@@ -106,7 +106,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("hpl", read)
+READER = figures.Reader("hpl", read, BEGINS)
 
 
 _BLOCKS = (128, 192, 256)

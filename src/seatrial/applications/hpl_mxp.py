@@ -183,7 +183,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("hpl-mxp", read)
+READER = figures.Reader("hpl-mxp", read, (_BANNER.text,))
 
 
 def _arguments(params: Params) -> Sequence[str]:

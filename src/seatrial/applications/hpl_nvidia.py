@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from seatrial.applications.hpl import PARAMETERS, WORK
 from seatrial.applications.hpl import read as read_hpl
 from seatrial.applications.hpl_input import grids_of, hpl_dat
+from seatrial.applications.hpl_output import BEGINS
 from seatrial.applications.reading import figures
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
 from seatrial.benchmarks.placement import RANKS
@@ -48,7 +49,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("hpl-nvidia", read)
+READER = figures.Reader("hpl-nvidia", read, BEGINS)
 
 
 INSTALL = "get NVIDIA's HPC Benchmarks (https://developer.nvidia.com, or the container of its catalogue) and put "

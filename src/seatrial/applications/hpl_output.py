@@ -24,6 +24,8 @@ SERIES = "solution"
 _TITLE = Pattern(r".{0,200}?HPLinpack ([0-9][0-9.]{0,15})\s{1,9}--.{0,200}")
 _NVIDIA = Pattern(r".{0,200}?HPL-NVIDIA ([0-9][0-9.]{0,15})\s{1,9}--.{0,200}")
 """NVIDIA's build prints its own title above that of HPL."""
+BEGINS = (_NVIDIA.text, _TITLE.text)
+"""The lines with which a run begins."""
 _HEADER = Pattern(r"T/V\s+N\s+NB\s+P\s+Q\s+Time\s+Gflops\b.{0,40}")
 _ROW = Pattern(r"[WC][RC][0-9][0-9A-Z]{0,12}")
 """The variant: clock, mapping, depth, and more that NVIDIA's build leaves out (WC0)."""

@@ -344,4 +344,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="imb", parse=read_imb)
+READER = figures.Reader("imb", read_imb, (_VERSION.text,))

@@ -376,7 +376,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("ior", read)
+READER = figures.Reader("ior", read, (_BANNER.text,))
 
 
 def _arguments(params: Params) -> Sequence[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
@@ -93,4 +94,4 @@ IMPORTED = figures.imported(
     (figures.rate("bandwidth", "B/s", "bytes received per second, all streams together"),),
 )
 
-READER = figures.Reader("iperf3", read)
+READER = figures.Reader("iperf3", read, (JSON_BEGIN,))

@@ -252,7 +252,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("lammps", read)
+READER = figures.Reader("lammps", read, (_BANNER.text,))
 
 _INPUT = "in.melt"
 _SMALLEST_EDGE = 20

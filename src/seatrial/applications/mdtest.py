@@ -172,7 +172,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = plain_reader(IMPORTED, _TOOL, _measured)
+READER = plain_reader(IMPORTED, _TOOL, _measured, begins=_STARTED.text)
 
 
 _FEWEST_PER_S = 200.0

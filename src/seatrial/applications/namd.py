@@ -189,7 +189,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = plain_reader(IMPORTED, _TOOL, _measured)
+READER = plain_reader(IMPORTED, _TOOL, _measured, begins=_BANNER.text)
 
 
 _SITE = "https://www.ks.uiuc.edu/Research/namd/benchmarks/"

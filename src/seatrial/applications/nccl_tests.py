@@ -22,8 +22,10 @@ from itertools import pairwise
 from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
+from seatrial.applications.reading.job import ProgramOptions
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.model.benchmark.parameter import UNKNOWN, Value
 from seatrial.model.frozen import Frozen
@@ -485,4 +487,14 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="nccl-tests", parse=read_nccl_tests)
+READER = figures.Reader(
+    "nccl-tests",
+    read_nccl_tests,
+    (
+        rf"{_RELEASE.text}|{JSON_BEGIN}",
+        rf"{_STARTING.text}.{{0,200}}",
+        _BEGIN.text,
+        r"#\s+size\s+count\s+type\b.{0,400}",
+    ),
+    ProgramOptions(each_process=(("-g", "--ngpus"), ("-t", "--nthreads"))),
+)

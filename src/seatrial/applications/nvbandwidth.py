@@ -15,8 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
+from seatrial.applications.reading.job import ProgramOptions
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.applications.reading.text import LogLine, Pattern, last_digit
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
@@ -308,4 +310,9 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="nvbandwidth", parse=read_nvbandwidth)
+READER = figures.Reader(
+    "nvbandwidth",
+    read_nvbandwidth,
+    (rf"{_VERSION.text}|{JSON_BEGIN}",),
+    ProgramOptions({"-b": "buffer", "--bufferSize": "buffer"}),
+)

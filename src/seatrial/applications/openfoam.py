@@ -274,7 +274,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = plain_reader(IMPORTED, _TOOL, _measured)
+READER = plain_reader(IMPORTED, _TOOL, _measured, begins=output.BANNER.text)
 
 
 _SMALLEST = 16

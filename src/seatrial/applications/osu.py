@@ -390,4 +390,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="osu", parse=read_osu)
+READER = figures.Reader("osu", read_osu, (f"(?i:{_TITLE.text})",))

@@ -184,4 +184,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("perftest", read)
+READER = figures.Reader("perftest", read, (_TITLE.text, "#bytes.{0,400}"))

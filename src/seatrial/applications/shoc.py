@@ -283,4 +283,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader(kind="shoc", parse=read_shoc)
+READER = figures.Reader("shoc", read_shoc, (r"Chose device: .{0,300}",))

@@ -123,4 +123,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("stream", read)
+READER = figures.Reader("stream", read, (_VERSION.text,))

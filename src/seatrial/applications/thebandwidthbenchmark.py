@@ -106,4 +106,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("thebandwidthbenchmark", read)
+READER = figures.Reader("thebandwidthbenchmark", read, (_SIZE.text,))

@@ -96,6 +96,7 @@ READER = log_reader(
         r"executed on +.{0,60}date +([0-9]{4}\.[0-9]{2}\.[0-9]{2}) +([0-9:]{8})",
         "executed on LinuxIFC date 2023.06.08 14:01:21",
     ),
+    begins="",  # it states its release above
     version=(r"vasp\.([0-9]\S{0,40}) .{0,200}", "no line such as `vasp.6.4.1 05Apr23`: its beginning is missing"),
     end=(r"Elapsed time \(sec\): +([0-9]{1,12}\.[0-9]{3})", "there is no `Elapsed time`"),
     states={"atoms": r"number of dos +NEDOS = +[0-9]+ +number of ions +NIONS = +([0-9]{1,12})"},

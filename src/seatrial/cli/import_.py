@@ -35,6 +35,7 @@ from seatrial.store.folder import ResultsFolder
 
 _log = logging.getLogger(__name__)
 _MOST_NAMED = 10
+_RUNS = "runs"
 _PEAKS = {"peak_flops": "flop/s", "peak_Bps": "B/s"}
 
 
@@ -70,7 +71,10 @@ def _import(
     peaks = {name: _peak(name, chosen.pop(name)) for name in _PEAKS if name in chosen}
     read = [_file(text) for text in files]
     machine = machine_of(parse_dumps(dumps), live=live) if dumps or live else None
-    found = _imported(read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps")), results)
+    are_repeats = _are_repeats(chosen.pop(_RUNS, None))
+    found = _imported(
+        read, Given(machine, chosen, peaks.get("peak_flops"), peaks.get("peak_Bps"), are_repeats), results
+    )
     if not found.repeats:
         message("nothing was imported: the files contain no result")
     if out.as_json or found.repeats:
@@ -135,6 +139,14 @@ def _peak(name: str, text: str) -> float:
     if quantity.unit not in ("1", _PEAKS[name]) or "%" in text or not 0 < quantity.value < float("inf"):
         raise UsageError(f"{name} cannot be {text!r}", f"write a number above 0 in {_PEAKS[name]}, such as 1.18e11")
     return quantity.value
+
+
+def _are_repeats(text: str | None) -> bool:
+    if text not in (None, "repeats"):
+        raise UsageError(
+            f"{_RUNS} cannot be {text!r}", f"--set {_RUNS}=repeats: runs of one text with equal settings are repeats"
+        )
+    return text is not None
 
 
 def _file(text: str) -> ResultFile:

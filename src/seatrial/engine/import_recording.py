@@ -48,8 +48,13 @@ def record_repeats(repeats: Sequence[ImportedRepeat], folder: ResultsFolder) -> 
         tuple({repeat.experiment.id: repeat.experiment for repeat in repeats}.values()),
         {repeat.experiment.environment: repeat.environment for repeat in repeats},
         frozenset(repeats[order].experiment.id for order in claims),
-        tuple({_source_key(one.seen): one.file for k, one in enumerate(repeats) if k not in claims}.values()),
+        _left_out([one for k, one in enumerate(repeats) if k not in claims]),
     )
+
+
+def _left_out(repeats: Sequence[ImportedRepeat]) -> tuple[str, ...]:
+    """The names of their files, those with equal names and other texts each."""
+    return tuple({(one.file, one.seen["source"]["sha256"]): one.file for one in repeats}.values())
 
 
 def _claim_all(repeats: Sequence[ImportedRepeat], folder: ResultsFolder, host: str, claims: dict[int, Claim]) -> None:
@@ -113,4 +118,6 @@ def _record(repeat: ImportedRepeat, number: int, order: int) -> RepeatRecord:
 def _source_key(seen: Mapping[str, Any]) -> str:
     """Kind and content of the text of a repeat; "" for a record that was measured."""
     source = seen.get("source")
-    return f"{source.get('kind')} {source.get('sha256')}" if isinstance(source, Mapping) else ""
+    if not isinstance(source, Mapping):
+        return ""
+    return " ".join(str(source.get(name)) for name in ("kind", "sha256", "run") if name in source)

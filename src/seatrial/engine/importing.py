@@ -1,8 +1,9 @@
 """Results of other tools: from a reader's findings to repeats, which `import_recording` records.
 
-Everything is read and checked before anything is written. Each text is one repeat: the same text under another name, or
-imported again, does not count twice. Texts that do not state how large the job was, or on what it ran, are separate
-experiments: what is unknown is not taken to be equal.
+Everything is read and checked before anything is written. Each run in a text is one repeat: the same text under another
+name, or imported again, does not count twice. Runs that do not state how large the job was, or on what it ran, are
+separate experiments, and so are several runs in one text, unless equal commands started them: what is unknown is not
+taken to be equal.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from seatrial.applications.readers import reader_of
 from seatrial.applications.reading.figures import GIVEN_BANDWIDTH, GIVEN_FLOPS
 from seatrial.benchmarks import benchmark_named
 from seatrial.benchmarks.nodes import on_placed_nodes
+from seatrial.engine.import_job import with_job
 from seatrial.engine.judge import failed_check, impossible_figure, wrong_sample
 from seatrial.errors import ParseError, UnknownNameError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
@@ -29,14 +31,14 @@ from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.machine import Machine, NamedLimit
 from seatrial.model.results.figure_result import STATED
-from seatrial.model.results.imported import ImportedExperiment, ImportedFile, StatedExperiment
+from seatrial.model.results.imported import ImportedExperiment, ImportedFile, ImportedRun, StatedExperiment
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.results.sample import Outcome, Sample
 
 UNNAMED = "not told"  # as in records of earlier versions: it is part of the identity of a machine
 """The machine's name if neither the file nor the user states one; part of its identity."""
 _A_DAY_S = 86400.0
-_OF_THE_JOB = (RANKS, NODES, THREADS, "devices", "device", "buffers", "groups")
+_OF_THE_JOB = (RANKS, NODES, THREADS, "devices", "device", "buffers", "buffer", "groups")
 """Parameters in which jobs differ more than a figure varies between repeats."""
 
 
@@ -53,6 +55,10 @@ class ResultFile(Frozen):
         digest = hashlib.sha256(self.data).hexdigest()
         return {"file": self.name, "sha256": digest, "kind": self.kind}
 
+    def source_of(self, run: ImportedRun | None) -> dict[str, str]:
+        """What a record states of one of its runs."""
+        return self.source() if run is None else {**self.source(), "run": run.name}
+
 
 class Given(Frozen):
     """What the user states beside the files: the machine, parameters as text, and the peaks of the hardware."""
@@ -61,6 +67,8 @@ class Given(Frozen):
     settings: Mapping[str, str] = {}
     peak_flops: float | None = None
     peak_Bps: float | None = None
+    are_repeats: bool = False
+    """Whether the runs of one text, and the copies of a program, are repeats where their settings are equal."""
 
 
 class ImportedRepeat(Frozen):
@@ -95,12 +103,13 @@ def read_repeats(files: Sequence[ResultFile], given: Given) -> tuple[ImportedRep
     repeats: list[ImportedRepeat] = []
     for file, content in read:
         repeats += [stated_repeat(file, one) for one in content.stated]
-        machine, identity = _machine(given, content.host)
-        own = [_repeat(file, content, e, known[e.benchmark], given, machine, identity) for e in content.experiments]
-        if len({repeat.experiment.id for repeat in own}) < len(own):
-            why = "two results in this file have the same benchmark and parameters"
-            raise ParseError(content.tool, None, "", why, file.name)
-        repeats += own
+        for run in content.runs or (content,):
+            machine, identity = _machine(given, run.host)
+            own = [_repeat(file, run, e, known[e.benchmark], given, machine, identity) for e in run.experiments]
+            if len({repeat.experiment.id for repeat in own}) < len(own):
+                why = "two results in this file have the same benchmark and parameters"
+                raise ParseError(content.tool, None, "", why, file.name)
+            repeats += own
     return tuple(repeats)
 
 
@@ -195,6 +204,7 @@ def _repeat(
     machine: Machine,
     identity: str,
 ) -> ImportedRepeat:
+    found = with_job(benchmark, found, content, given.settings)
     parameters, missing = _parameters(benchmark, found, given.settings, file.name)
     if found.is_ours:
         parameters = _as_started(benchmark, parameters, found, machine, file.name)
@@ -206,11 +216,9 @@ def _repeat(
     }
     if content.libraries:
         environment["libraries"] = list(content.libraries)
-    if any(parameters.get(name) == UNKNOWN for name in _OF_THE_JOB):
-        environment["name"] = f"{environment['name']}: {file.name}"
-        environment["text"] = file.source()["sha256"]
+    environment |= _kept_apart(environment["name"], file, content, parameters, given)
     seen: dict[str, Any] = {
-        "source": {**file.source(), "tool": content.tool, "version": content.version},
+        "source": {**file.source_of(content.run), "tool": content.tool, "version": content.version},
         "notes": dict(found.notes),
         "parameters_not_told": list(missing),
     }
@@ -231,6 +239,25 @@ def _repeat(
         () if benchmark.name.startswith("imported.") else missing,
         found.remarks,
     )
+
+
+def _kept_apart(name: str, file: ResultFile, content: ImportedFile, parameters: Params, given: Given) -> dict[str, str]:
+    """What distinguishes the environment of a run from those of others that may have had other settings.
+
+    Runs of one text are repeats only if equal commands started them, and none of the settings is unknown. Copies of a
+    program ran at the same time in different positions.
+    """
+    run = content.run
+    is_unknown = any(parameters.get(parameter) == UNKNOWN for parameter in _OF_THE_JOB)
+    if run is None or given.are_repeats:
+        where = "" if run is None or not is_unknown else f", {run.name}"
+        apart = {"text": file.source()["sha256"], **({"run": run.name} if run is not None else {})}
+        return {"name": f"{name}: {file.name}{where}", **apart} if is_unknown else {}
+    if run.label and not is_unknown:
+        return {"name": f"{name}: {run.name}", "copy": run.label}
+    if run.command and not is_unknown:
+        return {"command": run.command}
+    return {"name": f"{name}: {file.name}, {run.name}", "text": file.source()["sha256"], "run": run.name}
 
 
 def _start(date_s: float | None, changed_s: float | None) -> float:

@@ -15,7 +15,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from msgspec.structs import replace
 
@@ -38,12 +37,13 @@ _PADDING = re.compile(r" {1,8}(?=\d{1,7}:(?: |\Z)|\[[A-Za-z0-9_.,\-]{1,80}\])")
 _NO_HOST = frozenset({"Capabilities:"})  # lspci -v without its indentation
 _MAX_LABELS = 4
 _MIN_LINES = 3
-_MOST_SOURCES, _MOST_WITH_COMMON = 1024, 16
+_MOST_SOURCES, _MOST_WITH_COMMON = 16384, 16
 _ROW = re.compile(r"\s{0,200}[-+]?\d[\d.eE+-]*(?:\s+[-+]?(?:\d[\d.eE+-]*|nan|inf|N/A)){1,40}\s*", re.ASCII)
 _QUOTE = re.compile(r"[ ]{0,3}((?:(?:>|&gt;)[ ]?)+)")
 _CONTROL_SEQUENCE = re.compile(rb"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
 _ESCAPED = re.compile(r"^([ \t]*)\\(?=[#>\[])")
 
+_OF_ALL = ("time", "level")
 _Keys = tuple[str, ...]
 """The parts of a label that are equal on all lines: the node or rank itself; only the presence of a time."""
 
@@ -64,7 +64,7 @@ def labels_of(text: str) -> _Labels:
         if match is None or match[0] in _NO_HOST:
             break
         kind = match.lastgroup or ""
-        keys = (*keys, kind if kind in ("time", "level") else match[0])
+        keys = (*keys, kind if kind in _OF_ALL else match[0])
         found.append((keys, match.end()))
         at = match.end() + text.startswith(" ", match.end())
         if kind == "host":
@@ -115,22 +115,26 @@ class Unlabelled(Frozen):
     """The lines of one source without what stood before them.
 
     `numbers` are their numbers in the text as given, from 1; `taken_off` is what was taken off one of them.
-    `other_rows` has a row of numbers of another source, if there is one. Without `is_ended`, the
-    last line has no line break: it may have been cut off.
+    `label` is the name that a launcher gave the source ("": none). Without `is_ended`, the last line has no line break:
+    it may have been cut off.
     """
 
     lines: tuple[str, ...]
-    numbers: tuple[int, ...]
+    numbers: Sequence[int]
     is_ended: bool
     taken_off: str = ""
-    other_rows: tuple[str, ...] = ()
+    label: str = ""
 
     @property
     def text(self) -> str:
         """The lines as one text."""
         return "\n".join(self.lines) + "\n" * self.is_ended
 
-    def taken(self, starts: Sequence[tuple[int, int]], other_rows: tuple[str, ...] = ()) -> Unlabelled:
+    def number_of(self, line: int) -> int:
+        """The number, in the text as given, of a line of these (from 1)."""
+        return self.numbers[line - 1] if 0 < line <= len(self.numbers) else line
+
+    def taken(self, starts: Sequence[tuple[int, int]], label: str = "") -> Unlabelled:
         """The lines with these indices, each from a character on."""
         off = next((self.lines[index][:at] for index, at in starts if at), "")
         return Unlabelled(
@@ -138,18 +142,30 @@ class Unlabelled(Frozen):
             tuple(self.numbers[index] for index, _ in starts),
             self.is_ended or starts[-1][0] + 1 < len(self.lines),
             self.taken_off + off,
-            other_rows,
+            label or self.label,
         )
+
+
+def unlabelled(text: str) -> Unlabelled:
+    """A text as it is."""
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    is_ended = lines[-1] == ""
+    if is_ended:
+        lines.pop()
+    return Unlabelled(tuple(lines), range(1, len(lines) + 1), is_ended)
+
+
+def row_beside(source: Unlabelled, other: Unlabelled) -> str:
+    """The first line of a source that is a row of numbers and not a line of another source as well, or ""."""
+    common = set(other.numbers)
+    rows = (line for number, line in zip(source.numbers, source.lines, strict=True) if number not in common)
+    return next(filter(_ROW.fullmatch, rows), "")
 
 
 def peeled(text: str) -> Iterator[list[Unlabelled]]:
     """What a text may be without the quotes, labels and indentation of its lines, one layer after another, the
     outermost first: each time the lines of all sources (ranks, nodes, depths of quotes)."""
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    is_ended = lines[-1] == ""
-    if is_ended:
-        lines.pop()
-    layer = [[Unlabelled(tuple(lines), tuple(range(1, len(lines) + 1)), is_ended)]]
+    layer = [[unlabelled(text)]]
     for _ in range(_MAX_LABELS):
         layer = [found for sources in layer for peel in (_quoted, _labelled, _outdented) if (found := peel(sources))]
         yield from layer
@@ -171,16 +187,15 @@ def _labelled(sources: Sequence[Unlabelled]) -> list[Unlabelled]:
     found: list[Unlabelled] = []
     for one in sources:
         labels = [(index, labels[:1]) for index, line in enumerate(one.lines) if (labels := labels_of(line))]
-        groups = [own for keys, own in _by_label(labels, one.lines) if keys]
-        labelled = {index for own in groups for index, _ in own}
+        groups = [(keys, own) for keys, own in _by_label(labels, one.lines) if keys]
+        labelled = {index for _, own in groups for index, _ in own}
         plain = [(index, 0) for index, line in enumerate(one.lines) if index not in labelled]
         if 2 * sum(bool(one.lines[index].strip()) for index, _ in plain) > len(labelled) or not groups:
             continue
         common = plain if len(groups) <= _MOST_WITH_COMMON else []
-        for own in groups[:_MOST_SOURCES]:
-            others = (one.lines[index][at:] for other in groups if other is not own for index, at in other)
-            rows = tuple(islice(filter(_ROW.fullmatch, others), 1)) if len(groups) <= _MOST_WITH_COMMON else ()
-            found.append(one.taken(sorted([*own, *common]), rows))
+        for keys, own in groups[:_MOST_SOURCES]:
+            label = "" if keys[-1] in _OF_ALL else re.sub(r"\]<std(?:out|err)>\Z", "", keys[-1].strip("[]:"))
+            found.append(one.taken(sorted([*own, *common]), label))
     return found
 
 
@@ -190,7 +205,7 @@ def _outdented(sources: Sequence[Unlabelled]) -> list[Unlabelled]:
     found = []
     for one in sources:
         starts = [(k, 4 * line.startswith("    ") or int(line.startswith("\t"))) for k, line in enumerate(one.lines)]
-        taken = one.taken(starts, one.other_rows)
+        taken = one.taken(starts)
         lines = tuple(_ESCAPED.sub(r"\1", line) for line in taken.lines)
         if lines != taken.lines:
             taken = replace(taken, lines=lines, taken_off=taken.taken_off + "\\")

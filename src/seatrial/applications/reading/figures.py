@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
-from seatrial.applications.reading.pasted import read_pasted
+from seatrial.applications.reading.job import ProgramOptions
+from seatrial.applications.reading.pasted import Form, read_pasted
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly, LimitOf, elapsed
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value
 from seatrial.model.benchmark.quotients import WorkRate
@@ -26,15 +27,18 @@ from seatrial.model.units import SIUnit, Unit
 
 class Reader(Frozen):
     """`kind` is its name on the command line. `parse` is pure; it raises ParseError (tool, line, text, why) for a file
-    that is incomplete, from another tool, or has an impossible number."""
+    that is incomplete, from another tool, or has an impossible number. A text with several runs is split where one of
+    the lines `begins` is (runs.py); `options` are those of the tool's programs that state parameters."""
 
     kind: str
     parse: Callable[[bytes], ImportedFile]
+    begins: tuple[str, ...] = ()
+    options: ProgramOptions = ProgramOptions()
 
     def read(self, data: bytes) -> ImportedFile:
-        """The contents of a file as users have it: compressed, or with something before each line. Raises
+        """The contents of a file as users have it: compressed, with something before each line, of several runs. Raises
         ParseError."""
-        return read_pasted(self.kind, self.parse, data)
+        return read_pasted(Form(self.kind, self.parse, self.begins, self.options), data)
 
 
 _NO_POINT: Mapping[str, Value] = {}

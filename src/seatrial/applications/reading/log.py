@@ -317,10 +317,10 @@ class Measured(Frozen):
 
 
 def plain_reader(
-    of: Benchmark, tool: str, measured: Callable[[Log], Measured], *, is_spaced_once: bool = False
+    of: Benchmark, tool: str, measured: Callable[[Log], Measured], *, begins: str = "", is_spaced_once: bool = False
 ) -> Reader:
     """The reader of logs of `tool`, with the figures that `of` declares, where `measured` does all of it: it raises
-    ParseError for a run without figure."""
+    ParseError for a run without figure. `begins` is the line with which each run begins, if there is one."""
 
     def read(data: bytes) -> ImportedFile:
         found = measured(Log(tool, data, is_spaced_once=is_spaced_once))
@@ -328,7 +328,7 @@ def plain_reader(
         experiment = ImportedExperiment(of.name, samples, found.parameters, found.notes, remarks=remarks)
         return ImportedFile(tool, found.version or "", (experiment,))
 
-    return Reader(of.name.removeprefix("imported."), read)
+    return Reader(of.name.removeprefix("imported."), read, (begins,) if begins else ())
 
 
 def log_reader(
@@ -338,6 +338,7 @@ def log_reader(
     *,
     begin: Words,
     end: Words,
+    begins: str | None = None,
     is_begun_anywhere: bool = False,
     is_spaced_once: bool = False,
     version: Words | None = None,
@@ -350,8 +351,9 @@ def log_reader(
     """The reader of logs of `tool`, with the figures that `of` declares. It raises ParseError for a run without figure.
 
     `begin`: the line that every log has once, and what it looks like; with `is_begun_anywhere` what some line must have
-    in it, be it more than one. `is_spaced_once`: as in `Log`. `version`: the line whose first group is the version, and
-    the error if there is none; without it that is the first group of `begin`, if that has one, or what `measured` says.
+    in it, be it more than one. `begins`: the line at which several runs in one text are separated, if it is not `begin`
+    ("": they are not). `is_spaced_once`: as in `Log`. `version`: the line whose first group is the version, and the
+    error if there is none; without it that is the first group of `begin`, if that has one, or what `measured` says.
     `end`: the line of a run that ended, and the error if there is none. `refused`: a whole line, and why a run that
     prints it has no figure; `signs`: what may be found in a line, and what it is a sign of; `temperature`: a line with
     kelvins, of which a simulation that has exploded has too many. `states`: parameter -> the lines with this whole
@@ -385,4 +387,6 @@ def log_reader(
         version = declared if found.version is None else found.version
         return Measured(found.samples, parameters, found.notes, remarks, version)
 
-    return plain_reader(of, tool, read, is_spaced_once=is_spaced_once)
+    if begins is None:
+        begins = "" if is_begun_anywhere else begin[0]
+    return plain_reader(of, tool, read, begins=begins, is_spaced_once=is_spaced_once)

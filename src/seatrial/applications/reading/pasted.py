@@ -1,4 +1,5 @@
-"""Results as people paste them: what stands before each line is taken off if the text is not understood as it is."""
+"""Results as people paste them. What stands before each line is taken off if the text is not understood as it is;
+several runs in one text are read one by one; what the text says about the job goes with each of them."""
 
 from __future__ import annotations
 
@@ -7,50 +8,176 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from seatrial.applications.reading import commands
+from seatrial.applications.reading.job import Job, ProgramOptions, job_of, specified
+from seatrial.applications.reading.runs import parts_of
 from seatrial.applications.reading.text import MAX_BYTES
 from seatrial.errors import ParseError
-from seatrial.model.pasted import Unlabelled, peeled, uncoloured, unpacked
-from seatrial.model.results.imported import ImportedFile
+from seatrial.model.frozen import Frozen
+from seatrial.model.pasted import Unlabelled, peeled, row_beside, uncoloured, unlabelled, unpacked
+from seatrial.model.results.imported import ImportedFile, ImportedRun
+
+_MOST_NAMED = 5
 
 
-def read_pasted(kind: str, parse: Callable[[bytes], ImportedFile], data: bytes) -> ImportedFile:
-    """The contents of a file, as `parse` has them of its plain text, with a remark on what was taken off.
+class Form(Frozen):
+    """What a reader declares about its texts: `begins`, the lines with which a run begins (runs.py), and the options of
+    its programs."""
+
+    kind: str
+    parse: Callable[[bytes], ImportedFile]
+    begins: tuple[str, ...] = ()
+    options: ProgramOptions = ProgramOptions()
+
+
+def read_pasted(form: Form, data: bytes) -> ImportedFile:
+    """The contents of a file, as the reader has them of its plain text, with a remark on what was taken off. Several
+    runs are separate in `runs`.
 
     Raises ParseError: that of the text as it is, or of the text without what stood before its lines; also if several
-    ranks printed a result, or rows of one.
+    ranks printed rows of one table, and if a run that is not the last one is damaged.
     """
     try:
         data = uncoloured(unpacked(data, MAX_BYTES))
     except ValueError as error:
-        raise ParseError(kind, None, "", str(error)) from error
+        raise ParseError(form.kind, None, "", str(error)) from error
+    text = data.decode("utf-8-sig", "replace")
     try:
-        return _with_caution(parse(data), data)
+        return _with_caution(_merged(_runs(form, unlabelled(text), data)), data)
     except ParseError as error:
         as_given = error
     first: ParseError | None = None
-    for sources in peeled(data.decode("utf-8-sig", "replace")):
-        found: list[tuple[ImportedFile, Unlabelled]] = []
+    for sources in peeled(text):
+        found: list[tuple[list[ImportedFile], Unlabelled]] = []
+        unread: list[tuple[ParseError, Unlabelled]] = []
         for one in sources:
             try:
-                found.append((parse(one.text.encode()), one))
+                found.append((_runs(form, one), one))
             except ParseError as error:
-                first = first or _in_given(error, one)
+                first = first or error
+                unread.append((error, one))
         if found:
-            return _with_caution(_only(found, as_given.tool), data)
+            return _with_caution(_together(form, found, unread), data)
     raise first if first is not None and first.line is not None and as_given.line is None else as_given
 
 
-def _only(found: Sequence[tuple[ImportedFile, Unlabelled]], tool: str) -> ImportedFile:
-    """The contents of the only source that has any. Raises ParseError."""
-    content, one = found[0]
-    if len(found) > 1:
-        why = f"{len(found)} sources (ranks, nodes, quoted mails) have a result: put each in its own file"
-        raise ParseError(tool, found[1][1].numbers[0], found[1][1].lines[0], why)
-    if one.other_rows:
+def _runs(form: Form, source: Unlabelled, data: bytes | None = None) -> list[ImportedFile]:
+    """The runs of one source; `data` is its text, if that is given. Raises ParseError unless all are whole; a last one
+    that is damaged is left out with a remark: it was stopped, or is not pasted to its end."""
+    parts = parts_of(source.lines, form.begins)
+    of_text = specified(source.lines)
+    found: list[ImportedFile] = []
+    known, job = _Known(), Job()
+    for number, part in enumerate(parts, start=1):
+        own = source if len(parts) == 1 else source.taken([(index, 0) for index in range(part.above, part.end)])
+        try:
+            content = form.parse(data if data is not None and len(parts) == 1 else own.text.encode())
+        except ParseError as error:
+            given = _in_given(error, own)
+            if not 1 < number == len(parts):
+                raise given from error
+            why = f"the last of {number} runs, from line {source.numbers[part.begin]}, is not read: {given.why}"
+            found[-1] = _remarked(found[-1], why)
+            break
+        if known.has(source.lines[part.begin : part.end], content):
+            why = f"the same results again, from line {source.numbers[part.begin]}: they count once"
+            found[-1] = _remarked(found[-1], why)
+            continue
+        own_job = job_of(source.lines, part.above, part.begin, of_text if len(parts) == 1 else {}, form.options)
+        job = job if job.is_repeated and not own_job.command else own_job
+        facts = tuple(replace(fact, line=source.numbers[fact.line - 1]) for fact in job.facts)
+        content = replace(_renumbered(content, own), job=facts, command=job.command)
+        if len(parts) > 1:
+            shown = job.command if commands.is_certain(job.command) else ""
+            line = source.numbers[min(part.begin, len(source.lines) - 1)]
+            content = replace(content, run=ImportedRun(number, len(parts), line, command=shown))
+        found.append(content)
+    return found
+
+
+_LEAST_DIGITS, _LEAST_SAMPLES = 30, 4
+"""Two runs do not print so many equal ones by chance."""
+
+
+class _Known:
+    """The runs that were read."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._results: set[str] = set()
+
+    def has(self, lines: Sequence[str], run: ImportedFile) -> bool:
+        """Whether the run was read before: its text was pasted twice, or every rank printed it. It is known then."""
+        text = "\n".join(line.strip() for line in lines).strip()
+        result = repr([run.version, *((e.benchmark, sorted(e.parameters.items()), e.samples) for e in run.experiments)])
+        is_known = result in self._results and (
+            sum(len(e.samples) for e in run.experiments) >= _LEAST_SAMPLES
+            or any(_is_same(text, other) for other in self._texts)
+        )
+        self._texts.append(text)
+        self._results.add(result)
+        return is_known
+
+
+def _is_same(text: str, other: str) -> bool:
+    """Whether two texts of runs are equal but for what follows the shorter one."""
+    least = min(len(text), len(other))
+    return text[:least] == other[:least] and sum(map(str.isdigit, text[:least])) >= _LEAST_DIGITS
+
+
+def _merged(runs: Sequence[ImportedFile]) -> ImportedFile:
+    """The file with these runs."""
+    if len(runs) == 1 and (runs[0].run is None or not runs[0].run.label):
+        return replace(runs[0], run=None)
+    experiments = tuple(replace(e, failed=e.failed or run.failed) for run in runs for e in run.experiments)
+    return replace(runs[0], experiments=experiments, failed="", job=(), command="", run=None, runs=tuple(runs))
+
+
+def _together(
+    form: Form,
+    found: Sequence[tuple[list[ImportedFile], Unlabelled]],
+    unread: Sequence[tuple[ParseError, Unlabelled]],
+) -> ImportedFile:
+    """The contents of all sources. Raises ParseError if lines of several are mixed in one table, or if they are quotes
+    in a mail."""
+    (content, *_), one = found[0]
+    tool = content.tool
+    cut = [(error, other) for error, other in unread if _begins(form, other)]
+    mixed = next((row for _, other in unread if not _begins(form, other) and (row := row_beside(other, one))), None)
+    if mixed is not None:
         why = "several ranks or nodes printed rows of numbers, which are mixed here: put each in its own file"
-        raise ParseError(tool, None, one.other_rows[0], why)
+        raise ParseError(tool, None, mixed, why)
+    if len(found) > 1 and not all(other.label for _, other in found):
+        why = f"{len(found)} quoted mails have a result: put each in its own file"
+        raise ParseError(tool, found[1][1].numbers[0], found[1][1].lines[0], why)
     off = repr(one.taken_off) if one.taken_off.strip() else "the indentation"
-    return _remarked(content, f"read without {off} before its lines")
+    remark = f"read without {off} before its lines"
+    known = _Known()
+    runs = [_labelled(run, other) for own, other in found for run in own if not known.has(other.lines, run)]
+    labels = list(dict.fromkeys(other.label for _, other in found))
+    if len(runs) == len(found[0][0]) and not cut:
+        again = f"; {len(found)} ranks or nodes printed the same results, which count once" if len(found) > 1 else ""
+        return _remarked(_merged(found[0][0]), remark + again)
+    remark = f"{len(labels)} copies of the program, distinguished by the labels of their lines ({_few(labels)})"
+    if cut:
+        more = _few([other.label for _, other in cut])
+        remark += f"; those of {more} are not read: {cut[0][0].why}"
+    return _remarked(_merged(runs), remark)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMED]) + ", ..." * (len(names) > _MOST_NAMED)
+
+
+def _begins(form: Form, source: Unlabelled) -> bool:
+    """Whether a run begins somewhere in the lines of a source."""
+    return parts_of(source.lines, form.begins)[0].begin < len(source.lines)
+
+
+def _labelled(run: ImportedFile, source: Unlabelled) -> ImportedFile:
+    known = run.run or ImportedRun(1, 1, source.numbers[0])
+    number = "" if known.count == 1 else f", run {known.number} of {known.count}"
+    return replace(run, run=replace(known, label=f"{source.label}{number}", command=""))
 
 
 _STOPPED = re.compile(
@@ -74,11 +201,29 @@ def _with_caution(content: ImportedFile, data: bytes) -> ImportedFile:
 def _remarked(content: ImportedFile, remark: str) -> ImportedFile:
     """The contents with a remark on the file, which its first experiment has."""
     experiments = [replace(e, remarks=(remark, *e.remarks)) if k == 0 else e for k, e in enumerate(content.experiments)]
-    return replace(content, experiments=tuple(experiments))
+    runs = tuple(_remarked(run, remark) if k == 0 else run for k, run in enumerate(content.runs))
+    return replace(content, experiments=tuple(experiments), runs=runs)
+
+
+_LINE = re.compile(r"\bline ([0-9]{1,9})\b")
+
+
+def _renumbered(content: ImportedFile, of: Unlabelled) -> ImportedFile:
+    """The contents whose statements name lines of the text as given, where only some of its lines were read."""
+    if not of.numbers or of.numbers[-1] == len(of.numbers):
+        return content
+
+    def given(text: str) -> str:
+        return _LINE.sub(lambda match: f"line {of.number_of(int(match[1]))}", text, count=1)
+
+    experiments = tuple(
+        replace(e, failed=given(e.failed), remarks=tuple(map(given, e.remarks))) for e in content.experiments
+    )
+    return replace(content, experiments=experiments, failed=given(content.failed))
 
 
 def _in_given(error: ParseError, of: Unlabelled) -> ParseError:
     """The error with the number of the line in the text as given."""
-    if error.line is None or error.line > len(of.numbers):
+    if error.line is None:
         return error
-    return ParseError(error.tool, of.numbers[error.line - 1], error.text, error.why)
+    return ParseError(error.tool, of.number_of(error.line), error.text, error.why)

@@ -46,6 +46,34 @@ class StatedExperiment(Frozen):
     figures: tuple[StatedFigure, ...] = ()
 
 
+class JobFact(Frozen):
+    """A parameter as something beside the results states it: a command, the specification of the job. `text` is its
+    line, and `line` the number of that in the file."""
+
+    name: str
+    value: Value
+    line: int
+    text: str
+
+
+class ImportedRun(Frozen):
+    """Which of several runs in one text this is: its number and their count, from 1, its first line, and the label that
+    a launcher put before its lines ("": none). `command` started it ("": unknown)."""
+
+    number: int
+    count: int
+    line: int
+    label: str = ""
+    command: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called: "run 2 of 5, from line 31"."""
+        if self.label:
+            return f"the lines labelled {self.label}"
+        return f"run {self.number} of {self.count}, from line {self.line}"
+
+
 class ImportedFile(Frozen):
     """`tool` and `version` as stated in the file ("" if they are not). `failed` is set if the tool reports its
     result as wrong (a residual, a verification): the records are then invalid, with this reason."""
@@ -59,3 +87,11 @@ class ImportedFile(Frozen):
     date_s: float | None = None
     """When it ran, in seconds since the epoch, if the file states it."""
     stated: tuple[StatedExperiment, ...] = ()
+    job: tuple[JobFact, ...] = ()
+    """What the text says about the job beside the results."""
+    command: str = ""
+    """The command that started the program, if the text shows it."""
+    run: ImportedRun | None = None
+    """Which run it is, if the text has several."""
+    runs: tuple[ImportedFile, ...] = ()
+    """The runs of a text that has several; `experiments` has those of all."""
