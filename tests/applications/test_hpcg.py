@@ -187,3 +187,28 @@ def test_a_real_xhpcg_where_there_is_one(tmp_path: Path, need, live_machine: Mac
     record = measured(tmp_path, live_machine, size="16", seconds="1", ranks="1")
     assert record.outcome.is_ok, record.outcome
     assert {sample.series for sample in record.samples} == {"timed_sets", "rating"}
+
+
+def as_yaml(report: str) -> str:
+    """A report of version 3.1 as 3.0 wrote it."""
+    lines = ["HPCG-Benchmark version: 3.0"]
+    for line in report.splitlines()[2:]:
+        key, _, value = line.partition("=")
+        *above, name = key.split("::")
+        lines.append(f"{'  ' * len(above)}{name}: {value}")
+    return "\n".join(lines).replace("Final Summary: ", "__________ Final Summary __________: ") + "\n"
+
+
+@needs_report
+def test_a_report_in_YAML() -> None:
+    text = REPORT.read_text()
+    yaml = as_yaml(text)
+    record = read_report(f"{yaml}WARNING: of another file: 1\nWARNING: of another file: 1\n".encode())
+    assert record.samples == read_report(text.encode()).samples
+    assert record.notes["hpcg_version"] == "3.0"
+    by_intel = yaml.replace("HPCG-Benchmark version: 3.0", "n64-2p-1t version: V3.0")
+    assert read_report(by_intel.encode()).samples == record.samples
+    spaced = text.replace("HPCG-Benchmark\n", "n64-2p-1t\n").replace("Final Summary::", " Final Summary ::")
+    assert read_report(spaced.encode()).samples == record.samples
+    assert rating(yaml.replace("rating of: 3.4", "rating of: 4.4")) is None
+    assert rating(yaml[: yaml.index("execution time")]) is None and rating(yaml * 2) is None

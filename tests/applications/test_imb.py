@@ -270,3 +270,9 @@ def test_rows_that_vanished_and_times_of_zero_are_reported() -> None:
         HEAD + ALLREDUCE.replace("0.03         0.04         0.03", "0.00         0.00         0.00")
     ).experiments
     assert "Allreduce: t_avg[usec] is 0 at 0 B, below the printed digits: no figure" in allreduce.remarks
+
+
+def test_all_sizes_that_IMB_left_out_are_counted() -> None:
+    skipped = "".join(f"{size:>13} out-of-mem.; needed X=   2.003 GB\n" for size in (32, 64, 128))
+    (experiment,) = _read(HEAD + ALLREDUCE + skipped).experiments
+    assert experiment.remarks[0] == "Allreduce: sizes are missing: 32 out-of-mem.; needed X=   2.003 GB and 2 more"

@@ -45,3 +45,14 @@ def test_a_run_without_a_licence_completes_but_has_no_figure() -> None:
     without_message = sample(NO_LICENCE).partition(b"+-------")
     refusal("mechanical", without_message[1] + without_message[2])
     check_mutants("mechanical", (NO_LICENCE,))
+
+
+def test_a_release_in_the_box_alone() -> None:
+    lines = OUTPUT.splitlines(keepends=True)
+    boxed = "".join(line for line in lines if not line.startswith("Release:"))
+    assert reader_of("mechanical").read(boxed.encode()).version == "2021 R1"
+    renamed = "".join(
+        "Build: 2021 R1            Release: 21.1       Update: UP20201109\n" if line.startswith("Release:") else line
+        for line in lines
+    )
+    assert reader_of("mechanical").read(renamed.encode()).version == "2021 R1"

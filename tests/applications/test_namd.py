@@ -138,3 +138,9 @@ def test_steps_that_another_run_made_are_refused() -> None:
         reader_of("namd").read(text.encode())
     within = text.replace("Wall: 0.1,", "Wall: 171.9,")
     assert figures("namd", within.encode())["step"] == [0.00864]
+
+
+def test_each_benchmark_line_agrees_with_itself() -> None:
+    line = "Info: Benchmark time: 8 CPUs 0.00864 s/step 20 ns/day 0 MB memory\n"
+    assert figures("namd", NAMD3.replace(line, line * 2).encode())["step"] == [0.00864]
+    refused("namd", NAMD3.replace(line, line.replace("20 ns", "21 ns") + line).encode(), "are not 21 ns/day")

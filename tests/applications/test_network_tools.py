@@ -45,6 +45,7 @@ def test_times_of_perftest() -> None:
     [
         (perftest(average="13511.85"), "not that of the message rate"),
         (perftest().replace("0.376190", ""), "cells"),
+        (perftest().replace("0.376190", "0"), "not that of the message rate"),
         (perftest().partition(" 65536")[0], "no rows below"),
         (perftest().replace("MsgRate[Mpps]", "Msg"), "unknown, or the header is cut off"),
         ("hello", "no header"),
@@ -76,6 +77,7 @@ def test_what_iperf3_received_counts_and_losses_are_remarks() -> None:
             {"end": {"sum_received": {"bits_per_second": 9.4e9, "seconds": 10.0, "bytes": 1.0e9}}},
             "are not 1000000000 B",
         ),
+        ({"end": {"sum_received": {"bits_per_second": 9.34e9, "seconds": 30.0, "bytes": 35175000000}}}, "are not"),
         ({"end": {"sum_received": {"bits_per_second": 0}}}, "nothing was received"),
     ],
 )

@@ -88,3 +88,16 @@ def test_logs_of_other_programs_are_refused() -> None:
 def test_damaged_logs() -> None:
     # Nothing confirms the time of a single step, which the mean has in it.
     check_mutants("wrf", (NAME,), near=0.01, unguarded=("step",), share=0.5)
+
+
+def test_an_end_without_the_simulated_time_is_read_with_a_caution() -> None:
+    text = rsl(THREE).replace("d01 2020-03-18_00:00:45 wrf:", "wrf:")
+    assert figures("wrf", text.encode())["step"] == [1.5]
+    (experiment,) = reader_of("wrf").read(text.encode()).experiments
+    assert "does not state the simulated time" in experiment.remarks[0]
+
+
+def test_AceCAST_is_WRF_on_GPUs() -> None:
+    text = rsl(THREE).replace("WRF V4.6.0 MODEL", "Equivalent WRF version: WRF V4.6.0 MODEL")
+    assert figures("wrf", text.encode())["step"] == [1.5]
+    assert reader_of("wrf").read(text.encode()).version == "4.6.0"

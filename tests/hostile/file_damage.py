@@ -122,7 +122,7 @@ def _imported(kind: str) -> tuple[bytes, ...]:
         if real == _MOST_REAL or (real and len(data) > _LARGEST_B):
             break
         with contextlib.suppress(ParseError):
-            readers()[kind].read(data)
+            readers()[kind].parse(data)
             contents.append(data)
             real += 1
     return tuple(contents)

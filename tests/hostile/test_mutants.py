@@ -1,5 +1,5 @@
 """No damage to a file that is read, or to a results folder, ends in anything but a result or a clear refusal: no other
-exception, no hang, no huge memory, no number that JSON cannot represent.
+exception, no hang, no huge memory, no number that JSON cannot represent, no figure that the text does not state.
 
 SEATRIAL_MUTATIONS=10000 in the environment makes so many mutants, in place of 600, over everything together. Dumps of
 machines have their own test (`machine/test_mutated_dumps.py`), with as many.
@@ -18,6 +18,8 @@ import pytest
 from conftest import SHARED_DATA
 from hostile.file_damage import DUMPS, kinds, mutant, read, samples
 from hostile.folder_damage import Damaged, make
+from hostile.stated_figures import wrong_figures
+from hostile.text_damage import damaged
 from hostile.uses import USES
 from machine.mutations import TooSlowError, limited
 
@@ -69,6 +71,19 @@ def test_a_damaged_file_is_read_or_refused(kind: str, tmp_path: Path, caplog: py
             kept.write_bytes(data)
             pytest.fail(f"mutant({kind!r}, {number}), kept as {kept}: {type(error).__name__}: {error}")
     assert refused or kind in ("table", "I/O samples"), "damage that is never noticed is no damage"
+    if kind.startswith("import "):
+        _check_figures(kind.removeprefix("import "), tmp_path)
+
+
+def _check_figures(kind: str, folder: Path) -> None:
+    """Damaged texts have no figure that they do not state, or that another statement in them contradicts."""
+    texts = samples(f"import {kind}")
+    for number in range(_count(kind)):
+        undamaged, data = damaged(kind, number, texts)
+        if wrong := wrong_figures(kind, undamaged, data):
+            kept = folder / f"text-{number}"
+            kept.write_bytes(data)
+            pytest.fail(f"damaged({kind!r}, {number}), kept as {kept}: {wrong}")
 
 
 @pytest.fixture(scope="module")

@@ -351,3 +351,24 @@ def test_the_binary_table_and_its_text_give_the_same_modules(tmp_path: Path, nee
         binary = system_modules(smbios.modules, smbios.arrays, "dmidecode")
         assert [module.locator for module in read] == [module.locator for module in binary]
         assert [module for module in read if module.size_bytes] == [module for module in binary if module.size_bytes]
+
+
+def test_modules_that_name_a_processor_as_their_array_are_those_of_the_only_array() -> None:
+    """As the firmware of VMware has it."""
+    text = "\n".join(
+        line.replace("0x1000", "0x0400") if "Array Handle" in line else line for line in SERVER.text().split("\n")
+    )
+    survey = read_dmidecode(text.encode())
+    assert _shape(survey) == _shape(read_dmidecode(SERVER.data()))
+    assert any("names a Processor Information as their array" in one for one in survey.unread)
+
+
+def test_a_disabled_processor_is_not_a_package() -> None:
+    text = replace(SERVER, processors=[SKYLAKE, SKYLAKE]).text()
+    assert len(read_dmidecode(text.encode()).cpu_parts) == 2
+    at = text.rindex("Populated, Enabled")
+    survey = read_dmidecode(
+        (text[:at] + "Populated, Disabled By BIOS" + text[at + len("Populated, Enabled") :]).encode()
+    )
+    assert len(survey.cpu_parts) == survey.facts.integer("sockets") == 1
+    assert "processors: 1 more are populated but disabled, and not counted" in survey.unread

@@ -1,7 +1,7 @@
 """BabelStream (University of Bristol, 1 to 5; GPU-STREAM before 3): text, and CSV (`--csv`).
 
 The printed rate is the best of all passes except the first. Rate x minimum time must equal the bytes that the kernel
-moves, so a damaged number is detected if the file states the number of elements.
+moves, so a damaged number is detected if the file states the size of the arrays.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.log import Found, Log
+from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.tables import best_rate
-from seatrial.applications.reading.text import LogLine, Pattern, last_digit
+from seatrial.applications.reading.text import LogLine, Pattern, is_product, last_digit, number
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 
@@ -40,7 +40,12 @@ _HEADER = Pattern(
     r"|function,num_times,n_elements,sizeof,max_(?P<csv>mi?bytes)_per_sec,min_runtime,max_runtime,avg_runtime"
 )
 _VALIDATION_FAILURE = Pattern(r"Validation failed on .*")
-_UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
+_RESIZED = Pattern(r"Resizing array from [0-9]{1,18} to ([0-9]{1,18})")
+_UNITS = {
+    "KB": (1e3, 2.0**10), "MB": (1e6, 2.0**20), "GB": (1e9, 2.0**30),
+    "KiB": (2.0**10,), "MiB": (2.0**20,), "GiB": (2.0**30,),
+}  # fmt: skip
+"""What the unit of the array size may mean: in version 1, "MB" is 2^20 B. The rows show which."""
 _PRECISIONS = {4: "fp32", 8: "fp64"}
 _CELLS, _CSV_CELLS = 5, 8
 
@@ -57,41 +62,80 @@ def read(data: bytes) -> ImportedFile:
     failed = log.found(_VALIDATION_FAILURE)
     parameters: dict[str, Value]
     notes: dict[str, object]
+    unit = 2.0**20 if (header.match["csv"] or header.match["text"]).lower().startswith("mi") else 1e6
     if header.match["csv"]:
         rows = _rows(log, header, _CSV_CELLS, "")
         parameters, notes = _settings_of_rows(header, rows)
     else:
         if version is None or implementation is None:
             raise log.error(f"no line `{'Version' if version is None else 'Implementation'}`: the file is cut off")
-        running = log.only(_RUNNING, "line `Running kernels N times`")
         major = int(version.match[1].partition(".")[0])
-        rows = _rows(log, header, _CELLS, (running.match[1] or "").lower(), major)
-        parameters, notes = _settings(log, running)
+        find = log.only if major > 1 else log.at_most_one
+        running = find(_RUNNING, "line `Running kernels N times`")
+        chosen = "" if running is None else (running.match[1] or "").lower()
+        rows = _rows(log, header, _CELLS, chosen, major)
+        parameters, notes = _settings(log, rows, unit, is_first=major < 2)
+        if running is not None:
+            notes["passes"] = running.whole(2, "the passes")
     if implementation is not None:
         parameters["implementation"] = implementation.match[1].strip()
     notes["best_of"] = "each rate is the best of all passes except the first, as BabelStream prints it"
-    unit = 2.0**20 if (header.match["csv"] or header.match["text"]).lower().startswith("mi") else 1e6
     samples = []
     for line, (name, *_, rate, least, most, mean) in rows:
-        moved_B = None if "array_B" in notes else _ARRAYS[name] * int(str(parameters["array_B"]))
+        is_exact = "array_B" in parameters and "array_B" not in notes
+        moved_B = _ARRAYS[name] * int(str(parameters["array_B"])) if is_exact else None
         value = best_rate(line, name, moved_B, (rate, least, mean, most), unit)
         samples.append(figures.rate_sample(name, value, resolution=last_digit(rate)))
     experiment = ImportedExperiment("imported.babelstream", tuple(samples), parameters, notes)
     return ImportedFile(_TOOL, version.match[1] if version else "", (experiment,), failed[0].match[0] if failed else "")
 
 
-def _settings(log: Log, running: Found) -> tuple[dict[str, Value], dict[str, object]]:
-    """What the lines above the table state; `array_B` is in the notes too where it is rounded."""
-    precision, size = log.only(_PRECISION, "line `Precision`"), log.only(_SIZE, "line `Array size`")
-    elements = log.at_most_one(_ELEMENTS, "line `Number of elements`")
-    element_B = 8 if precision.match[1] == "double" else 4
-    notes: dict[str, object] = {"passes": running.whole(2, "the passes")}
-    if elements is not None:
-        array_B = elements.whole(1, "the number of elements") * element_B
-    else:
-        array_B = round(size.number(1, "the array size") * _UNITS[size.match[2]])
-        notes["array_B"] = "rounded, as in the file"
-    return {"array_B": array_B, "precision": _PRECISIONS[element_B]}, notes
+def _settings(
+    log: Log, rows: Sequence[_Row], unit: float, *, is_first: bool
+) -> tuple[dict[str, Value], dict[str, object]]:
+    """What the lines above the table state; `array_B` is in the notes too where it is rounded. Version 1 (`is_first`)
+    need not state the precision and the size: then they are known as far as only one agrees with the rows.
+
+    Raises ParseError if the stated sizes contradict each other, or the rates and times of the rows."""
+    find = log.at_most_one if is_first else log.only
+    precision, size = find(_PRECISION, "line `Precision`"), find(_SIZE, "line `Array size`")
+    elements = log.at_most_one(_ELEMENTS, "line `Number of elements`") or log.maybe(_RESIZED, "size of the arrays")
+    widths = tuple(_PRECISIONS) if precision is None else (8 if precision.match[1] == "double" else 4,)
+    exact = [] if elements is None else [elements.whole(1, "the number of elements") * width for width in widths]
+    rounded = [] if size is None else [size.printed(1, "the array size").scaled(by) for by in _UNITS[size.match[2]]]
+    if size is not None and exact:
+        exact = [array_B for array_B in exact if any(abs(array_B - one.value) <= one.error for one in rounded)]
+        if not exact:
+            raise size.error("it is not the number of elements x the size of one")
+    possible = [Printed(float(array_B), 0.0) for array_B in exact] or rounded
+    if not possible:
+        return {}, {}
+    fitting = [one for one in possible if all(_fits(cells, one, unit) for _, cells in rows)]
+    if not fitting:
+        line, cells = next((row for row in rows if not any(_fits(row[1], one, unit) for one in possible)), rows[0])
+        raise line.error(f"{cells[1]} in {cells[2]} s is not what {cells[0]} moves with arrays of the stated size")
+    parameters: dict[str, Value] = {}
+    notes: dict[str, object] = {}
+    if len(fitting) == 1:
+        parameters["array_B"] = round(fitting[0].value)
+        if not exact:
+            notes["array_B"] = "rounded, as in the file"
+    if precision is not None:
+        parameters["precision"] = _PRECISIONS[widths[0]]
+    elif elements is not None and "array_B" in parameters:
+        parameters["precision"] = _PRECISIONS[round(fitting[0].value) // elements.whole(1, "the number of elements")]
+    return parameters, notes
+
+
+def _fits(cells: Sequence[str], array: Printed, unit: float) -> bool:
+    """Whether rate x least time of a row can be the bytes that its kernel moves; a row without numbers is not judged
+    here."""
+    if any(number(cell) is None for cell in cells[1:3]):
+        return True
+    rate, least = (Printed.of(float(cell), cell) for cell in cells[1:3])
+    moved = array.scaled(_ARRAYS[cells[0]] / unit)
+    wide = rate.error + rate.value * moved.error / moved.value
+    return is_product(moved.value, (rate.value, wide), (least.value, least.error))
 
 
 def _settings_of_rows(header: Found, rows: Sequence[_Row]) -> tuple[dict[str, Value], dict[str, object]]:

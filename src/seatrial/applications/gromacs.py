@@ -1,4 +1,4 @@
-"""Logs of GROMACS' mdrun (md.log), versions 4.5 to 2024.
+"""Logs of GROMACS' mdrun (md.log), versions 4.5 to 2024; without one, what it printed on the terminal.
 
 `Wall t` is the elapsed time since the counters were last reset, and ns/day and hours/ns follow from it and the steps,
 so damage to one of them is detected. The time of a simulated nanosecond is taken from the number with the most digits.
@@ -29,6 +29,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from seatrial.applications.gromacs_output import by_day, by_hours, is_of_terminal, read_terminal, time_and_rates
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
 from seatrial.applications.reading.run_output import run_output
@@ -56,11 +59,6 @@ _FIRST = Pattern(r"init[-_]step += ([0-9]{1,15})")
 _RESET = Pattern(r"[Ss]tep ([0-9]{1,15}): resetting all time and cycle counters")
 _ENDS_EARLY = Pattern(r"(?:Step ([0-9]{1,15}): )?Run time exceeded .{1,200}")
 _STATISTICS = Pattern(r"Statistics over ([0-9]{1,15}) steps(?: \[.{1,80}\])? using [0-9]{1,15} frames")
-_TIME_LIKE = Pattern(r"Time: +[0-9].{1,200}")
-_TIME = Pattern(r"Time: +(\S{1,40}) +(\S{1,40}) +(\S{1,40})")
-_COLUMNS = Pattern(r"Core t \(s\) +Wall t \(s\) +\(%\)")
-_PERFORMANCE = Pattern(r"Performance: +(\S{1,40}) +(\S{1,40})")
-_RATES = Pattern(r"\(ns/day\) +\(hour/ns\)")
 _END = Pattern(r"Finished mdrun on (?:rank|node) 0 .{1,80}")
 _AVERAGES = "A V E R A G E S"
 _COUNTS = {
@@ -72,7 +70,7 @@ _COUNTS = {
 _WARNING = Pattern(r".{0,80}(?:LINCS WARNING|[Ww]ater molecule starting at atom).{0,200}")
 _ENERGY_COLUMN = 15
 """Width of a column in a table of energies."""
-_PS_PER_NS, _A_DAY_S, _AN_HOUR_S, _FS_PER_PS = 1000.0, 86400.0, 3600.0, 1000.0
+_PS_PER_NS, _A_DAY_S, _FS_PER_PS = 1000.0, 86400.0, 1000.0
 _COMPUTED_IN_SINGLE = 2e-4
 """Old versions compute the rates from single precision, and count the step of the start or not."""
 
@@ -94,12 +92,12 @@ class _Counted(Frozen):
     @property
     def by_day(self) -> Printed:
         """Seconds per simulated nanosecond, from ns/day."""
-        return self.rates.printed(1, "ns/day").ns_time_from_rate()
+        return by_day(self.rates)
 
     @property
     def by_hours(self) -> Printed:
         """Seconds per simulated nanosecond, from hour/ns."""
-        return self.rates.printed(2, "hour/ns").scaled(_AN_HOUR_S)
+        return by_hours(self.rates)
 
     @property
     def by_wall(self) -> Printed:
@@ -124,6 +122,11 @@ def _measured(log: Log) -> Measured:
     if len(ends) > 1 and len(log.found(_OPENED)) == 1:
         remarks.append(f"line {ends[1].line.number}: a second run ended into this log: only the first one is read")
         log = log.until(ends[0].line)
+    version = log.found(_VERSION)[0].text(1)
+    counts = _counts(log)
+    if not ends and is_of_terminal(log):
+        found = read_terminal(log, version)
+        return replace(found, parameters={**found.parameters, **counts})
     log.end(_END, "there is no `Finished mdrun`")
     counted = _counted(log)
     if (mean := _mean_temperature(log)) is not None:
@@ -135,24 +138,21 @@ def _measured(log: Log) -> Measured:
     counted.check(counted.by_hours, f"{counted.rates.match[2]} hour/ns", slack)
     ns = min((counted.by_wall, counted.by_day, counted.by_hours), key=lambda one: one.error / one.value)
     step = ns.step_from_ns_time(counted.timestep_fs)
-    parameters: dict[str, Value] = {"timestep": f"{counted.timestep_fs:g} fs", "steps": counted.steps}
-    for name, pattern in _COUNTS.items():
-        found = log.found(pattern)
-        if len({one.match[1] for one in found}) == 1:
-            parameters[name] = found[0].whole(1, name)
+    parameters = {"timestep": f"{counted.timestep_fs:g} fs", "steps": counted.steps, **counts}
     samples = (ns.sample("ns_time"), step.sample("step"), counted.wall.sample("time"))
     warnings = log.found(_WARNING)
     remarks += [f"line {one.line.number}: {one.text(0)}: may be unstable" for one in warnings[:1]]
-    return Measured(samples, parameters, remarks=remarks, version=log.found(_VERSION)[0].text(1))
+    return Measured(samples, parameters, remarks=remarks, version=version)
+
+
+def _counts(log: Log) -> dict[str, Value]:
+    """Atoms, ranks, threads and nodes, as far as the text states one number of each."""
+    lines = {name: log.found(pattern) for name, pattern in _COUNTS.items()}
+    return {name: one[0].whole(1, name) for name, one in lines.items() if len({line.match[1] for line in one}) == 1}
 
 
 def _counted(log: Log) -> _Counted:
-    time = log.of_form(_TIME_LIKE, _TIME, "Time: CORE WALL PERCENT")
-    if not log.found(_COLUMNS, log.lines[: time.line.number - 1]):
-        raise time.error("no header `Core t (s) Wall t (s) (%)` above it")
-    rates = log.only(_PERFORMANCE, "`Performance:`")
-    if not log.found(_RATES, log.lines[: rates.line.number - 1]):
-        raise rates.error("no header `(ns/day) (hour/ns)` above it")
+    time, rates = time_and_rates(log)
     return _Counted(time, rates, log.only(_DT, "`dt`").number(1, "the time step") * _FS_PER_PS, _counted_steps(log))
 
 

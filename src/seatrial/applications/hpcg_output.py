@@ -1,4 +1,5 @@
-"""The report of HPCG (3.1, and builds of vendors): `HPCG-Benchmark_*.txt`, lines `section::key=value`.
+"""The report of HPCG (3.1, and builds of vendors): `HPCG-Benchmark_*.txt`, lines `section::key=value`. Version 3.0
+wrote the same as YAML: a section, and below it its keys, indented.
 
 NVIDIA's build prints it on the terminal, and leaves out the local nz. Of the five ratings in a report, the one of the
 line `VALID` counts. It is total operations over total time with overheads; the report has all three, so a damaged
@@ -7,9 +8,10 @@ number is detected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from seatrial.applications.reading.log import Log
+from seatrial.applications.reading.tables import body
 from seatrial.applications.reading.text import LogLine, Pattern
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
@@ -29,7 +31,12 @@ _LAST = Pattern(
 )
 """The key that ends a report: too short for the list, by the short path, or long enough."""
 _WHOLE_LAST = Pattern(rf"{_LAST.text}.{{0,40}}=(?:http://hpcg-benchmark\.org/?|1800)")
-_TITLE = Pattern("HPCG-Benchmark")
+_TITLE = Pattern(r"(?:HPCG-Benchmark|(?:n\d{1,6}-)?\d{1,9}p-\d{1,6}t)(?: version: (V?[0-9][\w.]{0,20}))?")
+"""The first line of a report, with the version where it is YAML; in builds of Intel, the local size, ranks and threads.
+"""
+_YAML = Pattern(r"( *)(\S[^=]{0,199}?):(?: (.{0,200}))?")
+_SPACED_FINAL = Pattern(rf"^ ?{_FINAL} ?:: *")
+"""Builds of Intel have spaces around it."""
 _OVERHEADS_DIFFER = 0.02
 _SHORT_S = 1.0
 _OVERHEAD = "Total with convergence and optimization phase overhead"
@@ -151,13 +158,20 @@ def _entries(log: Log) -> tuple[_Entries, str]:
     """
     starts = log.found(_TITLE)
     if not starts:
-        raise log.error(f"no line `{_TITLE.text}` found: give the report HPCG-Benchmark_*.txt")
+        raise log.error("no line `HPCG-Benchmark` found: give the report HPCG-Benchmark_*.txt")
     if len(starts) > 1:
         first = starts[0].line.number
         raise starts[1].error(f"a second report begins here (the first: line {first}); put each in its own file")
     entries: dict[str, tuple[str, LogLine]] = {}
     invalid = ""
-    for line, text in log.numbered(log.lines[starts[0].line.number :]):
+    title = starts[0]
+    below = log.lines[title.line.number :]
+    texts = [(line, log.text(line)) for line in below]
+    if title.match[1] is not None:
+        entries["version"] = (title.match[1], title.line)
+        texts = list(_of_yaml(below))
+    for line, spaced in texts:
+        text = _SPACED_FINAL.sub(f"{_FINAL}::", spaced)
         if not line.is_ended and _WHOLE_LAST.fullmatch(text) is None:
             continue
         if _INVALID.match(text):
@@ -174,6 +188,24 @@ def _entries(log: Log) -> tuple[_Entries, str]:
     if not invalid and not is_whole:
         raise log.lines[-1].error("the report is cut off: its final summary is incomplete")
     return _Entries(entries, log), invalid
+
+
+def _of_yaml(lines: Sequence[LogLine]) -> Iterator[tuple[LogLine, str]]:
+    """Lines of a report in YAML as later versions write them, `section::key=value`, up to its end."""
+    above: list[tuple[int, str]] = []
+    for line in lines:
+        match = _YAML.fullmatch(body(line).rstrip())
+        if match is None:
+            continue
+        indent, key, value = len(match[1]), match[2].strip("#_ "), (match[3] or "").strip()
+        while above and above[-1][0] >= indent:
+            above.pop()
+        text = f"{'::'.join([*(name for _, name in above), key])}={value}"
+        yield line, text
+        if _LAST.match(text):
+            return
+        if not value:
+            above.append((indent, key))
 
 
 def _failed(entries: _Entries, invalid: str) -> str:

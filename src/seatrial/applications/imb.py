@@ -78,8 +78,8 @@ class _Table(Struct):
     settings: dict[str, Value] = {}
     columns: tuple[tables.TextCell, ...] = ()
     rows: list[tables.Row] = []
-    is_short: str = ""
-    """The line with which IMB explains that sizes are missing."""
+    skipped: list[str] = []
+    """The lines with which IMB explains that sizes are missing."""
 
 
 def read_imb(data: bytes) -> ImportedFile:
@@ -131,7 +131,7 @@ def _remarks(table: _Table, longest: Set[int]) -> tuple[str, ...]:
     """
     names = [_COLUMNS[column.text][0] for column in table.columns]
     sizes = [int(cells[names.index("size")].text) for _, cells in table.rows] if "size" in names else []
-    if sizes and longest and sizes[-1] < min(longest) and not table.is_short:
+    if sizes and longest and sizes[-1] < min(longest) and not table.skipped:
         why = f"the table ends at {sizes[-1]} B, but the file states sizes up to {min(longest)} B: it was cut off"
         raise table.rows[-1][0].error(why)
     zeros = [
@@ -142,7 +142,8 @@ def _remarks(table: _Table, longest: Set[int]) -> tuple[str, ...]:
         if tables.decimal_of(cell.text) == 0
     ]
     gaps = tables.missing_sizes(sizes, table.name) if longest else ()
-    short = (f"{table.name}: sizes are missing: {table.is_short}",) if table.is_short else ()
+    more = f" and {len(table.skipped) - 1} more" if len(table.skipped) > 1 else ""
+    short = (f"{table.name}: sizes are missing: {table.skipped[0]}{more}",) if table.skipped else ()
     return (*tables.too_small(zeros, table.name), *gaps, *short)
 
 
@@ -158,7 +159,7 @@ def _tables(log: Log) -> list[_Table]:
                 raise line.error("a second table without a title: several outputs are mixed")
             blocks[-1].columns = columns
         elif _SKIPPED.search(text):
-            blocks[-1].is_short = text[:200]
+            blocks[-1].skipped.append(text[:200])
         elif text.startswith("#"):
             _set(blocks, line, text)
         elif blocks[-1].columns:

@@ -66,9 +66,9 @@ def _measured(log: Log) -> Measured:
     if timestep is None:
         raise log.error("no `Info: TIMESTEP`: its beginning is missing")
     timestep_fs = timestep.number(1, "the time step")
-    last, lines = _last_benchmark(log, end)
-    step, ns = _times(last, timestep_fs)
-    parameters, notes = _parameters(log, banner, last, timestep_fs), {"benchmark_lines": lines}
+    benchmarks = _benchmarks(log, end)
+    step, ns = [_times(one, timestep_fs) for one in benchmarks][-1]
+    parameters, notes = _parameters(log, banner, benchmarks[-1], timestep_fs), {"benchmark_lines": len(benchmarks)}
     samples = [
         figures.time_sample("ns_time", ns.value, resolution=SIX_DIGITS),
         figures.time_sample("step", step.value, resolution=SIX_DIGITS),
@@ -91,8 +91,8 @@ def _remarks(log: Log, fatal: list[Found], end: int) -> list[str]:
     return [f"NAMD failed after its last step: {fatal[0].text(0)[:200]}"]
 
 
-def _last_benchmark(log: Log, end: int) -> tuple[Found, int]:
-    """The last line before the program's end, and how many there are. Raises ParseError if there is none."""
+def _benchmarks(log: Log, end: int) -> list[Found]:
+    """The lines of the last stage before the program's end. Raises ParseError if there is none."""
     stages = [one.line.number for one in log.found(_STAGE)]
     begin = stages[-1] if stages else 0
     like = [one.line for one in log.found(_BENCHMARK_LIKE) if begin < one.line.number < end]
@@ -104,17 +104,17 @@ def _last_benchmark(log: Log, end: int) -> tuple[Found, int]:
     for one in found[1:]:
         if one.match[1] != found[0].match[1]:
             raise one.error(f"on {one.match[1]} CPUs, the lines before on {found[0].match[1]}: two runs in one file")
-    return found[-1], len(found)
+    return found
 
 
-def _times(last: Found, timestep_fs: float) -> tuple[Printed, Printed]:
+def _times(line: Found, timestep_fs: float) -> tuple[Printed, Printed]:
     """Seconds per step and per simulated nanosecond. Raises ParseError if the line contradicts itself."""
-    step, other = last.printed(2, "s/step"), last.printed(3, last.match[4])
-    stated = other.ns_time_from_days() if last.match[4] == "days/ns" else other.ns_time_from_rate()
+    step, other = line.printed(2, "s/step"), line.printed(3, line.match[4])
+    stated = other.ns_time_from_days() if line.match[4] == "days/ns" else other.ns_time_from_rate()
     ns = step.ns_time_from_step(timestep_fs)
     # Six digits are printed, without trailing zeros.
     if not Printed(ns.value, SIX_DIGITS * ns.value).agrees(Printed(stated.value, SIX_DIGITS * stated.value)):
-        raise last.error(f"{last.match[2]} s/step of {timestep_fs:g} fs are not {last.match[3]} {last.match[4]}")
+        raise line.error(f"{line.match[2]} s/step of {timestep_fs:g} fs are not {line.match[3]} {line.match[4]}")
     return step, ns
 
 

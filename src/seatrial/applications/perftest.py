@@ -135,7 +135,7 @@ def _samples(table: _Table, row: tables.Row) -> Iterator[Sample]:
     order = ("time_min", "time", "time_p99", "time_p999", "time_max")
     tables.check_order(line, [values[name] for name in order if name in values], "time")
     tables.check_order(line, [values[n] for n in ("time_min", "time_mean", "time_max") if n in values], "time")
-    if table.unit and values.get("message_rate"):
+    if table.unit and "message_rate" in values:
         moved = float(values["message_rate"]) * 1e6 * int(values["size"])
         rate = float(values["bandwidth"]) * table.unit
         slack = 5e-7 * 1e6 * int(values["size"]) + 5e-3 * table.unit + 1e-3 * rate

@@ -25,13 +25,14 @@ from seatrial.model.benchmark.parameter import Value
 
 _TOOL = "WRF"
 _TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\+([0-9]{1,9})/([0-9]{1,9}))?"
-_BANNER = Pattern(r"WRF V([0-9]\S{0,20}) MODEL")
+_BANNER = Pattern(r"(?:Equivalent WRF version: )?WRF V([0-9]\S{0,20}) MODEL")
+"""As WRF prints it, or AceCAST, which is WRF on GPUs."""
 _STEP = Pattern(
     rf"Timing for main(?: \(dt= *([0-9.]{{1,12}})\))?: time {_TIME} on domain +([0-9]{{1,3}})"
     r": +([0-9]{1,9}\.[0-9]{5}) elapsed seconds\.?"
 )
 _STEP_LIKE = Pattern(r"Timing for main.{0,200}")
-_SUCCESS = Pattern(rf"d01 {_TIME} wrf: SUCCESS COMPLETE WRF")
+_SUCCESS = Pattern(rf"(?:d01 {_TIME} )?wrf: SUCCESS COMPLETE WRF")
 _SUCCESS_LIKE = Pattern(r".{0,60}SUCCESS COMPLETE.{0,60}")
 _FATAL = Pattern(
     r"(?:-+ *FATAL CALLED .{0,120}|.{0,40}(?:Segmentation fault|SIGSEGV|SIGABRT|SIGFPE).{0,120}|forrtl: .{1,160})"
@@ -64,7 +65,9 @@ def _measured(log: Log) -> Measured:
         parameters["timestep"] = f"{float(step_s):g} s"
     parameters["domains"] = len({step.match[5] for step in steps})
     exceeded = log.found(_CFL)
-    remarks = (f"line {exceeded[0].line.number}: {exceeded[0].text(0)}: the run may be unstable",) if exceeded else ()
+    remarks = [f"line {one.line.number}: {one.text(0)}: the run may be unstable" for one in exceeded[:1]]
+    if success.match[1] is None:
+        remarks.append("the last line does not state the simulated time: steps before it may be missing")
     samples = (
         figures.time_sample("step", mean, resolution=1e-5 / mean),
         figures.time_sample("step_median", middle, resolution=1e-5 / middle),
@@ -79,7 +82,7 @@ def _check_steps(steps: list[Found], success: Found) -> Fraction | None:
     for step, width in zip(steps[1:], widths, strict=True):
         if width <= 0:
             raise step.error("not later than the step before it: two runs in one file, or damaged")
-    if _moment(success, 1) != moments[-1]:
+    if success.match[1] is not None and _moment(success, 1) != moments[-1]:
         raise success.error(f"the last step in the file is that of {steps[-1].text(2)}: steps are missing")
     if any(step.match[1] for step in steps):
         for step, width in zip(steps[1:], widths, strict=True):

@@ -382,7 +382,7 @@ def log_reader(
         found = measured(log, begun, log.end(last, end[1]))
         doubts = log.found(unsound)[:1] if unsound is not None else []
         remarks = (*found.remarks, *(f"line {one.line.number}: {words.format(text=one.text(0))}" for one in doubts))
-        declared = named.text(1) if named.match.re.groups else ""
+        declared = next((named.text(k) for k, one in enumerate(named.match.groups(), start=1) if one is not None), "")
         parameters = {**found.parameters, **log.stated(numbers)}
         version = declared if found.version is None else found.version
         return Measured(found.samples, parameters, found.notes, remarks, version)

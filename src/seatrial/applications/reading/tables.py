@@ -179,6 +179,9 @@ def best_rate(
     (None: unknown). `slack` widens the rounding error of the rate, where the bytes are not exactly known.
     """
     rate = line.number_of(cells[0], "the rate")
+    whole = next((cell for cell in cells[1:] if "." not in cell and "e" not in cell.lower()), None)
+    if whole is not None:
+        raise line.error(f"a time is {whole[:40]!r}, but these programs print times with decimals")
     least, mean, most = (line.number_or_zero(cell, "a time") for cell in cells[1:])
     off = half_unit(cells[1]) + half_unit(cells[2])
     if not least <= mean + off <= most + 2 * off:

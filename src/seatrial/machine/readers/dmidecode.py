@@ -14,6 +14,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from seatrial.machine.memory_population import declared_slots, say_memory_facts, system_modules
 from seatrial.machine.readers.dmidecode_blocks import (
     TOOL,
@@ -34,6 +36,8 @@ from seatrial.machine.survey import CpuPart, FactBook, Survey
 from seatrial.model.machine.machine import DeviceKind
 
 _SOURCE = "dmidecode"
+_DISABLED = ", Disabled"
+"""By the user or the firmware: such a processor does not run; VMware lists 127 of them beside one."""
 _REFUSALS = ("permission denied", "operation not permitted", "no smbios nor dmi entry point found")
 _TYPE_UNKNOWN = frozenset({"other", "<out of spec>"})
 _BUFFERINGS = (("lrdimm", "LRDIMM"), ("registered", "RDIMM"), ("unbuffered", "UDIMM"))
@@ -66,9 +70,9 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     candidates = (_array(block) for block in blocks if block.title == "Physical Memory Array")
     arrays = tuple(array for array in candidates if array is not None)
     devices = [block for block in blocks if block.title == "Memory Device"]
-    modules = tuple(map(_module, devices))
+    modules, unlisted = _of_array(tuple(map(_module, devices)), arrays, blocks)
     _check_last(devices)
-    unlisted = _check_count(arrays, modules, dump, lines)
+    unlisted += _check_count(arrays, modules, dump, lines)
     system = system_modules(modules, arrays, _SOURCE)
     packages = _packages([block for block in blocks if block.title == "Processor Information"])
     book = FactBook()
@@ -77,6 +81,8 @@ def read_dmidecode(data: bytes, pick: int | None = None) -> Survey:
     book.say("sockets", len(packages) or None, _SOURCE, "1")
     why = None if system else "the dump has no Memory Device; dmidecode -t memory (as root) lists them"
     unlisted += [f"DIMMs: {why}"] if why else []
+    disabled = sum(_DISABLED in (block.value("Status") or "") for block in blocks)
+    unlisted += [f"processors: {disabled} more are populated but disabled, and not counted"] if disabled else []
     if system and not packages:
         unlisted.append("processors: not in the dump; add the output of dmidecode -t processor to get the channels")
     return Survey(
@@ -155,6 +161,20 @@ def _check_last(blocks: Sequence[DmiBlock]) -> None:
         raise filled[-1].last.error(TOOL, f"the dump is cut off: {missing[0]} of this Memory Device is missing")
 
 
+def _of_array(
+    modules: tuple[SmbiosModule, ...], arrays: Sequence[SmbiosArray], blocks: Sequence[DmiBlock]
+) -> tuple[tuple[SmbiosModule, ...], list[str]]:
+    """The modules, and a sentence if the firmware names a structure of another type as their array, as VMware's does:
+    then they are those of the only array, if there are at least as many as it declares."""
+    named = {module.array for module in modules}
+    (handle,) = named if len(named) == 1 else (None,)
+    of = next((block.title for block in blocks if handle is not None and block.handle == handle), None)
+    if len(arrays) != 1 or of in (None, "Physical Memory Array") or len(modules) < (arrays[0].slots or 0):
+        return modules, []
+    own = tuple(replace(module, array=arrays[0].handle) for module in modules)
+    return own, [f"DIMMs: the firmware names a {of} as their array; the dump has one array, so they are taken as its"]
+
+
 def _check_count(
     arrays: Sequence[SmbiosArray], modules: Sequence[SmbiosModule], dump: DmiDump, lines: Sequence[Line]
 ) -> list[str]:
@@ -215,7 +235,7 @@ def _packages(blocks: Sequence[DmiBlock]) -> tuple[CpuPart, ...]:
             continue
         if status is not None and not status.startswith(("Populated", "Unpopulated")):
             raise block.need("Status").line.error(TOOL, 'the status must be "Populated, ..." or "Unpopulated"')
-        if status is not None and not status.startswith("Populated"):
+        if status is not None and (not status.startswith("Populated") or _DISABLED in status):
             continue
         parts.append(CpuPart(DeviceKind.PACKAGE, frozenset(), len(parts), facts=_cpu_facts(block, len(parts)).facts()))
     return tuple(parts)
