@@ -64,3 +64,10 @@ def test_sizes_rates_and_times_that_contradict_each_other_are_refused(text: str,
     with pytest.raises(ParseError) as caught:
         read(text)
     assert why in str(caught.value)
+
+
+def test_the_port_for_Java_does_not_print_the_word_kernels() -> None:
+    java = (
+        babelstream().replace("Running kernels 100", "Running all 100").replace("OpenMP", f"jdk-stream; ({'x' * 200})")
+    )
+    assert len(read(java).experiments[0].samples) == 5

@@ -269,3 +269,26 @@ def test_rows_that_vanished_and_rates_of_zero_are_reported() -> None:
         .experiments[0]
         .remarks
     )
+
+
+def test_an_average_that_the_rows_do_not_have_is_a_caution() -> None:
+    assert not any("average" in remark for remark in _read(_newer()).experiments[0].remarks)
+    first = _read(_newer().replace("77.4500", "79.4500")).experiments[0].remarks[0]
+    assert first.startswith("the text states an average busbw of 79.45 GB/s, but its rows have 77.45: ")
+    lost = "".join(line for line in _newer().splitlines(keepends=True) if "1048576        262144" not in line)
+    assert any("its rows have 100.6" in remark for remark in _read(lost).experiments[0].remarks)
+
+
+@pytest.mark.parametrize("mark", ["...", "[...]", "\N{HORIZONTAL ELLIPSIS}"])
+def test_rows_that_somebody_left_out_are_a_caution(mark: str) -> None:
+    lines = _newer().splitlines(keepends=True)
+    at = next(k for k, line in enumerate(lines) if line.startswith("     1048576"))
+    file = _read("".join([*lines[:at], f"     {mark}\n", *lines[at + 1 :]]))
+    assert f"line {at + 1}: rows are left out here" in file.experiments[0].remarks
+    assert len(_values(file, "time", in_place=False)) == 2
+
+
+def test_a_header_that_was_edited_does_not_misalign_the_rows() -> None:
+    edited = ONE_WAY_ONLY.replace("#       size         count", "#     size         count")
+    more = f"{edited}    1073741824     268435456   float     sum   1000.0  1073.7  1610.6  0e+00\n"
+    assert len(_values(_read(more), "time", in_place=False)) == 4

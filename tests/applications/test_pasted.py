@@ -256,3 +256,19 @@ def test_the_block_of_a_result_of_HPL_is_read_without_its_title() -> None:
 def test_a_job_that_was_stopped_is_a_caution(line: str) -> None:
     (experiment, *_) = reader_of("stream").read(f"{stream()}{line}\n".encode()).experiments
     assert experiment.remarks[0].endswith(f"the job was stopped ({line}): results may be missing or disturbed")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '==PROF== Profiling "triad_kernel": 0%....50%....100% - 18 passes',
+        "==4711== Memcheck, a memory error detector",
+        "[Thread debugging using libthread_db enabled]",
+        "Generating '/tmp/nsys-report-1.qdstrm'",
+    ],
+)
+def test_a_profiler_or_debugger_is_a_caution(line: str) -> None:
+    (experiment,) = reader_of("stream").read(f"{line}\n{stream()}".encode()).experiments
+    assert (
+        experiment.remarks[0] == f"line 1: it ran under a profiler or debugger ({line}): that may have made it slower"
+    )

@@ -264,15 +264,74 @@ def _perftest(text: str) -> Iterator[str]:
             yield f"{size} B: {rate} MB/s is not {messages} M/s"
 
 
+def _fio(text: str) -> Iterator[str]:
+    for way in re.findall(r'"(?:read|write)"\s*:\s*\{([^{}]*)', text):
+        one = {name: float(value) for name, value in re.findall(r'"(\w+)"\s*:\s*([0-9.]+)', way)}
+        moved, rate, time = (one.get(name, 0.0) for name in ("io_bytes", "bw_bytes", "runtime"))
+        if moved > 1e6 and time > 100 and rate and not _near(rate * time / 1e3, moved):
+            yield f"{moved:.0f} B in {time:.0f} ms are not {rate:.0f} B/s"
+        if rate > 1e6 and "bw" in one and not _near(one["bw"] * 1024, rate):
+            yield f"{one['bw']:.0f} KiB/s are not {rate:.0f} B/s"
+
+
+def _io500(text: str) -> Iterator[str]:
+    rows = list(_rows(rf"SCORE ?\] +Bandwidth +{_F} GI?i?B/s : IOPS +{_F} kiops : TOTAL +{_F}", text))
+    for bandwidth, operations, total in rows:
+        if not _near(math.sqrt(bandwidth * operations), total):
+            yield f"score {total} of {bandwidth} and {operations}"
+    for unit, stated in (("GI?i?B/s", 0), ("k(?:iops|IOPS)", 1)):
+        found = [rate for (rate,) in _rows(rf"^\[RESULT\] .*? {_F} {unit} : time", text)]
+        if len(rows) == 1 and len(found) == (4, 8)[stated]:
+            mean = math.exp(fmean(math.log(rate) for rate in found if rate > 0)) if all(found) else 0.0
+            if not _near(mean, rows[0][stated]):
+                yield f"geometric mean {mean:.5g}, stated {rows[0][stated]}"
+
+
+def _castep(text: str) -> Iterator[str]:
+    parts = [
+        v
+        for name in ("Initialisation time", "Calculation time   ", "Finalisation time  ")
+        for (v,) in _rows(rf"^{name} = +{_F} s", text)
+    ]
+    for (total,) in _rows(rf"^Total time +=+ +{_F} s", text):
+        if len(parts) == 3 and not _near(sum(parts), total):
+            yield f"parts of {sum(parts)} s, total {total} s"
+
+
+def _amber(text: str) -> Iterator[str]:
+    for day, seconds in _rows(rf"ns/day = +{_F} +seconds/ns = +{_F}", text):
+        if day > 0.5 and not _near(day * seconds, 86400):
+            yield f"{day} ns/day and {seconds} s/ns"
+
+
+def _hpcc(text: str) -> Iterator[str]:
+    stated = re.findall(r"^HPL_Tflops=([\d.]+)", text, re.MULTILINE)
+    rows = [rate for _, _, rate in _rows(rf"^W[RC]\S+ +(\d+) +\d+ +\d+ +\d+ +{_F} +{_F}\s*$", text)]
+    if len(stated) == 1 and len(rows) == 1 and not _near(float(stated[0]) * 1e3, rows[0]):
+        yield f"HPL_Tflops {stated[0]}, row {rows[0]}"
+
+
+def _iperf3(text: str) -> Iterator[str]:
+    for way in re.findall(r'"sum(?:_sent|_received)"\s*:\s*\{([^{}]*)', text):
+        one = {name: float(value) for name, value in re.findall(r'"(\w+)"\s*:\s*([0-9.]+)', way)}
+        bits = one.get("bits_per_second", 0.0) * one.get("seconds", 0.0)
+        if bits and "bytes" in one and not _near(bits, 8 * one["bytes"], 0.002):
+            yield f"{one}"
+
+
 _STATEMENTS: Mapping[str, Callable[[str], Iterable[str]]] = {
     "stream": _stream, "babelstream": _babelstream, "hpl": _hpl, "osu": _osu, "imb": _imb, "nccl-tests": _nccl,
     "mdtest": _mdtest, "ior": _ior, "gromacs": _gromacs, "lammps": _lammps, "namd": _namd, "perftest": _perftest,
+    "fio-json": _fio, "io500": _io500, "castep": _castep, "amber": _amber, "hpcc": _hpcc, "iperf3": _iperf3,
 }  # fmt: skip
 
 
 def contradiction(kind: str, text: str) -> str:
     """The first two statements of a text that cannot both be true; "" if there are none, or the kind has none."""
     return next(iter(_STATEMENTS.get(kind, lambda text: ())(text)), "")
+
+
+_CAUTION = re.compile("missing|wrong|left out|may be|contradict")
 
 
 @cache
@@ -283,7 +342,7 @@ def _read(kind: str, data: bytes) -> tuple[Figures, bool]:
     except SeatrialError as error:
         assert str(error).strip()
         return {}, False
-    return figures_in(repeats), any(repeat.remarks for repeat in repeats)
+    return figures_in(repeats), any(_CAUTION.search(remark) for repeat in repeats for remark in repeat.remarks)
 
 
 def wrong_figures(kind: str, undamaged: bytes, data: bytes) -> str:

@@ -30,8 +30,9 @@ _SELECTED = {
 """The kernels that the user selected -> the rows that a complete table may have."""
 
 _VERSION = Pattern(r"Version: ([0-9]{1,3}(?:\.[0-9A-Za-z.+-]{0,30})?)")
-_IMPLEMENTATION = Pattern(r"Implementation: (\S.{0,99})")
-_RUNNING = Pattern(r"Running\s{1,9}(?:(\S{1,20})\s)?\s{0,9}kernels ([0-9]{1,9}) times.{0,80}")
+_IMPLEMENTATION = Pattern(r"Implementation: (\S.{0,299})")
+_RUNNING = Pattern(r"Running\s{1,9}(?:(?:(\S{1,20})\s)?\s{0,9}kernels|(all|triad)) ([0-9]{1,9}) times.{0,80}")
+"""The port for Java does not print the word `kernels`."""
 _ELEMENTS = Pattern(r"Number of elements: ([0-9]{1,18})")
 _PRECISION = Pattern(r"Precision: (double|float)")
 _SIZE = Pattern(r"Array size: ([0-9.]{1,24}) (KB|MB|GB|KiB|MiB|GiB)(?: \(.{0,40}\))?")
@@ -72,11 +73,13 @@ def read(data: bytes) -> ImportedFile:
         major = int(version.match[1].partition(".")[0])
         find = log.only if major > 1 else log.at_most_one
         running = find(_RUNNING, "line `Running kernels N times`")
-        chosen = "" if running is None else (running.match[1] or "").lower()
+        chosen = (
+            "" if running is None or running.match[2] == "all" else (running.match[1] or running.match[2] or "").lower()
+        )
         rows = _rows(log, header, _CELLS, chosen, major)
         parameters, notes = _settings(log, rows, unit, is_first=major < 2)
         if running is not None:
-            notes["passes"] = running.whole(2, "the passes")
+            notes["passes"] = running.whole(3, "the passes")
     if implementation is not None:
         parameters["implementation"] = implementation.match[1].strip()
     notes["best_of"] = "each rate is the best of all passes except the first, as BabelStream prints it"

@@ -18,8 +18,10 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import pairwise
+from statistics import fmean
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.job import ProgramOptions
@@ -52,6 +54,9 @@ _LIBRARY = Pattern(r"\b([NR]CCL version)\s*:?\s*([0-9][\w.+-]{0,60})")
 _RELEASE = Pattern(r"#\s*([nr]ccl-tests) version\s+([0-9][\w.:+-]{0,60}).{0,200}")
 _BOUNDS = Pattern(r"#\s*Out of bounds values\s*:\s*([0-9]{1,18})\s+(OK|FAILED)")
 _FAILURE = Pattern(r"Test (?:NCCL|CUDA|HIP|RCCL)? ?failure|: Test failure", re.IGNORECASE)
+_AVERAGE = Pattern(r"#\s*Avg bus bandwidth\s*:\s*([0-9.]{1,20})(?: .{0,20})?")
+_LEFT_OUT = Pattern(r"\[?(?:\.{2,}|\N{HORIZONTAL ELLIPSIS})\]?")
+"""A line that stands for rows which somebody left out."""
 _NONE = "N/A"
 _GROUP = ("time", "algbw", "busbw")
 _UNITS = Pattern(r"#(?:\s{0,80}\([A-Za-z/]{1,20}\)){3,12}")
@@ -59,6 +64,7 @@ _UNITS_READ = frozenset(("(B)", "(elements)", "(us)", "(GB/s)", "(%)"))
 _PER_ITERATION = ("i_min", "i_max", "i_p99", "i_cv%")
 """Columns of `-I`: of the single iterations of a time."""
 _KNOWN = frozenset((*_GROUP, *_PER_ITERATION, "size", "count", "type", "redop", "root", "error", "#wrong"))
+_ROUNDED_GBps = 0.006
 _PLACES = (False, True)
 """Whether each group of columns, from the left, is in place."""
 
@@ -75,6 +81,9 @@ class _Run(Struct):
     program: str | None = None
     failed: str = ""
     is_whole: bool = False
+    average: float | None = None
+    """The mean bus bandwidth (GB/s) that the program states."""
+    left_out: LogLine | None = None
     most_B: int = 1 << 60
     """The largest size that fits into memory, if the program states it."""
 
@@ -102,7 +111,9 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
         if run.begin is not None and not run.is_whole and not run.failed:
             raise run.rows[-1][0].error("no line `# Out of bounds values` below the table: it was cut off")
         rows = [_values(run, row) for row in run.rows]
-        found += [(experiment, run.header) for experiment in _experiments(run, rows)]
+        own = list(_experiments(run, rows))
+        own[0] = replace(own[0], remarks=(*_average(run, rows), *own[0].remarks))
+        found += [(experiment, run.header) for experiment in own]
     tables.check_distinct(((tuple(sorted(e.parameters.items())), line) for e, line in found), "this operation")
     text = "\n".join(line.text for line in log.lines if "version" in line.text)
     release = _RELEASE.search(text)
@@ -178,6 +189,10 @@ def _read(run: _Run, line: LogLine, text: str) -> None:
         run.is_whole = True
         if bounds[2] != "OK" or int(bounds[1]) > 0:
             run.failed = f"line {line.number}: {bounds[1]} values out of bounds"
+    elif average := _AVERAGE.fullmatch(text):
+        run.average = line.number_or_zero(average[1], "the average bus bandwidth")
+    elif _LEFT_OUT.fullmatch(text):
+        run.left_out = line
     elif reduced := _REDUCED.match(text):
         run.most_B = int(reduced[1])
     elif _FAILURE.search(text):
@@ -349,6 +364,20 @@ def _remarks(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
     is_ended = run.is_whole or run.failed
     cut = () if is_ended else ("no line `# Out of bounds values` below the table: rows may be missing",)
     return (*tables.too_small(zeros, "bandwidth"), *_missing_rows(run, rows), *cut)
+
+
+def _average(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:
+    """A remark if rows were left out, or do not have the average that the program states."""
+    if run.left_out is not None and run.header is not None and run.left_out.number > run.header.number:
+        return (f"line {run.left_out.number}: rows are left out here",)
+    rates = [float(group[2]) for row in rows for group in row.groups if group is not None and group[2] != _NONE]
+    if run.average is None or not rates or run.ranks == 1:
+        return ()
+    mean = fmean(rates)
+    if abs(mean - run.average) <= _ROUNDED_GBps + 1e-3 * mean:
+        return ()
+    why = "rows are missing, or one of the numbers is wrong"
+    return (f"the text states an average busbw of {run.average:g} GB/s, but its rows have {mean:.6g}: {why}",)
 
 
 def _missing_rows(run: _Run, rows: Sequence[_Values]) -> tuple[str, ...]:

@@ -188,14 +188,28 @@ _STOPPED = re.compile(
 """Lines of Slurm, PBS and LSF about a job that was stopped."""
 
 
+_OBSERVED = re.compile(
+    rb"^.*(?:==PROF== |==[0-9]{1,9}== NVPROF is profiling|==[0-9]{1,9}== (?:Memcheck|Callgrind|Cachegrind|Helgrind),"
+    rb"|========= COMPUTE-SANITIZER|\[Thread debugging using libthread_db enabled\]|Reading symbols from "
+    rb"|Generating '[^'\n]{1,200}\.(?:qdstrm|nsys-rep|qdrep)').*$",
+    re.MULTILINE,
+)
+"""Lines of Nsight Compute and Systems, nvprof, Valgrind, Compute Sanitizer and gdb."""
+_CAUTIONS = (
+    (_STOPPED, "the job was stopped ({text}): results may be missing or disturbed"),
+    (_OBSERVED, "it ran under a profiler or debugger ({text}): that may have made it slower"),
+)
+
+
 def _with_caution(content: ImportedFile, data: bytes) -> ImportedFile:
-    """The contents with a remark if the batch system stopped the job that printed them."""
-    found = _STOPPED.search(data)
-    if found is None:
-        return content
-    line = data.count(b"\n", 0, found.start()) + 1
-    text = found[0].decode("utf-8", "replace").strip()[:200]
-    return _remarked(content, f"line {line}: the job was stopped ({text}): results may be missing or disturbed")
+    """The contents with a remark if the batch system stopped the job that printed them, or if something watched it."""
+    for pattern, words in _CAUTIONS:
+        found = pattern.search(data)
+        if found is not None:
+            line = data.count(b"\n", 0, found.start()) + 1
+            text = found[0].decode("utf-8", "replace").strip()[:200]
+            content = _remarked(content, f"line {line}: {words.format(text=text)}")
+    return content
 
 
 def _remarked(content: ImportedFile, remark: str) -> ImportedFile:

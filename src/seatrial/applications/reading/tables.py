@@ -74,7 +74,8 @@ def check_aligned(header: Sequence[TextCell], rows: Sequence[Row]) -> None:
     """Check every row against the right edges of the columns. Raises ParseError for the first misaligned row.
 
     `header` is empty if its words are not the columns. The first column is not checked: some programs align it left. A
-    number wider than its column shifts the rest of its row to the right, which is not damage.
+    number wider than its column, also in a first one that is aligned right, shifts the rest of its row to the right,
+    which is not damage.
     """
     if not rows:
         return
@@ -82,18 +83,28 @@ def check_aligned(header: Sequence[TextCell], rows: Sequence[Row]) -> None:
     if edges is None:
         _check_last(rows)
         return
-    starts = [0, *edges[:-1]]
+    first, times = Counter(cells[0].end for _, cells in rows).most_common(1)[0]
+    is_right_aligned = times * 2 > len(rows)
     for line, cells in rows:
-        shift = 0
-        for place, cell in enumerate(cells[1:]):
-            offset = cell.end - edges[place] - shift
-            gap = cell.start - cells[place].end
-            fits = offset == 0 or (offset > 0 and gap <= 2 and cell.end - cell.start > edges[place] - starts[place] - 3)
-            if not fits:
-                raise line.error(
-                    f"{cell.text[:40]} is not aligned with its column: the row is cut, or joined with another"
-                )
-            shift += max(offset, 0)
+        wrong = _misaligned(cells, edges, 0)
+        if wrong is not None and is_right_aligned and cells[0].end > first:
+            wrong = _misaligned(cells, edges, cells[0].end - first)
+        if wrong is not None:
+            raise line.error(
+                f"{wrong.text[:40]} is not aligned with its column: the row is cut, or joined with another"
+            )
+
+
+def _misaligned(cells: Sequence[TextCell], edges: Sequence[int], shift: int) -> TextCell | None:
+    """The first cell that does not end at its edge; those after the first cell are `shift` farther right."""
+    starts = [0, *edges[:-1]]
+    for place, cell in enumerate(cells[1:]):
+        offset = cell.end - edges[place] - shift
+        gap = cell.start - cells[place].end
+        if offset and (offset < 0 or gap > 2 or cell.end - cell.start <= edges[place] - starts[place] - 3):
+            return cell
+        shift += offset
+    return None
 
 
 def _edges(header: Sequence[TextCell], rows: Sequence[Row]) -> tuple[int, ...] | None:
@@ -101,10 +112,10 @@ def _edges(header: Sequence[TextCell], rows: Sequence[Row]) -> tuple[int, ...] |
     of_rows = [tuple(cell.end for cell in cells[1:]) for _, cells in rows]
     of_header = tuple(cell.end for cell in header[1:])
     common, times = Counter(of_rows).most_common(1)[0]
-    if of_header in of_rows:
-        return of_header
     if times >= 3 and times * 2 > len(of_rows):
         return common
+    if of_header in of_rows:
+        return of_header
     is_collapsed = all(_is_collapsed(cells) for _, cells in rows) or _is_collapsed(header)
     return None if is_collapsed or not of_header else of_header
 
