@@ -85,6 +85,7 @@ def test_a_real_file_with_lines_of_the_library_in_its_table() -> None:
     (experiment,) = file.experiments
     assert experiment.benchmark == "imported.nccl-tests" and not experiment.failed and not file.failed
     assert experiment.parameters == {
+        "device": "8 x A100-SXM4-40GB",
         "op": "all_reduce",  # nothing in the file names it: the factor 2(n-1)/n of the bus bandwidth does
         "datatype": "float",
         "redop": "sum",
@@ -120,6 +121,7 @@ def test_wrong_elements_fail(wrong: str, bounds: str) -> None:
 def test_older_releases_have_no_redop_and_a_deviation_for_errors() -> None:
     (experiment,) = _read(BROADCAST_OF_OLD).experiments
     assert experiment.parameters == {
+        "device": "2 x Tesla V100-PCIE-16GB",
         "op": "broadcast",
         "datatype": "float",
         "redop": "none",

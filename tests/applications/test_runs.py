@@ -10,7 +10,7 @@ from hostile.file_damage import samples
 
 from seatrial.applications.readers import reader_of
 from seatrial.applications.reading.commands import command_of, read_command, started_by
-from seatrial.applications.reading.job import specified
+from seatrial.applications.reading.job import device_of, specified
 from seatrial.engine.importing import Given, ImportedRepeat, ResultFile, read_repeats
 from seatrial.errors import ParseError
 
@@ -218,3 +218,60 @@ def test_a_job_that_contradicts_the_results_is_a_caution() -> None:
     (found,) = repeats("stream", "$ OMP_NUM_THREADS=7 ./stream\n" + stream())
     assert found.experiment.parameters["threads"] != 7
     assert "states threads=7, but the results state" in found.remarks[0]
+
+
+DEVICES = {
+    "Device 0: NVIDIA H100 80GB HBM3 (00000000:07:00)\nDevice 1: NVIDIA H100 80GB HBM3 (00000000:0a:00)": (
+        "2 x NVIDIA H100 80GB HBM3"
+    ),
+    "Process 0 (worker-0): device 0: HGX GB200 (00000008:01:00)": "HGX GB200",
+    "Using OpenCL device NVIDIA A40\nDriver: 550.54": "NVIDIA A40",
+    "Using CUDA device NVIDIA A100-PCIE-40GB": "NVIDIA A100-PCIE-40GB",
+    "#  Rank  0 Group  0 Pid 1 on a device  0 [0x07] NVIDIA A100\n#   Rank  1 Pid 2 on b device 1 [0x0a] Tesla V100": (
+        "NVIDIA A100 and Tesla V100"
+    ),
+    "Using CUDA device 0": None,
+    "Device: mlx5_0": None,
+}
+
+
+@pytest.mark.parametrize("text", DEVICES)
+def test_devices_that_a_program_names(text: str) -> None:
+    fact = device_of(text.splitlines())
+    assert (fact.value if fact is not None else None) == DEVICES[text]
+
+
+def bandwidth(device: str) -> str:
+    return f"""nvbandwidth Version: v0.8
+
+Device 0: {device} (00000000:07:00)
+
+Running host_to_device_memcpy_ce.
+memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
+           0
+ 0     55.16
+
+SUM host_to_device_memcpy_ce 55.16
+"""
+
+
+def test_results_of_two_cards_or_of_unknown_buffers_are_not_repeats() -> None:
+    text = bandwidth("NVIDIA A100") + bandwidth("NVIDIA H100").replace("55.16", "55.26")
+    found = repeats("nvbandwidth", text, are_repeats=True, buffer="512")
+    assert [one.experiment.parameters["device"] for one in found] == ["NVIDIA A100", "NVIDIA H100"]
+    alike = "".join(
+        f"$ ./nvbandwidth -t 0 -b {size}\n" + bandwidth("NVIDIA A100").replace("55.16", f"{rate}")
+        for size, rate in ((64, 51.02), (512, 55.16), (512, 55.18))
+    )
+    assert [one.experiment.parameters["buffer"] for one in repeats("nvbandwidth", alike)] == ["64", "512", "512"]
+    assert experiments(repeats("nvbandwidth", alike)) == 2
+    unknown = bandwidth("NVIDIA A100") + bandwidth("NVIDIA A100").replace("55.16", "57.16")
+    assert experiments(repeats("nvbandwidth", unknown)) == 2
+
+
+def test_the_ranks_of_a_test_of_nccl_are_those_of_all_processes() -> None:
+    options = reader_of("nccl-tests").options
+    command = "mpirun -np 16 ./all_reduce_perf -b 8 -e 8G -f 2 -g 1"
+    assert options.ranks(read_command(command)) == 16
+    assert options.ranks(read_command("mpirun -np 2 ./all_reduce_perf -g 8")) == 16
+    assert options.ranks(read_command("./build/all_reduce_perf -b 8 -e 128M -f 2 -g 4")) == 4

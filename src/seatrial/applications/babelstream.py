@@ -181,6 +181,7 @@ IMPORTED = figures.imported(
     "What memory bandwidth did BabelStream's kernels reach?",
     (
         figures.text("implementation", "programming model, as named in the file"),
+        figures.text("device", "device, as named in the file"),
         figures.choice("precision", "precision of the elements", "fp64", "fp32"),
         figures.size("array_B", "size of each array"),
     ),

@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.job import ProgramOptions
+from seatrial.applications.reading.job import ProgramOptions, named
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.runs import JSON_BEGIN
@@ -77,7 +77,7 @@ class _Run(Struct):
     columns: tuple[tables.TextCell, ...] = ()
     rows: list[tables.Row] = []
     hosts: dict[int, str] = {}
-    devices: set[str] = set()
+    devices: list[str] = []
     program: str | None = None
     failed: str = ""
     is_whole: bool = False
@@ -184,7 +184,7 @@ def _read(run: _Run, line: LogLine, text: str) -> None:
         if number in run.hosts:
             raise line.error(f"rank {number} occurs twice: outputs of several programs are mixed")
         run.hosts[number] = rank[2]
-        run.devices.add(rank[3].strip())
+        run.devices.append(rank[3].strip())
     elif bounds := _BOUNDS.fullmatch(text):
         run.is_whole = True
         if bounds[2] != "OK" or int(bounds[1]) > 0:
@@ -273,7 +273,7 @@ def _read_json(document: JsonObject) -> ImportedFile:
         if number is None or number in run.hosts:
             raise device.error("a rank is missing or occurs twice")
         run.hosts[number] = device.text("hostname") or ""
-        run.devices.add(device.text("device_info") or "")
+        run.devices.append(device.text("device_info") or "")
     rows = [_json_row(run, row) for row in document.objects("results")]
     if not rows:
         raise document.error("no results")
@@ -331,7 +331,9 @@ def _experiments(run: _Run, rows: Sequence[_Values]) -> Iterator[ImportedExperim
         if run.begin is not None:
             notes["settings"] = run.begin.text.strip("# ")
         if run.devices:
-            notes["devices"] = sorted(run.devices)
+            notes["devices"] = sorted(set(run.devices))
+            if all(run.devices):
+                parameters["device"] = named(run.devices)
         samples, remarks = tuple(_samples(own, is_of_several=run.ranks != 1)), _remarks(run, own)
         yield ImportedExperiment("imported.nccl-tests", samples, parameters, notes, failed=failed, remarks=remarks)
 
@@ -505,6 +507,7 @@ IMPORTED = figures.imported(
     (
         figures.choice("op", "the collective operation", *_OPERATIONS),
         *figures.counts(ranks="ranks, each with a GPU", nodes="nodes that the ranks run on"),
+        figures.text("device", "the GPUs, as named in the file"),
         figures.text("datatype", "element type, as named by NCCL"),
         figures.text("redop", "reduction operation, as named by NCCL; none: no reduction"),
         figures.text("root", "root rank; none: the operation has no root"),

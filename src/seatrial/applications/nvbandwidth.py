@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
-from seatrial.applications.reading.job import ProgramOptions
+from seatrial.applications.reading.job import ProgramOptions, named
 from seatrial.applications.reading.json_text import JsonObject, read_object
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.runs import JSON_BEGIN
@@ -36,6 +36,7 @@ _ERROR = Pattern(
     r"(?:ERROR|Error|\[[A-Z_]{0,60}ERROR[A-Z_]{0,60}\])(?![\w]).{0,300}|.{0,200}Invalid value when checking.{0,200}"
 )
 _DRIVER = Pattern(r"(CUDA (?:Runtime|Driver) Version(?: \(API\))?|Driver Version):\s*([0-9][\w. ()]{0,40})")
+_DEVICE = Pattern(r"[0-9]{1,4}: (\S.{0,98}?)(?: ?\(PCI:.{1,40}\))?(?:: \(.{1,256}\))?")
 _END = "The reported results may not reflect the full capabilities"
 _NONE = "N/A"
 _UNITS = {"GB/s": ("bandwidth", 9, tables.MOST_PER_SECOND), "ns": ("latency", -9, tables.MOST_SECONDS)}
@@ -255,6 +256,8 @@ def _file(
     parameters: dict[str, Value] = {}
     if isinstance(size := root.get("bufferSize"), int | str) and not isinstance(size, bool):
         parameters["buffer"] = str(size)[:100]
+    if isinstance(devices := root.get("GPU Device list"), list) and all(map(_DEVICE.fullmatch, map(str, devices))):
+        parameters["device"] = named(_DEVICE.sub(r"\1", str(device)) for device in devices)
     experiments = tuple(
         ImportedExperiment(
             "imported.nvbandwidth",
@@ -303,6 +306,7 @@ IMPORTED = figures.imported(
     (
         figures.text("test", "test as named by nvbandwidth, such as host_to_device_memcpy_ce"),
         figures.text("buffer", "size of the buffers, as stated in the file"),
+        figures.text("device", "the GPUs, as named in the file"),
     ),
     (
         figures.rate("bandwidth", "B/s", "bytes copied for one pair (row, column) of the test's matrix"),

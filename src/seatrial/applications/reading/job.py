@@ -4,7 +4,8 @@ the job (Slurm, PBS, LSF, Flux, Kubernetes). Readers do not see it: it completes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from seatrial.applications.reading import commands
 from seatrial.model.benchmark.program import NODES, RANKS, THREADS
@@ -38,6 +39,39 @@ _WORKERS = re.compile(r"\s*Worker:\s*")
 _REPLICAS = re.compile(r"\s*replicas:\s*(\d{1,7})\s*")
 _LIST_ITEM = re.compile(r"\s*-\s+[\"']?(\S{1,200}?)[\"']?\s*")
 _LONGEST = 20_000
+
+
+_DEVICES = (
+    re.compile(
+        r"\s*(?:Process \d{1,6} \(\S{1,256}\): d|D)evice\s+(?P<index>\d{1,4}): "
+        r"(?P<name>\S.{0,98}?)(?: \([0-9A-Fa-f:.]+\))?\s*"
+    ),
+    re.compile(r"\s*Using (?:OpenCL|CUDA|HIP|SYCL|OMP target|HC|Metal) device:? (?!\d+\s*\Z)(?P<name>\S.{0,98}?)\s*"),
+    re.compile(
+        r"\s*#\s*Rank\s+(?P<index>\d{1,7})\s.{0,300}?\bdevice\s+\d+\s+\[[0-9A-Fa-fx:.]{1,20}\]\s*(?P<name>\S.{0,98}?)\s*"
+    ),
+)
+"""Lines in which a program names its devices: nvbandwidth, BabelStream, nccl-tests."""
+
+
+def device_of(lines: Sequence[str]) -> JobFact | None:
+    """The devices that a program names, or None."""
+    found: dict[str, tuple[int, str]] = {}
+    for index, line in enumerate(lines):
+        if "evice" in line[:400]:
+            match = next((match for form in _DEVICES if (match := form.fullmatch(line))), None)
+            if match is not None:
+                found.setdefault(match.groupdict().get("index") or match["name"], (index, match["name"]))
+    if not found:
+        return None
+    first = min(found.values())[0]
+    return JobFact("device", named(name for _, name in found.values()), first + 1, lines[first].strip()[:100])
+
+
+def named(devices: Iterable[str]) -> str:
+    """These devices as one name: "NVIDIA A100", or "8 x NVIDIA A100"; several kinds are joined by "and"."""
+    counts = Counter(devices)
+    return " and ".join(name if count == 1 else f"{count} x {name}" for name, count in counts.items())[:200]
 
 
 class Job(Frozen):

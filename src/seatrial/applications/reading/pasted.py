@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from seatrial.applications.reading import commands
-from seatrial.applications.reading.job import Job, ProgramOptions, job_of, specified
+from seatrial.applications.reading.job import Job, ProgramOptions, device_of, job_of, specified
 from seatrial.applications.reading.runs import parts_of
 from seatrial.applications.reading.text import MAX_BYTES
 from seatrial.errors import ParseError
@@ -85,8 +85,10 @@ def _runs(form: Form, source: Unlabelled, data: bytes | None = None) -> list[Imp
             continue
         own_job = job_of(source.lines, part.above, part.begin, of_text if len(parts) == 1 else {}, form.options)
         job = job if job.is_repeated and not own_job.command else own_job
-        facts = tuple(replace(fact, line=source.numbers[fact.line - 1]) for fact in job.facts)
-        content = replace(_renumbered(content, own), job=facts, command=job.command)
+        facts = [replace(fact, line=source.number_of(fact.line)) for fact in job.facts]
+        if (device := device_of(source.lines[part.begin : part.end])) is not None:
+            facts.append(replace(device, line=source.number_of(part.begin + device.line)))
+        content = replace(_renumbered(content, own), job=tuple(facts), command=job.command)
         if len(parts) > 1:
             shown = job.command if commands.is_certain(job.command) else ""
             line = source.numbers[min(part.begin, len(source.lines) - 1)]
