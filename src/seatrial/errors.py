@@ -24,6 +24,8 @@ import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
+from seatrial.printable import printable
+
 
 class SeatrialError(Exception):
     """Base of all errors above; `str()` is what the user reads."""
@@ -169,7 +171,7 @@ _LONGEST_LINE = 20_000
 def _printable(text: str) -> str:
     """A line for a terminal: tabs stay, other control characters become "?", an extremely long line is cut."""
     start = text[:_LONGEST_LINE]
-    shown = "".join(character if character.isprintable() or character == "\t" else "?" for character in start)
+    shown = printable(start, "\t")
     return shown if len(text) <= _LONGEST_LINE else f"{shown} ... ({len(text)} characters)"
 
 

@@ -32,7 +32,7 @@ def test_a_last_line_without_a_break_is_marked(data: bytes, ended: list[bool]) -
         ("one\ntwo".encode("utf-16"), ["one", "two"]),
         (b"\xe9t\xe9\n", ["\ufffdt\ufffd"]),
         (b"\x1b]0;a title\x07prompt\n", ["prompt"]),
-        (b"\x1b[38;5;12mblue\x1b(B\n", ["blue\x1b(B"]),
+        (b"\x1b[38;5;12mblue\x1b(B\n", ["blue"]),
     ],
 )
 def test_encodings_and_control_sequences(data: bytes, texts: list[str]) -> None:

@@ -20,6 +20,7 @@ from seatrial.model.benchmark.declaration import Declaration, DeclaredCheck, Dec
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.sample import Sample
 from seatrial.model.spelling import half_unit
+from seatrial.printable import printable, without_sequences
 
 LARGEST_OUTPUT_B = 128 << 20
 _LONGEST_LINE = 1 << 16
@@ -29,8 +30,6 @@ _MOST_SHOWN = 4
 _MOST_TRIED = 1000
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eEdD][+-]?[0-9]{1,3})?")
 _PART_OF_A_NUMBER = re.compile(r"[0-9.,]")
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-"""Colours and cursor movements (ECMA-48, section 5.4)."""
 _STEP = re.compile(r"([^.\[\]]+)|\[([0-9]{1,9})\]")
 
 
@@ -59,9 +58,7 @@ class Outputs(Struct):
         data = self._content(file)
         for begin, end in _spans(data):
             line = data[begin : min(end, begin + _MOST_BYTES_OF_A_LINE)].decode("utf-8", "replace")
-            if "\x1b" in line:
-                line = _TERMINAL.sub("", line)
-            if line:
+            if line := without_sequences(line):
                 yield line[:_LONGEST_LINE]
 
     def document(self, file: str) -> Any:
@@ -230,5 +227,4 @@ def _json_in(text: str, file: str) -> Any:
 
 
 def _short(text: str) -> str:
-    shown = "".join(character if character.isprintable() else " " for character in text.strip()[:200])
-    return repr(shown)
+    return repr(printable(text.strip()[:200], instead=" "))

@@ -17,7 +17,16 @@ from seatrial.analysis.index.views import exported_rows, identifiers
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import study_results
 from seatrial.cli.command import command
-from seatrial.cli.output import RESULTS, Amount, OutputOption, hide_warnings, message, write_bytes, write_file
+from seatrial.cli.output import (
+    RESULTS,
+    Amount,
+    OutputOption,
+    hide_warnings,
+    message,
+    write_bytes,
+    write_data,
+    write_file,
+)
 from seatrial.errors import UsageError
 from seatrial.model.results.exported import REMARKS, Exported, ExportedVerdict
 from seatrial.model.spelling import count
@@ -96,7 +105,7 @@ def _export(
     elif output is not None and to_text is not None:
         write_file(output, to_text(found))
     elif to_text is not None:
-        print(to_text(found), end="")
+        write_data(to_text(found))
     if output_format is ExportFormat.CSV and Columns.REMARKS not in wanted and not amount.quiet:
         _announce_missing(found)
     if amount.verbose:

@@ -16,8 +16,10 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from seatrial.cli.command import Options
+from seatrial.cli.process import Shown
 from seatrial.errors import UsageError
 from seatrial.model.json_object import json_of
+from seatrial.printable import printable
 from seatrial.report.blocks import Detail
 from seatrial.report.text.terminal import PLAIN, Style
 from seatrial.store.files import write_once
@@ -26,6 +28,11 @@ from seatrial.store.files import write_once
 def print_json(document: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
     print(json_of(document, indent=1))
+
+
+def write_data(text: str) -> None:
+    """Write text for other programs to stdout: unchanged, unless that is a terminal."""
+    (sys.stdout.write_data if isinstance(sys.stdout, Shown) else sys.stdout.write)(text)
 
 
 def style_of(stream: TextIO) -> Style:
@@ -43,7 +50,7 @@ def style_of(stream: TextIO) -> Style:
 def message(text: str) -> None:
     """Print a message on stderr, without control characters: it may quote a file. It is dropped if stderr cannot be
     written."""
-    print_painted("".join(letter if letter.isprintable() or letter in "\t\n" else "?" for letter in text))
+    print_painted(printable(text, "\t\n"))
 
 
 def print_painted(text: str) -> None:

@@ -145,6 +145,25 @@ def _fill_closed() -> None:
             os.set_inheritable(number, True)
 
 
-def _text(raw: _Raw, before: io.TextIOBase | None, *, line_buffering: bool) -> io.TextIOWrapper:
+class Shown(io.TextIOWrapper):
+    """A stream for people: without what acts on a terminal (`seatrial.printable`), whoever said it."""
+
+    def write(self, text: str, /) -> int:
+        """Write what is printable of the text."""
+        if not text.replace("\n", "").isprintable():
+            from seatrial.printable import shown
+
+            text = shown(text, is_terminal=self.isatty())
+        return super().write(text)
+
+    def write_data(self, text: str) -> None:
+        """Write for another program, unchanged; on a terminal as any text."""
+        if self.isatty():
+            self.write(text)
+        else:
+            super().write(text)
+
+
+def _text(raw: _Raw, before: io.TextIOBase | None, *, line_buffering: bool) -> Shown:
     encoding = getattr(before, "encoding", None) or "utf-8"
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, "replace", line_buffering=line_buffering)
+    return Shown(io.BufferedWriter(raw), encoding, "replace", line_buffering=line_buffering)

@@ -19,7 +19,7 @@ from seatrial.analysis.folder import tell_of_folder
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.question import Answer, Row, asked
 from seatrial.cli.command import command
-from seatrial.cli.output import Amount, message, style_of
+from seatrial.cli.output import Amount, message, style_of, write_data
 from seatrial.cli.process import is_unread
 from seatrial.model.spelling import count
 from seatrial.report.text.terminal import clean, cut
@@ -99,8 +99,16 @@ def _print_json(columns: Sequence[str], rows: Iterable[Row], _: bool) -> None:
     print(head if is_first else "\n ]\n}")
 
 
+class _Data:
+    """What `csv` writes to."""
+
+    def write(self, text: str) -> None:
+        """Write a line."""
+        write_data(text)
+
+
 def _print_csv(columns: Sequence[str], rows: Iterable[Row], has_head: bool) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(_Data(), lineterminator="\n")
     if has_head:
         writer.writerow(columns)
     writer.writerows(["" if (value := _plain(cell)) is None else value for cell in row] for row in rows)

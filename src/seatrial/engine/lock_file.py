@@ -29,6 +29,7 @@ from msgspec import Struct
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.units import duration
+from seatrial.printable import printable
 from seatrial.probes.system import file_system_of
 
 FOLDER = "SEATRIAL_LOCK"
@@ -265,7 +266,7 @@ def _described(text: bytes) -> tuple[str, Told]:
 
 def _printable(text: str) -> str:
     """Text of another user, for a terminal."""
-    shown = "".join(character if character.isprintable() else "?" for character in text[: _LONGEST_TEXT + 1])
+    shown = printable(text[: _LONGEST_TEXT + 1])
     return shown if len(shown) <= _LONGEST_TEXT else f"{shown[:_LONGEST_TEXT]}..."
 
 

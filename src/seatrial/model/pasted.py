@@ -40,7 +40,6 @@ _MIN_LINES = 3
 _MOST_SOURCES, _MOST_WITH_COMMON = 16384, 16
 _ROW = re.compile(r"\s{0,200}[-+]?\d[\d.eE+-]*(?:\s+[-+]?(?:\d[\d.eE+-]*|nan|inf|N/A)){1,40}\s*", re.ASCII)
 _QUOTE = re.compile(r"[ ]{0,3}((?:(?:>|&gt;)[ ]?)+)")
-_CONTROL_SEQUENCE = re.compile(rb"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]")
 _ESCAPED = re.compile(r"^([ \t]*)\\(?=[#>\[])")
 
 _OF_ALL = ("time", "level")
@@ -228,8 +227,3 @@ def unpacked(data: bytes, most_B: int) -> bytes:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff") and 4 * data.count(0) > len(data):
         data = data.decode("utf-16", "replace").encode("utf-8", "replace")
     return data
-
-
-def uncoloured(data: bytes) -> bytes:
-    """A text without the control sequences of a terminal (ECMA-48)."""
-    return _CONTROL_SEQUENCE.sub(b"", data) if b"\x1b" in data else data

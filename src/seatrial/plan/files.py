@@ -22,6 +22,7 @@ from msgspec import Struct, field
 from seatrial.errors import PlaceError, UsageError, did_you_mean, nearest_names
 from seatrial.model.frozen import Frozen
 from seatrial.model.units import LARGEST_COUNT
+from seatrial.printable import printable
 
 MAX_BYTES = 1 << 20
 _MAX_NODES = 150_000
@@ -152,7 +153,7 @@ def _item(node: YamlNode, position: int) -> YamlNode | None:
 
 def _short(text: str) -> str:
     """Text from the file, printable and short enough for a message."""
-    shown = "".join(character if character.isprintable() else "?" for character in text[:_LONGEST_SHOWN])
+    shown = printable(text[:_LONGEST_SHOWN])
     return shown if len(text) <= _LONGEST_SHOWN else f"{shown}..."
 
 

@@ -14,8 +14,9 @@ from seatrial.applications.reading.runs import parts_of
 from seatrial.applications.reading.text import MAX_BYTES
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
-from seatrial.model.pasted import Unlabelled, peeled, row_beside, uncoloured, unlabelled, unpacked
+from seatrial.model.pasted import Unlabelled, peeled, row_beside, unlabelled, unpacked
 from seatrial.model.results.imported import ImportedFile, ImportedRun
+from seatrial.printable import without_sequences_of_bytes
 
 _MOST_NAMED = 5
 
@@ -38,7 +39,7 @@ def read_pasted(form: Form, data: bytes) -> ImportedFile:
     ranks printed rows of one table, and if a run that is not the last one is damaged.
     """
     try:
-        data = uncoloured(unpacked(data, MAX_BYTES))
+        data = without_sequences_of_bytes(unpacked(data, MAX_BYTES))
     except ValueError as error:
         raise ParseError(form.kind, None, "", str(error)) from error
     text = data.decode("utf-8-sig", "replace")

@@ -15,8 +15,8 @@ from functools import cached_property
 
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
-from seatrial.model.pasted import uncoloured
 from seatrial.model.spelling import half_unit
+from seatrial.printable import without_sequences_of_bytes
 
 
 class Pattern:
@@ -123,7 +123,7 @@ def read_text(data: bytes, tool: str) -> str:
         raise ParseError(tool, None, "", "the file is empty")
     if b"\0" in data:
         raise ParseError(tool, None, "", "the file is binary, not text")
-    return uncoloured(data).decode("utf-8-sig", "replace")
+    return without_sequences_of_bytes(data).decode("utf-8-sig", "replace")
 
 
 def _split(text: str) -> Iterable[tuple[str, bool]]:

@@ -14,17 +14,16 @@ from typing import TypeVar
 from seatrial.errors import ParseError, UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.pasted import labelled_lines, unpacked
+from seatrial.printable import without_sequences
 
 MAX_BYTES = 64 << 20
 """Larger texts are refused: `lspci -vv` of a machine with a thousand functions has 4 MB."""
 
 MAX_LINES = 2_000_000
 
-_CONTROL_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\-_])")
-"""ECMA-48 control sequences: nvidia-smi underlines its header, terminals set titles."""
-
 _LOST_ESCAPE = re.compile(r"(?:\ufffd|\u241b|\^\[|\\(?:033|x1b|u001b|e))?\[[0-9;]{0,11}m")
-"""The same after a log or web form removed the escape character, replaced it by a sign or wrote it out."""
+"""A control sequence (nvidia-smi underlines its header) after a log or web form
+removed the escape character, replaced it by a sign or wrote it out."""
 
 _SPACES = re.compile("&nbsp;|[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 """Spaces of web pages and word processors."""
@@ -88,7 +87,7 @@ def _plain(raw: str) -> str:
     """A line as a terminal shows it, with plain spaces."""
     if raw.isascii() and "\x1b" not in raw and "&nbsp;" not in raw and "[" not in raw:
         return raw
-    return _INVISIBLE.sub("", _SPACES.sub(" ", _LOST_ESCAPE.sub("", _CONTROL_SEQUENCE.sub("", raw))))
+    return _INVISIBLE.sub("", _SPACES.sub(" ", _LOST_ESCAPE.sub("", without_sequences(raw))))
 
 
 def is_fence(text: str) -> bool:

@@ -39,6 +39,7 @@ from seatrial.places.guest.session import PORT, PORTS, Channel, Streams, connect
 from seatrial.places.guest.words import CONSOLE, INITRAMFS, guest_words
 from seatrial.places.owned_folder import write_state
 from seatrial.places.rank_helpers import helper
+from seatrial.printable import printable
 from seatrial.processes.start import OutOfTimeError, Running, output_of, start_detached
 from seatrial.processes.tree import is_alive
 
@@ -120,7 +121,7 @@ def console_end(path: Path) -> str:
         with suppress(OSError):
             text = end_of(path / name, _MOST_CONSOLE_B)
             lines += [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
-    return "\n".join("".join(letter if letter.isprintable() else "?" for letter in line)[:200] for line in lines)
+    return "\n".join(printable(line)[:200] for line in lines)
 
 
 def _remove(home: GuestHome) -> None:

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 from seatrial.analysis.pairs import pair_of
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import FigureResult
+from seatrial.printable import SPACES, printable
 from seatrial.report.blocks import Chart, Svg, Table
 from seatrial.report.charts.renderer import NotDrawnError, draw
 
@@ -162,10 +163,6 @@ def render(spec: Spec, ident: str, title: str, description: str) -> Svg:
     return Svg(ElementTree.tostring(root, encoding="unicode", short_empty_elements=True))
 
 
-_KEPT = "\n\N{NO-BREAK SPACE}"
-"""Printable, although Python says otherwise: a quantity and its unit stay on one line."""
-
-
 @cache
 def _warn_once(text: str) -> None:
     _log.warning(text)
@@ -175,9 +172,7 @@ def _printable(value: Any) -> Any:
     """The same specification with "?" in place of characters that cannot be printed: names from outside may contain
     some that XML does not allow, which end the renderer and with it our process."""
     if isinstance(value, str):
-        if value.isprintable():
-            return value
-        return "".join(letter if letter.isprintable() or letter in _KEPT else "?" for letter in value)
+        return printable(value, f"\n{SPACES}")
     if isinstance(value, Mapping):
         return {_printable(name): _printable(item) for name, item in value.items()}
     return [_printable(item) for item in value] if isinstance(value, list | tuple) else value

@@ -11,6 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from seatrial.model.frozen import Frozen
+from seatrial.printable import printable
 from seatrial.report.drawing.scene import Grade, Note, Tone
 
 _REGULAR = (
@@ -90,8 +91,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})$")
 
 def clean(text: str, longest: int = _LONGEST) -> str:
     """`text` on one line without unprintable characters, cut to a length that a box can show."""
-    kept = "".join(character if character.isprintable() else " " for character in text[:longest])
-    return " ".join(kept.split())
+    return " ".join(printable(text[:longest], instead=" ").split())
 
 
 def model_name(name: str) -> str:

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 
 from seatrial.model.spelling import count
+from seatrial.printable import printable
 from seatrial.report.drawing.geometry import LABEL_SIZE, Box, Drawing, Stroke, Text, clean, text_width
 from seatrial.report.drawing.scene import DrawnPlace, Grade, Peers, Scene, Tone
 from seatrial.report.pages.view import style_sheet
@@ -171,8 +172,7 @@ def _stroke(stroke: Stroke) -> str:
 
 
 def _text(text: str, longest: int = 400) -> str:
-    kept = "".join(character if character.isprintable() else " " for character in text[:longest])
-    return escape(kept, quote=True)
+    return escape(printable(text[:longest], instead=" "), quote=True)
 
 
 def _n(value: float) -> str:

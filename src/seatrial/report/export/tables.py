@@ -21,6 +21,7 @@ from seatrial.benchmarks import registry
 from seatrial.model.benchmark.parameter import Value, value_from_json
 from seatrial.model.results.exported import COLUMNS, PARAMETER, REMARKS, Exported, ExportedRow
 from seatrial.model.spelling import PROGRAM, settings, show, written
+from seatrial.printable import printable
 
 
 def csv_text(exported: Exported, *, with_parameters: bool = False, with_remarks: bool = False) -> str:
@@ -163,8 +164,7 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return escape(re.sub(r"([\\|`\[\]*])", r"\\\1", plain), quote=False)
+    return escape(re.sub(r"([\\|`\[\]*])", r"\\\1", printable(text, instead=" ")), quote=False)
 
 
 _FIGURES: Mapping[str, tuple[str, Callable[[ExportedRow], float | None]]] = {

@@ -22,6 +22,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
 from seatrial.model.spelling import label, show_percent, show_range
 from seatrial.model.study.result import PerRepeat, Trial
+from seatrial.printable import SPACES, printable
 from seatrial.report.blocks import Cell, right
 from seatrial.report.intervals import no_interval_of
 
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_KEPT = (
-    "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{SOFT HYPHEN}\N{ZERO WIDTH SPACE}\N{WORD JOINER}"
-)
-"""Unprintable characters that are allowed in text."""
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -62,9 +59,7 @@ def rendered(template: str, **context: Any) -> str:
 
 def _printable(value: object) -> object:
     """Text from outside without unprintable characters: a name must not change the direction of a page's text."""
-    if type(value) is not str or value.isprintable():
-        return value
-    return "".join(letter if letter.isprintable() or letter in _KEPT else "?" for letter in value)
+    return printable(value, f"\n\t{SPACES}") if type(value) is str else value
 
 
 def style_sheet() -> Verbatim:

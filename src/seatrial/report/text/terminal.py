@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from seatrial.model.spelling import shortened
+from seatrial.printable import printable
 from seatrial.report.blocks import Cell, Table, Tone
 
 _LONGEST_SIDE = 60
@@ -61,8 +62,8 @@ PLAIN = Style()
 
 
 def clean(text: str) -> str:
-    """`text` with each unprintable character replaced by "?", so that a product name cannot carry escape codes."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+    """`text` in one line, so that a product name cannot carry escape codes."""
+    return printable(text)
 
 
 def plain(text: str) -> str:
