@@ -78,7 +78,7 @@ def test_a_broken_lstopo_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyP
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr("seatrial.machine.live.shutil.which", lambda name: str(program) if name == "lstopo" else None)
+    monkeypatch.setattr("seatrial.machine.live.on_path", lambda name: str(program) if name == "lstopo" else None)
     monkeypatch.setattr(live, "LSTOPO_TIMEOUT_S", 0.3)
     machine = discover_live()
     assert [sentence for sentence in machine.unread if sentence.startswith("hwloc:") and said in sentence]

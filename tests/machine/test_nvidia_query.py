@@ -43,7 +43,7 @@ def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | No
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
     found = str(program) if script is not None else None
-    monkeypatch.setattr("seatrial.machine.live.shutil.which", lambda _: found)
+    monkeypatch.setattr("seatrial.machine.live.on_path", lambda _: found)
     return tmp_path / "gpus"
 
 

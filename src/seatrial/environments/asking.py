@@ -32,6 +32,7 @@ from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.links import pci_address
 from seatrial.processes.start import OutOfTimeError, Running, output_of
+from seatrial.processes.working_folder import NEUTRAL, without_working_folder
 from seatrial.version import __version__
 
 T = TypeVar("T")
@@ -54,16 +55,19 @@ def ask(
     environment: Mapping[str, str] | None = None,
     limit_s: float = _ASK_LIMIT_S,
     started: Started = lambda process: None,
+    text: str = "",
+    runs_in: Path | None = NEUTRAL,
 ) -> Reply:
-    """The output of a tool. Raises BuildError if it fails or exceeds the time limit, its children are killed with it;
-    ResourceError.
+    """The output of a tool with `text` as its standard input; nothing in the working folder affects it, unless
+    `runs_in` is None (see `output_of`). Raises BuildError if it fails or exceeds the time limit, its children are
+    killed with it; ResourceError.
 
     The streams are separate: launchers and the loader write unrelated messages to stderr.
     """
     name = Path(command[0]).name
     variables = {**(os.environ if environment is None else environment), "LC_ALL": "C"}
     try:
-        done = output_of(command, variables, limit_s, started=started)
+        done = output_of(command, variables, limit_s, text.encode(), started, runs_in)
     except OSError as error:
         if (limited := ResourceError.of(error)) is not None:
             raise limited from error
@@ -183,20 +187,21 @@ def remembered(
 def ask_once(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
-    limit_s: float | None = None,
+    limit_s: float = _ASK_LIMIT_S,
     files: Iterable[Path] = (),
+    text: str = "",
 ) -> Reply:
     """As `ask`, for questions to which a program gives the same answer until it, one of `files` or a variable changes.
 
     Raises BuildError.
     """
-    variables = os.environ if environment is None else environment
+    variables = without_working_folder(os.environ if environment is None else environment)
 
     def asked() -> list[str]:
-        answer = ask(command, environment) if limit_s is None else ask(command, environment, limit_s)
+        answer = ask(command, variables, limit_s, text=text)
         return [answer.stdout, answer.stderr]
 
-    stdout, stderr = remembered([*command, *related(variables)], [Path(command[0]), *files], asked, _is_answer)
+    stdout, stderr = remembered([*command, text, *related(variables)], [Path(command[0]), *files], asked, _is_answer)
     return Reply(stdout, stderr)
 
 

@@ -165,12 +165,12 @@ def cache_folder() -> Path:
     """The build cache: $SEATRIAL_CACHE, else $XDG_CACHE_HOME/seatrial, else ~/.cache/seatrial."""
     named = os.environ.get("SEATRIAL_CACHE")
     if named:
-        return Path(named)
+        return Path(named).absolute()
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except RuntimeError as error:
         raise BuildError("no home folder to store programs in", "set SEATRIAL_CACHE to a folder") from error
-    return Path(base) / "seatrial"
+    return Path(base).absolute() / "seatrial"
 
 
 def own_cache() -> Cache:

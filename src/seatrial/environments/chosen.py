@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from seatrial.model.json_object import plain
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.record import content_key
 from seatrial.plan.site_in_force import first_site_environment, site_environment, site_in_force
+from seatrial.processes.working_folder import on_path
 
 
 def native_environment(machine: Machine) -> Environment:
@@ -172,7 +172,7 @@ def refuse_misspelt(choices: Iterable[EnvironmentChoice]) -> None:
         for name in libraries:
             _refuse("environment.mpi", name, known)
     for compiler in dict.fromkeys(choice.compiler for choice in wanted if choice.compiler is not None):
-        if "/" not in compiler and shutil.which(compiler) is None:
+        if "/" not in compiler and on_path(compiler) is None:
             _refuse("environment.compiler", compiler, _COMPILERS)
 
 

@@ -13,7 +13,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 from seatrial.environments.asking import Reply, ask_once
 from seatrial.errors import BuildError, NoCompilerError, UsageError
 from seatrial.model.frozen import Frozen
+from seatrial.processes.working_folder import on_path
 
 _NAMES = (
     "g++",
@@ -77,7 +77,7 @@ def first_compiler() -> Compiler:
 
 def compiler_named(name: str) -> Compiler:
     """The compiler of this name on PATH. Raises NoCompilerError if there is none, or it cannot be used."""
-    path = shutil.which(name)
+    path = on_path(name)
     answer = BuildError(f"{name} is not on PATH") if path is None else _examine((path,))
     if isinstance(answer, Compiler):
         return answer
@@ -98,11 +98,11 @@ def _commands() -> Iterator[tuple[str, ...]]:
     named = os.environ.get("CXX")
     if named:
         words = shlex.split(named)
-        if not words or shutil.which(words[0]) is None:
+        if not words or on_path(words[0]) is None:
             raise UsageError(f"CXX={named} is not an executable program", "correct it, or unset CXX")
-        yield (shutil.which(words[0]) or words[0], *words[1:])
+        yield (on_path(words[0]) or words[0], *words[1:])
     for name in _NAMES:
-        path = shutil.which(name)
+        path = on_path(name)
         if path is not None:
             yield (path,)
     for toolset in sorted(_TOOLSETS.glob("gcc-toolset-*/root/usr/bin/g++"), key=_toolset_number, reverse=True):
@@ -124,8 +124,8 @@ def _program(command: tuple[str, ...]) -> str:
 
 @cache
 def _examine(command: tuple[str, ...]) -> Compiler | BuildError:
-    programs = [Path(found) for word in command[1:] if (found := shutil.which(word)) is not None]  # behind a launcher
-    return examined(command, lambda words: ask_once(words, files=programs).stdout)
+    programs = [Path(found) for word in command[1:] if (found := on_path(word)) is not None]  # behind a launcher
+    return examined(command, lambda words, text: ask_once(words, files=programs, text=text).stdout)
 
 
 def macros_in(printed: str) -> dict[str, str]:
@@ -133,12 +133,13 @@ def macros_in(printed: str) -> dict[str, str]:
     return dict(re.findall(r"^#define (\w+) (.*)$", printed, re.MULTILINE))
 
 
-def examined(command: tuple[str, ...], answer: Callable[[Sequence[str]], str]) -> Compiler | BuildError:
+def examined(command: tuple[str, ...], answer: Callable[[Sequence[str], str], str]) -> Compiler | BuildError:
     """A compiler by its predefined macros (one short call) and version; an error if it cannot be used. `answer` is what
-    a command prints, where the compiler is."""
+    a command prints for a text on its standard input, where the compiler is."""
     try:
-        printed = answer([*command, "-std=c++20", "-include", "version", "-dM", "-E", "-x", "c++", "-"])
-        version = answer([*command, "--version"]).strip().splitlines()[0]
+        # Not `-include version`, for which GCC looks in the current folder first.
+        printed = answer([*command, "-std=c++20", "-dM", "-E", "-x", "c++", "-"], "#include <version>\n")
+        version = answer([*command, "--version"], "").strip().splitlines()[0]
     except BuildError as error:
         return error
     except IndexError:

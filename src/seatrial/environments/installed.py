@@ -25,6 +25,7 @@ from seatrial.model.environment.site import LOAD
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.plan.site_in_force import site_in_force
+from seatrial.processes.working_folder import on_path, without_working_folder
 
 
 class NotInstalledError(BuildError):
@@ -143,8 +144,9 @@ _NAMES = ("python3", "python")
 _ASKED = (("openmm", "openmm"), ("neuron", "neuron"))
 """Modules and their packages: an interpreter is asked once for all of them."""
 _QUESTION = """
-import importlib.metadata, importlib.util, json, platform, sys
-sys.path[:] = filter(None, sys.path)
+import sys
+sys.path[:] = filter(None, sys.path)  # before modules are loaded that the working folder may have
+import importlib.metadata, importlib.util, json, platform
 found = {"": platform.python_version()}
 for pair in sys.argv[1:]:
     module, package = pair.split("=")
@@ -176,7 +178,7 @@ def _on_path(path: str) -> Iterator[str]:
     seen: set[Path] = set()
     for folder in filter(None, path.split(os.pathsep)):
         for name in _NAMES:
-            found = shutil.which(name, path=folder)
+            found = on_path(name, folder)
             if found is None:
                 continue
             # A virtual environment's link leads to its base, which has other libraries: the folder tells them apart.
@@ -190,14 +192,15 @@ def _on_path(path: str) -> Iterator[str]:
 def _modules_of(interpreter: str) -> Mapping[str, str]:
     """Module -> version, of those that are asked for; "" -> that of the interpreter. Empty if it does not answer."""
     words = [interpreter, "-c", _QUESTION, *(f"{module}={package}" for module, package in _ASKED)]
+    variables = without_working_folder(os.environ)
 
     def asked() -> dict[str, Any]:
-        answer = json.loads(ask(words).stdout)
+        answer = json.loads(ask(words, variables, runs_in=None).stdout)
         return {**answer, "states": _states(answer["folders"])}
 
     with suppress(BuildError, OSError, ValueError, KeyError, TypeError):
         found = remembered(
-            [*words, *related(os.environ), *_where_it_matters(interpreter)],
+            [*words, *related(variables), *_where_it_matters(interpreter)],
             [Path(interpreter)],
             asked,
             still_true=lambda value: value["states"] == _states(value["folders"]),

@@ -34,6 +34,7 @@ from seatrial.environments.compiler import Compiler
 from seatrial.errors import BuildError, NoCompilerError, ParseError
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
+from seatrial.processes.working_folder import on_path
 
 _COMPILE_LIMIT_S = 600.0
 _PLAIN_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2")
@@ -44,14 +45,14 @@ _C_NAMES = (("clang++", "clang"), ("g++", "gcc"), ("c++", "cc"), ("icpx", "icx")
 
 def c_compiler(compiler: Compiler) -> tuple[str, ...]:
     """The command of the C compiler that belongs to a C++ compiler. Raises BuildError if there is none."""
-    path = Path(shutil.which(compiler.command[-1]) or compiler.command[-1])
+    path = Path(on_path(compiler.command[-1]) or compiler.command[-1])
     for plus, plain in _C_NAMES:
         if plus in path.name:
             beside = path.with_name(path.name.replace(plus, plain))
             if beside.exists():
                 return (*compiler.command[:-1], str(beside))
             break
-    found = shutil.which("cc")
+    found = on_path("cc")
     if found is None:
         raise BuildError(
             f"no C compiler found beside {path}, and no cc on PATH", "install one (Debian: apt install gcc)"
@@ -223,14 +224,14 @@ def elf_head(stream: BinaryIO) -> ElfHead:
 
 
 def libraries_of(program: Path, variables: Mapping[str, str], loader: str | None = None) -> dict[str, str]:
-    """Name -> path of the libraries that the loader finds for a program with these environment variables (glibc and
-    musl: `LOADER --list PROGRAM`). Empty for scripts, static programs, and if the loader cannot list them. `loader` is
-    for libraries, which name none."""
+    """Name -> path of the libraries that the loader finds for a program with these environment variables, in the
+    working folder (glibc and musl: `LOADER --list PROGRAM`). Empty for scripts, static programs, and if the loader
+    cannot list them. `loader` is for libraries, which name none."""
     try:
         loader = interpreter_of(program) or loader
         if loader is None:
             return {}
-        answer = ask([loader, "--list", str(program)], environment=variables)
+        answer = ask([loader, "--list", str(program)], environment=variables, runs_in=None)
     except (OSError, BuildError):
         return {}
     return listed_libraries(answer.stdout)
@@ -309,7 +310,7 @@ def library_files(
     cache and the usual folders, with the folders in them that match `alternatives`. `names` may have wildcards; the
     first ones are preferred within a folder.
     """
-    for folder in filter(None, variables.get("LD_LIBRARY_PATH", "").split(":")):
+    for folder in filter(os.path.isabs, variables.get("LD_LIBRARY_PATH", "").split(":")):
         yield from ((path, "LD_LIBRARY_PATH") for path in _in_folder(Path(folder), names))
     for root in filter(variables.get, roots):
         for below in _BELOW_ROOT:
@@ -337,7 +338,7 @@ def _in_folder(folder: Path, names: Sequence[str]) -> Iterator[Path]:
 
 def _in_loader_cache() -> list[str]:
     """The files that `ldconfig -p` lists (ldconfig(8)); none without such a cache."""
-    ldconfig = shutil.which("ldconfig") or shutil.which("ldconfig", path="/sbin:/usr/sbin")
+    ldconfig = on_path("ldconfig") or on_path("ldconfig", "/sbin:/usr/sbin")
     if ldconfig is None:
         return []
     try:

@@ -15,7 +15,6 @@ import json
 import os
 import platform
 import re
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.environment.site import Place, SiteEnvironment
 from seatrial.model.frozen import Frozen
+from seatrial.processes.working_folder import on_path
 
 _TREE = Path("opt/spack/.spack-db/index.json")
 _LARGEST_DATABASE_B = 128 << 20
@@ -40,7 +40,7 @@ def mpis_of_spack(variables: Mapping[str, str]) -> list[tuple[Path, str]]:
     """(prefix, how it was found) of each; [] without Spack, or if its database cannot be read."""
     root = variables.get("SPACK_ROOT", "")
     if not root.startswith("/"):
-        program = shutil.which("spack", path=variables.get("PATH", ""))
+        program = on_path("spack", variables.get("PATH", ""))
         if program is None:
             return []
         root = str(Path(program).resolve().parent.parent)
@@ -140,11 +140,11 @@ def candidates(
         value = variables.get(name, "")
         if value.startswith("/"):
             yield from (Candidate(path, name) for path in within(Path(value)))
-    on_path = _folders(variables.get("PATH", ""))
+    searched = _folders(variables.get("PATH", ""))
     if any(map(variables.get, _CRAY)):
-        programs = [folder / name for name in ("cc", "CC") for folder in on_path]
+        programs = [folder / name for name in ("cc", "CC") for folder in searched]
         yield from (Candidate(path, "PATH") for path in filter(_is_program, programs))
-    for folder in on_path:
+    for folder in searched:
         yield from (Candidate(path, "PATH") for path in _wrappers(folder))
     for folder in _usual_folders():
         yield from (Candidate(path, str(folder)) for path in _wrappers(folder))

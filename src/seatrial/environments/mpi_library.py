@@ -13,7 +13,6 @@ import os
 import platform
 import re
 import shlex
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from seatrial.environments.mpi_identity import is_file, is_for_this_machine
 from seatrial.errors import BuildError
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen
+from seatrial.processes.working_folder import on_path
 
 _MULTIARCH = f"{platform.machine()}-linux-gnu"
 LOADER_FOLDERS = tuple(
@@ -134,7 +134,7 @@ def wrapper_suffix(wrapper: Path) -> str:
 
 def named_launcher(name: str, variables: Mapping[str, str]) -> Path | None:
     """The launcher that the site file states, a command or a path; None if it is not found."""
-    found = shutil.which(name, path=variables.get("PATH", ""))
+    found = on_path(name, variables.get("PATH", ""))
     return None if found is None else Path(found)
 
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
 from seatrial.model.benchmark.program import Layout, ProgramRecord, parse_record
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.frozen import Frozen
+from seatrial.processes.working_folder import on_path
 
 
 class RankCommand(Frozen):
@@ -242,7 +242,7 @@ def rank_command(
 
 
 def _batch_launcher(mpi: Mpi, variables: Mapping[str, str]) -> Path:
-    srun = shutil.which("srun", path=variables.get("PATH"))
+    srun = on_path("srun", variables.get("PATH"))
     if srun is None or not any(name in variables for name in _JOB_VARIABLES):
         raise NoLauncherError(
             f"{mpi.title} has no launcher, and this is not a Slurm allocation with srun: run inside one "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from seatrial.machine.sysfs.memory import survey_firmware
 from seatrial.machine.sysfs.platform import survey_sysfs
 from seatrial.model.machine.machine import Machine
 from seatrial.processes.start import OutOfTimeError, output_of
+from seatrial.processes.working_folder import NEUTRAL, on_path, without_working_folder
 
 TIMEOUT_S = 20.0
 """Without persistence mode, nvidia-smi starts the driver of each GPU, which takes seconds; a lost GPU can block it."""
@@ -30,7 +30,7 @@ def survey_nvidia(driver: Path = _DRIVER) -> tuple[Survey, ...]:
     """One survey if this machine has NVIDIA GPUs with their driver, else none. What cannot be read is in `unread`."""
     if not driver.is_dir() or not any(driver.iterdir()):
         return ()
-    program = shutil.which("nvidia-smi")
+    program = on_path("nvidia-smi")
     if program is None:
         return (Survey("nvidia-smi (absent)", unread=(_unread("nvidia-smi is not on PATH"),)),)
     parts: list[NamedPart] = []
@@ -50,7 +50,8 @@ def _ask(
     """The parts in the answer to a query, and why there are none."""
     try:
         done = subprocess.run(
-            [program, query, "--format=csv,noheader,nounits"], env={**os.environ, "LC_ALL": "C"},
+            [program, query, "--format=csv,noheader,nounits"],
+            env={**without_working_folder(os.environ), "LC_ALL": "C"}, cwd=NEUTRAL,
             stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip
         text = done.stdout.decode("utf-8", "replace")
@@ -76,7 +77,7 @@ _TOOLS: dict[str, Callable[[bytes], Survey]] = {"opainfo": read_opainfo, "cxi_st
 
 def survey_network_tools() -> tuple[Survey, ...]:
     """A survey of each tool on PATH. What cannot be read is in `unread`."""
-    programs = ((name, shutil.which(name)) for name in _TOOLS)
+    programs = ((name, on_path(name)) for name in _TOOLS)
     return tuple(_survey(name, program) for name, program in programs if program is not None)
 
 
@@ -135,7 +136,7 @@ def _survey_process() -> Survey:
 
 
 def _survey_hwloc() -> Survey:
-    program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
+    program = on_path("lstopo-no-graphics") or on_path("lstopo")
     if program is None:
         return Survey("hwloc (absent)", unread=("hwloc: lstopo is not installed; only sysfs was read",))
     from seatrial.machine.readers.hwloc_xml import read_hwloc_xml

@@ -20,6 +20,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.processes import guard as guarding
 from seatrial.processes import tree
 from seatrial.processes.messages import pack, receive
+from seatrial.processes.working_folder import NEUTRAL, without_working_folder
 
 _AT_EXIT_S = 20.0
 _MAIN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from seatrial.processes.guard import main; main()"
@@ -289,14 +290,21 @@ def output_of(
     limit_s: float,
     text: bytes = b"",
     started: Callable[[Running], None] = lambda tool: None,
+    runs_in: Path | None = NEUTRAL,
 ) -> ProgramOutput:
     """Run a tool with `text` as its standard input. It is killed, with its descendants, when the time limit passes and
-    when this process is interrupted. Raises OSError if it cannot be started, OutOfTimeError."""
+    when this process is interrupted. Nothing in the working folder affects it (processes/working_folder.py), unless
+    `runs_in` is None: then it runs there, with the variables as they are. Raises OSError if it cannot be started,
+    OutOfTimeError."""
+    if runs_in is not None:
+        environment = without_working_folder(environment)
+        if "/" in command[0]:
+            command = [str(Path(command[0]).absolute()), *command[1:]]
     files = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]  # a pipe would need a reader beside it
     try:
         os.write(files[0], text)
         os.lseek(files[0], 0, os.SEEK_SET)
-        tool = Running(command, environment, files)
+        tool = Running(command, environment, files, runs_in)
         try:
             started(tool)
             ending = tool.wait(limit_s)

@@ -107,7 +107,7 @@ def test_every_runtime_is_known_by_its_name() -> None:
 def test_root_gets_what_the_runtimes_need(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(runtimes, "_UNIFIED", tmp_path / "missing")
-    monkeypatch.setattr(runtimes.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(runtimes, "on_path", lambda name: f"/usr/bin/{name}")
     image = Image(str(tmp_path), ImageKind.FOLDER, "")
     words = RUNTIMES["podman"].prefix(Inside(image))
     assert (
@@ -278,7 +278,7 @@ def test_a_copy_is_the_same_image(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_cannot_start_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime.shutil, "which", lambda name: name if name == "ch-run" else None)
+    monkeypatch.setattr(runtime, "on_path", lambda name: name if name == "ch-run" else None)
     with pytest.raises(ContainerError, match=r"Charliecloud does not start .* which is a SIF; it starts: folder"):
         runtime_for(FILE, "charliecloud")
     with pytest.raises(ContainerError, match="no apptainer on PATH"):

@@ -18,6 +18,7 @@ from seatrial.environments.cached_files import fresh_folder, own_folder
 from seatrial.model.environment.container import NVIDIA, ContainerDevice, is_unmistakable
 from seatrial.model.frozen import Frozen
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
+from seatrial.processes.working_folder import on_path
 
 SHARED = Path("/tmp")  # noqa: S108  launchers and ranks meet there, inside and outside
 """The folder that is the same inside and outside."""
@@ -156,7 +157,7 @@ class Runtime(ABC):
 
     def path(self) -> str | None:
         """The runtime's program; None if it is not installed."""
-        return shutil.which(self.command)
+        return on_path(self.command)
 
     def version_words(self) -> list[str]:
         """The arguments that print the version."""

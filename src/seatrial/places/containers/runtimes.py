@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +20,7 @@ from seatrial.places.containers.charliecloud import Charliecloud
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
 from seatrial.places.containers.runtime import SHARED, Inside, Mount, Runtime, is_root
 from seatrial.processes.start import OutOfTimeError, output_of
+from seatrial.processes.working_folder import on_path
 
 _IMAGE = "--container-image"
 _JOB = "SLURM_JOB_ID"
@@ -91,7 +91,7 @@ class Pyxis(Runtime):
 
     def path(self) -> str | None:
         """srun, if it has the plug-in."""
-        found = shutil.which(self.command)
+        found = on_path(self.command)
         return found if found is not None and _has_plug_in(found) else None
 
     def require(self, image: Image) -> None:
@@ -184,7 +184,7 @@ class Podman(Runtime):
         """The command: crun, its default, does not start on hosts with cgroups v1 or hybrid, runc does. Limits that
         root could not raise are given as they are."""
         words = [*(_OWN_MOUNTS if is_root() else ()), self.command]
-        if not _UNIFIED.exists() and shutil.which("runc"):
+        if not _UNIFIED.exists() and on_path("runc"):
             words += ["--runtime", "runc", "--cgroup-manager=cgroupfs", "--storage-driver", "overlay"]
         words += ["run", "--rm", "--pull=never", "--network=host", "--pid=host", "--uts=host", "--log-driver=none"]
         words += ["--security-opt", "label=disable", "--security-opt", "seccomp=unconfined", "--env-host"]

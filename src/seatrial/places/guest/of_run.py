@@ -41,6 +41,7 @@ from seatrial.plan.files import YamlNode
 from seatrial.plan.points import Settings, values_of
 from seatrial.plan.site_in_force import site_in_force
 from seatrial.processes.start import Running
+from seatrial.processes.working_folder import on_path
 
 if TYPE_CHECKING:
     from seatrial.places.guest.home import GuestState
@@ -142,7 +143,7 @@ _LONGEST_SAID = 400
 def reached_by_ssh(host: str, agent: bytes) -> Iterator[Channel]:
     """A guest for the duration of the block. `agent` is the program guest_agent, linked statically. Raises
     GuestError."""
-    if shutil.which("ssh") is None:
+    if on_path("ssh") is None:
         raise GuestError("ssh is not installed", "on Debian: apt install openssh-client")
     blocks = -(-len(agent) // _BLOCK_B)
     private = Path(tempfile.mkdtemp(prefix="seatrial-ssh-"))

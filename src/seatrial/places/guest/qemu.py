@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.errors import SeatrialError
+from seatrial.processes.working_folder import on_path
 
 _PROGRAM = "qemu-system-x86_64"
 _KVM = Path("/dev/kvm")
@@ -38,7 +38,7 @@ def find_emulator() -> Emulator:
     """QEMU of this machine. Raises GuestError if it is not installed, or this is not an x86-64 machine."""
     if os.uname().machine != "x86_64":
         raise GuestError(f"guests are of x86-64, and this machine is {os.uname().machine}", "run it on x86-64")
-    path = shutil.which(_PROGRAM)
+    path = on_path(_PROGRAM)
     if path is None:
         raise GuestError(f"a guest needs {_PROGRAM}, which is not installed", "on Debian: apt install qemu-system-x86")
     return Emulator(path, why_not_kvm())

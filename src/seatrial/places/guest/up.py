@@ -42,6 +42,7 @@ from seatrial.places.rank_helpers import helper
 from seatrial.printable import printable
 from seatrial.processes.start import OutOfTimeError, Running, output_of, start_detached
 from seatrial.processes.tree import is_alive
+from seatrial.processes.working_folder import NEUTRAL
 
 LOG = "qemu.printed"
 BOOT_LIMIT_S = 300.0
@@ -327,7 +328,8 @@ def guest_for_a_run(
 
     def start(words: Sequence[str], environment: Mapping[str, str], log: Path, mark: int) -> int:
         with log.open("ab") as printed, Path(os.devnull).open("rb") as nothing:
-            running = Running(words, environment, (nothing.fileno(), printed.fileno(), printed.fileno(), mark))
+            streams = (nothing.fileno(), printed.fileno(), printed.fileno(), mark)
+            running = Running(words, environment, streams, NEUTRAL)  # QEMU looks for firmware where it runs first
         started.append(running)
         return int(running.pid)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from seatrial.environments.cached_files import own_folder, remove_folder
 from seatrial.errors import ImageError, UsageError
 from seatrial.processes.start import OutOfTimeError, Running, output_of
+from seatrial.processes.working_folder import on_path, without_working_folder
 
 PREFIX = ".seatrial-image-"
 _AT_FDCWD = -100
@@ -31,7 +31,7 @@ def private_folder(place: Path, mode: int = 0o700) -> Iterator[Path]:
     """
     with ExitStack() as held:
         try:
-            folder = held.enter_context(own_folder(place, PREFIX, mode, _remove))
+            folder = held.enter_context(own_folder(place.absolute(), PREFIX, mode, _remove))
         except OSError as error:
             why = f"{place} cannot be written: {error.strerror}"
             raise ImageError(why, "give another path for the image") from error
@@ -42,7 +42,7 @@ def _remove(folder: Path) -> None:
     remove_folder(folder)
     if not folder.exists() or os.geteuid() == 0:
         return
-    helper = shutil.which("mmdebstrap")  # files of the ids that belong to us, which only a user namespace can remove
+    helper = on_path("mmdebstrap")  # files of the ids that belong to us, which only a user namespace can remove
     if helper is not None:
         command = [helper, "--unshare-helper", "rm", "-rf", "--one-file-system", str(folder)]
         try:
@@ -96,7 +96,7 @@ def tool_environment(**added: str) -> Mapping[str, str]:
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
         "LC_ALL": "C.UTF-8",
-        "PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin",
+        "PATH": without_working_folder({"PATH": f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"})["PATH"],
         **added,
     }
 
@@ -107,7 +107,7 @@ _MOST_LINES = 12
 
 def tool(name: str, package: str) -> str:
     """The path of a tool. Raises ImageError, which names its Debian package."""
-    found = shutil.which(name, path=tool_environment()["PATH"])
+    found = on_path(name, tool_environment()["PATH"])
     if found is None:
         raise ImageError(f"{name} not found", f"install the package {package} (Debian: apt install {package})")
     return found
@@ -177,7 +177,7 @@ def inside(root: Path) -> tuple[str, ...]:
     for user in (_USER, ()) if os.geteuid() == 0 else (_USER,):
         words = (unshare, *user, *_NAMESPACES)
         if not (why := _why_not(words)):
-            return (*words, f"--root={root}", "--wd=/", "--")
+            return (*words, f"--root={root.absolute()}", "--wd=/", "--")
     raise ImageError(
         f"programs cannot be compiled inside the image: {why[-300:]}",
         "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces), or run as root",
@@ -187,7 +187,7 @@ def inside(root: Path) -> tuple[str, ...]:
 def as_root() -> tuple[str, ...]:
     """The words before a command that let it see itself as root; none for root, and where there are no user
     namespaces."""
-    if os.geteuid() == 0 or (unshare := shutil.which("unshare")) is None:
+    if os.geteuid() == 0 or (unshare := on_path("unshare")) is None:
         return ()
     return () if _why_not((unshare, *_USER)) else (unshare, *_USER)
 

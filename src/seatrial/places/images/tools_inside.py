@@ -77,12 +77,12 @@ class ImageTools:
     def _image(self) -> str:
         return self._container.image.given
 
-    def _ask(self, words: Sequence[str]) -> Reply:
+    def _ask(self, words: Sequence[str], text: str = "") -> Reply:
         command, variables = self.start(words, [])
-        return ask(command, variables, _ASK_LIMIT_S)
+        return ask(command, variables, _ASK_LIMIT_S, text=text)
 
-    def _answer(self, words: Sequence[str]) -> str:
-        return self._ask(words).stdout
+    def _answer(self, words: Sequence[str], text: str = "") -> str:
+        return self._ask(words, text).stdout
 
     def _compiler(self, name: str | None) -> Compiler:
         """The compiler of this name in the image, or the first one."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 from seatrial.environments.elf import Functions, read_functions
 from seatrial.errors import ParseError
 from seatrial.processes.start import OutOfTimeError, output_of
+from seatrial.processes.working_folder import on_path
 from seatrial.profiler.cause import Frame
 
 _TIMEOUT_S = 60.0
@@ -33,7 +33,7 @@ class Symbols:
     @classmethod
     def of_this_machine(cls) -> Symbols:
         """With the addr2line on PATH."""
-        return cls(shutil.which("addr2line"))
+        return cls(on_path("addr2line"))
 
     def frames(self, module: str, offsets: Sequence[int]) -> Mapping[int, tuple[Frame, ...]]:
         """Return address, as an offset in the file `module` -> its frames, innermost first; only resolved ones."""
