@@ -10,8 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.analysis.results import RunResult
+from seatrial.cli.job import _measured
+from seatrial.errors import UsageError
 from seatrial.jobs.batch.portable import node_script
 from seatrial.jobs.folder import JobFolder, Phase
+from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Outcome
 from seatrial.store.claim import abandoned, claim, claimed_elsewhere
 from seatrial.store.folder import IN_JOB, ResultsFolder
 
@@ -159,3 +165,20 @@ def test_claims_of_a_dead_job_are_free_on_every_host(
     happens(job)
     assert bool(claimed_elsewhere(folder, "n2", "e", set())) != is_dead
     assert bool(abandoned(folder, "n2", "e")) == is_dead
+
+
+@pytest.mark.parametrize(("raised", "status"), [(None, 0), (UsageError("no such benchmark"), 2)])
+def test_a_job_that_recorded_its_result_has_succeeded(
+    raised: Exception | None, status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also if an experiment is invalid: a batch system sends mail about jobs that fail."""
+    invalid = Outcome.invalid("residual", "3e-2")
+    result = ExperimentResult("1", Experiment("cpu.peak", {}, "", "", ""), "", invalid)
+
+    def run(path: Path, progress: object, measure: object) -> RunResult:
+        if raised is not None:
+            raise raised
+        return RunResult((result,))
+
+    monkeypatch.setattr("seatrial.jobs.folder.run_job", run)
+    assert _measured(tmp_path) == status

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from seatrial.errors import UsageError
 from seatrial.jobs.batch.slurm import Slurm
 from seatrial.jobs.batch.system import JobState
-from seatrial.jobs.queue import Queue, QueueError
+from seatrial.jobs.queue import Queue, QueueError, Where, with_job_settings
+from seatrial.jobs.screen import in_turn
+from seatrial.jobs.submitted import Sent
+from seatrial.model.environment.site import Partition, Place, System
+
+_COMPUTE = Partition("compute")
+PLACE = Where(Place(System("tera", (_COMPUTE,), "slurm"), _COMPUTE), Slurm(), "tera:compute")
 
 
 def queue(path: Path, **scripts: str) -> Queue:
@@ -71,3 +79,49 @@ def test_no_answer_is_not_an_unknown_job(tmp_path: Path) -> None:
 def test_damaged_output_is_no_answer(tmp_path: Path) -> None:
     with pytest.raises(QueueError, match="does not answer"):
         queue(tmp_path, squeue="echo garbage", scontrol="exit 1", sacct="exit 1").statuses(["7"])
+
+
+def test_nothing_more_is_submitted_than_the_site_allows() -> None:
+    """Of 9 nodes: with the limit that was stated, and with what refusals say where none is."""
+
+    def order(most: int | None, accepted: int) -> tuple[list[str], int]:
+        open_jobs: set[str] = set()
+        seen: list[str] = []
+        largest = 0
+
+        def submit(where: Where) -> bool:
+            nonlocal largest
+            if len(open_jobs) >= accepted:
+                return False
+            open_jobs.add(str(where.node))
+            largest = max(largest, len(open_jobs))
+            return True
+
+        def wait(where: Where) -> Sent:
+            open_jobs.discard(str(where.node))
+            return Sent(())
+
+        nodes = [replace(PLACE, node=f"n{number}") for number in range(9)]
+        seen += [str(at.node) for at, _ in in_turn(nodes, submit, wait, most)]
+        return seen, largest
+
+    every = [f"n{number}" for number in range(9)]
+    assert order(None, 100) == (every, 9)
+    assert order(4, 100) == (every, 4)
+    assert order(None, 3) == (every, 3)
+    assert order(1, 3) == (every, 0), "the wait submits it"
+    assert order(None, 0) == (every, 0)
+
+
+def test_settings_of_jobs() -> None:
+    (found,) = with_job_settings([PLACE], {"memory": ["64GiB"], "gres": ["nvme:1", "fpga:2"]})
+    assert (found.options.memory, found.options.gres) == (64 << 30, ("nvme:1", "fpga:2"))
+    wrong: list[tuple[list[Where], dict[str, list[str]]]] = [
+        ([PLACE], {"colour": ["red"]}),
+        ([], {"memory": ["1GiB"]}),
+        ([PLACE], {"memory": ["1GiB", "2GiB"]}),
+        ([PLACE], {"gres": ["a b"]}),
+    ]
+    for places, settings in wrong:
+        with pytest.raises(UsageError):
+            with_job_settings(places, settings)

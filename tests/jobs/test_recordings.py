@@ -27,7 +27,7 @@ FORMS: Mapping[str, str] = {
     "squeue": "4711|PENDING||(Priority)|1700000000|N/A|N/A|\n4712|RUNNING||None|1700000000|1700000010|N/A|n[01-04,7]\n",
     "scontrol": "JobId=7 JobName=a JobState=FAILED Reason=NonZeroExitCode ExitCode=1:0 NodeList=n[1-3]\n",
     "bjobs": "JOBID|STAT|EXIT_CODE|EXIT_REASON|EXEC_HOST|PEND_REASON\n7|EXIT|140|TERM_RUNLIMIT: killed|8*n1:8*n2|-\n",
-    "flux": "fA|F|32512|exec|task 1: a | b: No such file|1.5|2.0|3.0|n[1-2]\n",
+    "flux": "fA|F|32512|exec|task 1: a | b: No such file|1.5|2.0|3.0|n[1-2]|16\n",
     "qstat": "Job Id: 5.server\n    job_state = F\n    Exit_status = 265\n    exec_host = n1/0*4+n2/0*4\n\tand on\n",
 }
 """What our own commands make their programs print: no recording has just these columns."""
@@ -158,7 +158,7 @@ def test_refusals_of_submissions_are_no_ids() -> None:
 
 def test_a_fatal_exception_is_a_failure_although_the_job_ended_with_0() -> None:
     """flux-core issue 5307: what `flux jobs` says of it; its event log is no list of jobs."""
-    (job,) = Flux().statuses("fA|F|0|alloc-check|resources already allocated|1.5|2.0|3.0|n1\n")
+    (job,) = Flux().statuses("fA|F|0|alloc-check|resources already allocated|1.5|2.0|3.0|n1|16\n")
     assert job.state is JobState.FAILED and job.reason == "alloc-check: resources already allocated"
     with pytest.raises(ParseError):
         Flux().statuses(sample("flux-attach-fatal-exception-status0-5307.txt"))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from jobs.requests import REQUEST, sample, states_of
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.slurm import Slurm
+from seatrial.jobs.batch.slurm import REFUSED_FOR_NOW, Slurm, limit_commands, read_limits, read_nodes
 from seatrial.jobs.batch.system import JobState
+from seatrial.model.environment.site import ALL_MEMORY, JobOptions
 
 SLURM = Slurm()
 
@@ -64,6 +66,18 @@ def test_commands_are_argument_lists() -> None:
         (row("REQUEUED"), JobState.REQUEUED, None),
         (row("NODE_FAIL"), JobState.NODE_FAILED, 0),
         (row("FOO"), JobState.UNKNOWN, None),
+        (row("LAUNCH_FAILED", "JobLaunchFailure"), JobState.NODE_FAILED, 0),
+        (row("FAILED,LAUNCH_FAILED", code="1:0"), JobState.FAILED, 1),
+        (row("PENDING,LAUNCH_FAILED", "launch_failed_requeued_held"), JobState.HELD, None),
+        (row("PENDING,POWER_UP_NODE", "None"), JobState.PENDING, None),
+        (row("COMPLETED,COMPLETING"), JobState.RUNNING, None),
+        (row("PENDING,REQUEUED"), JobState.REQUEUED, None),
+        (row("RECONFIG_FAIL"), JobState.NODE_FAILED, 0),
+        (row("PENDING", "Dependency"), JobState.PENDING, None),
+        (row("PENDING", "JobHoldMaxRequeue"), JobState.HELD, None),
+        (row("PENDING", "PartitionNodeLimit"), JobState.PENDING, None),
+        (row("PENDING", "QOSJobLimit"), JobState.PENDING, None),
+        (row("PENDING", "MaxMemPerLimit"), JobState.NEVER_STARTS, None),
     ],
 )
 def test_states(line: str, state: JobState, exit_status: int | None) -> None:
@@ -95,3 +109,50 @@ def test_recorded_outputs(tmp_path: Path) -> None:
     rows = [line.split("^^^") for line in sample("slurm-squeue-caret-mixed.txt").splitlines() if line]
     ours = "\n".join("|".join([r[0], r[1], "", r[2], "", "", "", r[7]]) for r in rows)
     assert states_of(SLURM.statuses(ours)) == {"pending": 3, "held": 1, "running": 4}
+
+
+def test_memory_and_resources_of_a_node() -> None:
+    def lines(**options: object) -> list[str]:
+        script = SLURM.script(replace(REQUEST, options=JobOptions(**options)))
+        return [line for line in script.splitlines() if "--mem" in line or "--gres" in line]
+
+    assert lines() == []
+    assert lines(memory=ALL_MEMORY) == ["#SBATCH --mem=0M"]
+    assert lines(memory=(180 << 30) + 1, gres=("nvme:1", "shard:a100:2")) == [
+        "#SBATCH --mem=184321M",
+        "#SBATCH --gres=nvme:1,shard:a100:2",
+    ]
+
+
+CONFIG = "Configuration data as of 2026-01-01\nMaxArraySize            = 1001\nMaxJobCount             = 10000\n"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "most"),
+    [
+        (("", "", ""), None),
+        ((CONFIG, "", ""), 10000),
+        ((CONFIG, "1000|\n500|\n", "7\n8_1\n8_[2-4]\n"), 497),
+        ((CONFIG, "|\n", "100|2000\n", "1\n2\n"), 99),
+        ((CONFIG, "1|\n", "7\n9\n"), 0),
+    ],
+)
+def test_how_many_jobs_may_be_submitted(outputs: tuple[str, ...], most: int | None) -> None:
+    """Of 1 that is of this command, and others."""
+    assert read_limits(outputs, without=["1"]) == most
+    assert [command[0] for command in limit_commands("ann", "high")] == ["scontrol", "sacctmgr", "sacctmgr", "squeue"]
+
+
+def test_a_refusal_that_passes() -> None:
+    said = sample("slurm-submit-errors.txt").splitlines()
+    assert [bool(REFUSED_FOR_NOW.search(line)) for line in said if line.startswith("sbatch")] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_planned_nodes_are_up() -> None:
+    nodes, others = read_nodes("Welcome to tera\nn1|idle\nn2|plnd\nn3|drain*\n")
+    assert (nodes, others) == (("n1", "n2"), {"n3": "drain*"})

@@ -13,9 +13,9 @@ from seatrial.errors import ParseError, UsageError
 from seatrial.jobs.batch.flux import Flux
 from seatrial.jobs.batch.lsf import Lsf
 from seatrial.jobs.batch.pbs import Pbs
-from seatrial.jobs.batch.system import JobState
+from seatrial.jobs.batch.system import BatchSystem, JobState
 from seatrial.jobs.batch.systems import SYSTEMS
-from seatrial.model.environment.site import JobOptions
+from seatrial.model.environment.site import ALL_MEMORY, JobOptions
 
 PBS, LSF, FLUX = Pbs(), Lsf(), Flux()
 BASH = shutil.which("bash")
@@ -23,7 +23,7 @@ BASH = shutil.which("bash")
 
 def test_pbs_text_and_json() -> None:
     jobs = PBS.statuses(sample("pbspro-qstat-f-mycluster-6jobs.txt"))
-    assert states_of(jobs) == {"pending": 2, "running": 2, "held": 2}
+    assert states_of(jobs) == {"pending": 4, "running": 2}  # two wait for others to end
     assert jobs[0].id == "68350.mycluster"
     assert jobs[0].reason == "Not Running: Node is in an ineligible state: offline"
     text = sample("pbspro-qstat-json-baw-status.txt")
@@ -70,15 +70,80 @@ def test_lsf() -> None:
 def test_flux() -> None:
     lines = [line.split() for line in sample("flux-jobs-console-tutorial.txt").splitlines()]
     words = {cells[3] for cells in lines if len(cells) > 7 and cells[0].startswith("f2")}
-    rows = "".join(f"f2TRD37vP|{word}|0|||1.5||2.5|n[1-2]\n" for word in sorted(words))
+    rows = "".join(f"f2TRD37vP|{word}|0|||1.5||2.5|n[1-2]|16\n" for word in sorted(words))
     assert JobState.UNKNOWN not in {job.state for job in FLUX.statuses(rows)} and len(words) >= 4
     failed, never = FLUX.statuses(
-        "fA|F|32512|exec|task 1: a | b: No such file|1.5|2.0|3.0|n[1-2]\nfB|F||alloc|unsatisfiable request|1.5||3.0|\n"
+        "fA|F|32512|exec|task 1: a | b: No such file|1.5|2.0|3.0|n[1-2]|16\n"
+        "fB|F||alloc|unsatisfiable request|1.5||3.0||16\n"
     )
     assert (failed.state, failed.exit_status, failed.ended_s) == (JobState.FAILED, 127, 3.0)
     assert failed.reason == "exec: task 1: a | b: No such file" and failed.nodes == ("n1", "n2")
     assert (never.state, never.reason) == (JobState.NEVER_STARTS, "alloc: unsatisfiable request")
     assert FLUX.submitted("f2RYAVwjM\n") == "f2RYAVwjM"
+
+
+@pytest.mark.parametrize(
+    ("word", "urgency", "state"),
+    [
+        ("S", "16", JobState.PENDING),
+        ("D", "0", JobState.PENDING),
+        ("S", "0", JobState.HELD),
+        ("P", "0", JobState.HELD),
+    ],
+)
+def test_flux_holds(word: str, urgency: str, state: JobState) -> None:
+    """A job with urgency 0 waits for somebody to raise it; one with a dependency first for other jobs."""
+    (status,) = FLUX.statuses(f"fA|{word}||||1.5||||{urgency}\n")
+    assert status.state is state
+
+
+@pytest.mark.parametrize(
+    ("depend", "holds", "state"),
+    [
+        ("afterok:1.s@s", "s", JobState.PENDING),
+        ("afterany:1.s@s", "us", JobState.HELD),
+        ("", "u", JobState.HELD),
+        ("", "s", JobState.HELD),
+        ("beforeok:9.s@s", "s", JobState.HELD),
+    ],
+)
+def test_pbs_holds(depend: str, holds: str, state: JobState) -> None:
+    depends = f"    depend = {depend}\n" if depend else ""
+    (status,) = PBS.statuses(f"Job Id: 5.server\n    job_state = H\n{depends}    Hold_Types = {holds}\n")
+    assert status.state is state
+
+
+@pytest.mark.parametrize(
+    ("system", "table"),
+    [
+        (LSF, "JOBID|STAT\n7|RUN\n8|PEND\n"),
+        (FLUX, "fA|R||||1.5|2.0|||16\nfB|S||||1.5||||16\n"),
+        (PBS, "Job Id: 7.s\n    job_state = R\n\nJob Id: 8.s\n    job_state = Q\n"),
+        (PBS, '{\n"Jobs": {"7.s": {"job_state": "R"}, "8.s": {"job_state": "Q"}}\n}\n'),
+        (SYSTEMS["slurm"], "7|RUNNING||None|1|2|N/A|n1\n8|PENDING||Priority|1|N/A|N/A|\n"),
+    ],
+)
+def test_messages_before_a_table(system: BatchSystem, table: str) -> None:
+    """Of the commands while a daemon does not answer, and of the shells of sites."""
+    before = "LSF is processing your request. Please wait ...\nWelcome to tera, which is down on Monday\n\n"
+    assert system.statuses(before + table) == system.statuses(table) and len(system.statuses(table)) == 2
+    with pytest.raises(ParseError):
+        system.statuses(before)
+
+
+def test_lsf_says_please_wait_within_a_table() -> None:
+    wait = "LSF is processing your request. Please wait ...\n"
+    jobs = LSF.statuses(f"{wait}JOBID|STAT\n{wait}7|RUN\nbatch system daemon not responding ... still trying\n8|DONE\n")
+    assert [job.state for job in jobs] == [JobState.RUNNING, JobState.ENDED]
+
+
+def test_flux_asks_for_the_gpus_of_a_node() -> None:
+    """-c and -g are those of a slot (flux-batch(1)): with a slot a node, 2 nodes of 4 GPUs are 8 GPUs, not 128."""
+    script = FLUX.script(replace(REQUEST, tasks_per_node=64, cpus_per_task=1, options=JobOptions(gpus_per_node=4)))
+    lines = script.splitlines()
+    assert [f"#flux: -{text}" for text in ("N2", "n2", "c64", "g4")] == [
+        line for line in lines if line[7:9] in ("-N", "-n", "-c", "-g")
+    ]
 
 
 @pytest.mark.parametrize("system", [PBS, LSF, FLUX])
@@ -113,3 +178,19 @@ def test_scripts_are_shell_and_quote_the_command(name: str) -> None:
 def test_values_that_would_change_the_script_are_refused(options: JobOptions) -> None:
     with pytest.raises(UsageError):
         replace(REQUEST, options=options)
+
+
+def test_memory_and_resources_of_a_node() -> None:
+    wanted = replace(REQUEST, options=JobOptions(memory=64 << 30, gres=("nvme:2", "fpga")))
+    assert ":mem=65536mb:nvme=2:fpga=1\n" in PBS.script(wanted)
+    used = [line for line in LSF.script(wanted).splitlines() if "rusage" in line]
+    assert used == [f'#BSUB -R "rusage[{text}/host]"' for text in ("mem=65536MB", "nvme=2", "fpga=1")]
+    for system, options in (
+        (FLUX, JobOptions(memory=1 << 30)),
+        (FLUX, JobOptions(gres=("nvme:1",))),
+        (PBS, JobOptions(memory=ALL_MEMORY)),
+        (LSF, JobOptions(memory=ALL_MEMORY)),
+        (PBS, JobOptions(gres=("gpu:a100:1",))),
+    ):
+        with pytest.raises(UsageError):
+            system.script(replace(REQUEST, options=options))

@@ -14,7 +14,15 @@ from ruamel.yaml import YAML
 from seatrial.errors import UsageError
 from seatrial.model.environment.container import ContainerDevice, ContainerMount
 from seatrial.model.environment.mpi import MpiFamily
-from seatrial.model.environment.site import JobOptions, Partition, Site, SiteContainer, SiteEnvironment, System
+from seatrial.model.environment.site import (
+    ALL_MEMORY,
+    JobOptions,
+    Partition,
+    Site,
+    SiteContainer,
+    SiteEnvironment,
+    System,
+)
 from seatrial.plan.files import read_yaml
 from seatrial.plan.schemas import SCHEMAS
 from seatrial.plan.site_file import read_site, site_of
@@ -73,7 +81,7 @@ systems:
     partitions:
       gpu: {queue: gpus, account: proj1, qos: high, constraint: a100&nvlink, reservation: r1, gpus_per_node: 4,
             cpus_per_node: 64, exclusive: false, modules: [openmpi/5.0], extra: ["#SBATCH --mail-type=NONE"],
-            time_limit: 90min, python: /shared/bin/python}
+            time_limit: 90min, python: /shared/bin/python, memory: 180GiB, gres: ["nvme:1", "shard:a100:2"]}
       cpu:
 """
 
@@ -91,10 +99,17 @@ def test_what_jobs_need() -> None:
     gpu, cpu = tera.partitions
     assert (tera.batch, tera.poll_s) == ("slurm", 120.0)
     assert gpu.job == JobOptions(
-        *("gpus", "proj1", "high", "a100&nvlink", "r1", 4, False, ("openmpi/5.0",), ("#SBATCH --mail-type=NONE",))
+        *("gpus", "proj1", "high", "a100&nvlink", "r1", 4, False, ("openmpi/5.0",), ("#SBATCH --mail-type=NONE",)),
+        memory=180 << 30,
+        gres=("nvme:1", "shard:a100:2"),
     )
     assert (gpu.longest_s, gpu.python, gpu.cpus_per_node) == (5400.0, Path("/shared/bin/python"), 64)
     assert (cpu.job, cpu.longest_s, cpu.python) == (JobOptions(), None, None)
+    for wrong in ("memory: 1kB", "memory: much", "gres: [nvme:0]", "gres: ['nvme 1']", "gres: nvme"):
+        with pytest.raises(UsageError):
+            read_site(JOBS.replace("exclusive: false", wrong).encode(), "site.yaml")
+    everything = read_site(JOBS.replace("180GiB", "all").encode(), "site.yaml").systems[0].partitions[0]
+    assert everything.job.memory == ALL_MEMORY
 
 
 CONTAINERS = """\

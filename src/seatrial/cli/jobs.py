@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,12 +44,14 @@ def places_of(
     *,
     is_versus: bool,
     again: bool,
+    of_jobs: Mapping[str, Sequence[str]],
 ) -> tuple[Where, ...]:
-    """Where this command submits jobs to; () if it measures in this process. Raises UsageError for options that
-    contradict that."""
-    from seatrial.jobs.queue import places_for
+    """Where this command submits jobs to; () if it measures in this process. `of_jobs` are settings of what jobs get.
+    Raises UsageError for options that contradict that."""
+    from seatrial.jobs.queue import places_for, with_job_settings
 
     places = places_for(site, system, () if is_versus else targets, settings)
+    places = with_job_settings(places, of_jobs) if of_jobs else places
     if is_versus:
         if places and system is not None:
             raise UsageError(

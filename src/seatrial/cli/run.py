@@ -90,18 +90,26 @@ class RunOptions(Options):
     def wanted(self, context: typer.Context, program: ProgramOptions, jobs: Jobs) -> Wanted:
         """What is to be measured. Raises UsageError for options that contradict each other."""
         from seatrial.interface.run import words_of
+        from seatrial.jobs.queue import OF_JOBS
         from seatrial.plan.points import parse_settings
 
         names, words = self.targets or [], context.meta.get(WORDS)
-        values: dict[str, Any] = dict(parse_settings(self.settings or ()))
+        given = parse_settings(self.settings or ())
+        of_jobs = {name.removeprefix(OF_JOBS): text for name, text in given.items() if name.startswith(OF_JOBS)}
+        values: dict[str, Any] = {name: text for name, text in given.items() if not name.startswith(OF_JOBS)}
         share, narrow = share_of("--margin", self.margin), share_of("--equivalence", self.equivalence)
-        for name, given in (("margin", self.margin), ("equivalence", self.equivalence)):
-            if given is not None and not self.is_versus:
+        for name, stated in (("margin", self.margin), ("equivalence", self.equivalence)):
+            if stated is not None and not self.is_versus:
                 raise UsageError(
                     f"--{name} is only for --versus",
                     f"a study states it: compare: {{along: AXIS, {name}: 1%}}; `seatrial compare` takes --{name}",
                 )
-        places = places_of(self.site, self.system, names, values, jobs, is_versus=self.is_versus, again=self.again)
+        places = places_of(
+            *(self.site, self.system, names, values, jobs),
+            is_versus=self.is_versus,
+            again=self.again,
+            of_jobs=of_jobs,
+        )
         if self.is_versus:
             commands = [checked(words_of(text)) for text in (*names, *(words or ()))]
             return Wanted([], merged(single_settings(values), program.settings()), commands, share, narrow)
@@ -114,11 +122,13 @@ class RunOptions(Options):
 
     def _study(self, targets: Sequence[str]) -> Study | None:
         """The study that the targets name."""
+        from seatrial.jobs.queue import OF_JOBS
         from seatrial.plan.site_in_force import at_site
         from seatrial.plan.targets import only_study, with_declared
 
         with at_site(self.site, self.system):
-            return only_study(with_declared(targets), self.settings or ())
+            settings = [text for text in self.settings or () if not text.startswith(OF_JOBS)]
+            return only_study(with_declared(targets), settings)
 
     def _refuse_without_references(self, targets: Sequence[str]) -> None:
         """Raise UsageError if there is no reference for `--fail-on reference`."""

@@ -13,11 +13,11 @@ import io
 import os
 import re
 import shlex
-import shutil
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from seatrial.errors import ParseError, SeatrialError, StoreError, UsageError
 from seatrial.jobs.batch.system import BatchSystem, JobState, JobStatus
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.folder import JobFolder
-from seatrial.model.environment.site import JobOptions, Partition, Place, Site, System
+from seatrial.model.environment.site import JobOptions, Partition, Place, Site, System, job_gres, job_memory
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.study import SYSTEM, Study
 from seatrial.places.cluster.shape import FOLDER
@@ -34,6 +34,7 @@ from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import is_study_file, only_study, with_declared
 from seatrial.processes.start import OutOfTimeError, ProgramOutput, output_of
+from seatrial.processes.working_folder import NEUTRAL, on_path
 from seatrial.store.files import make_folder, write_once
 from seatrial.store.folder import IN_JOB, JOBS
 
@@ -172,6 +173,36 @@ _UNKNOWN = re.compile(
 """What batch systems say of jobs that they do not know (any more), and of missing accounting."""
 
 
+OF_JOBS = "job."
+"""How settings begin that say what jobs get."""
+_KEYS: Mapping[str, Callable[[Sequence[str]], dict[str, Any]]] = {
+    "memory": lambda values: {"memory": job_memory(*values)},
+    "gres": lambda values: {"gres": tuple(map(job_gres, values))},
+}
+
+
+def with_job_settings(places: Sequence[Where], settings: Mapping[str, Sequence[str]]) -> tuple[Where, ...]:
+    """The partitions with what these settings (names without `OF_JOBS`) say that jobs get, in place of what the site
+    file says. Raises UsageError."""
+    chosen: dict[str, Any] = {}
+    for key, values in settings.items():
+        if key not in _KEYS:
+            raise UsageError(
+                f"{OF_JOBS}{key} cannot be set", f"of jobs, {' and '.join(OF_JOBS + one for one in _KEYS)}"
+            )
+        if not places:
+            raise UsageError(f"{OF_JOBS}{key} is for jobs, and this command submits none", "give --system NAME")
+        if key == "memory" and len(values) != 1:
+            raise UsageError(f"{OF_JOBS}{key} has {len(values)} values", "give one, such as 180GiB")
+        chosen |= _KEYS[key](values)
+    found = []
+    for where in places:
+        partition = where.place.partition
+        own = replace(partition, job=replace(partition.job, **chosen))
+        found.append(replace(where, place=replace(where.place, partition=own)))
+    return tuple(found)
+
+
 class QueueError(SeatrialError):
     """The batch system refused a request, or does not answer."""
 
@@ -185,7 +216,7 @@ class Queue(Frozen):
     def submit(self, script: str) -> str:
         """Submit a script; the id of the job. Raises QueueError with what the batch system said."""
         command = self.system.submits
-        done = self._run(command, script)
+        done = self._run(command, script, runs_in=None)  # the job inherits the folder and the variables
         found = self.system.submitted(done.stdout.decode("utf-8", "replace"))
         if done.returncode != 0 or found is None:
             raise QueueError(f"{command[0]} did not accept the job: {said(done)}")
@@ -237,14 +268,15 @@ class Queue(Frozen):
             raise QueueError(f"{command[0]} failed: {said(done)}")
         return done.stdout.decode("utf-8", "replace")
 
-    def _run(self, command: Sequence[str], text: str = "") -> ProgramOutput:
-        path = shutil.which(command[0], path=self.variables.get("PATH", os.defpath))
+    def _run(self, command: Sequence[str], text: str = "", runs_in: Path | None = NEUTRAL) -> ProgramOutput:
+        path = on_path(command[0], self.variables.get("PATH", os.defpath))
         if path is None:
             raise QueueError(
                 f"{command[0]} of {self.system.name} is not on PATH", "run this on a login node, or load its module"
             )
         try:
-            return output_of([path, *command[1:]], {**self.variables, **self.system.variables}, _LIMIT_S, text.encode())
+            variables = {**self.variables, **self.system.variables}
+            return output_of([path, *command[1:]], variables, _LIMIT_S, text.encode(), runs_in=runs_in)
         except OutOfTimeError:
             raise QueueError(f"{command[0]} did not end within {_LIMIT_S:g} s") from None
         except OSError as error:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import pwd
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -21,8 +22,17 @@ from seatrial.analysis.screening.inputs import folder_to_screen, screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
-from seatrial.jobs.batch.slurm import nodes_command, read_nodes, read_topology, topology_command
+from seatrial.jobs.batch.slurm import (
+    REFUSED_FOR_NOW,
+    limit_commands,
+    nodes_command,
+    read_limits,
+    read_nodes,
+    read_topology,
+    topology_command,
+)
 from seatrial.jobs.folder import JobFolder
+from seatrial.jobs.following import REFUSED
 from seatrial.jobs.queue import CLUSTER, Queue, QueueError, Where
 from seatrial.jobs.request import Submission
 from seatrial.jobs.submitted import Sent, run_in_jobs
@@ -188,12 +198,13 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
         return run_in_jobs([at], part)
 
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
-    if where.place.system.name != CLUSTER:
-        for at in alone:
-            run(at, trial, detach=True)
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
-    for at in alone:
-        sent = run(at, trial)
+    most = 1 if where.place.system.name == CLUSTER else _most_at_once(queue, where.options.qos, results)
+    if most is not None and 1 < most < len(alone):
+        tell(f"Slurm accepts {count(most, 'more job')} of this user: further nodes follow as jobs end")
+    for at, sent in in_turn(
+        alone, lambda at: _is_accepted(run(at, trial, detach=True)), lambda at: run(at, trial), most
+    ):
         missing += [f"{at.node}: {why}" for why in sent.unmeasured]
     odd = _odd_nodes(results, margin)
     target_of = dict(zip(with_declared(list(trial)), trial, strict=True))  # also of a benchmark in a file
@@ -201,11 +212,13 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     suspects = [(at, names) for at, names in named if names]
     if suspects:
         tell(f"measuring again what was odd: {', '.join(str(at.node) for at, _ in suspects)}")
-    if where.place.system.name != CLUSTER:
-        for at, names in suspects:
-            run(at, names, detach=True, confirms=True)
-    for at, names in suspects:
-        sent = run(at, names, confirms=True)
+    again = {at.node: names for at, names in suspects}
+    for at, sent in in_turn(
+        [at for at, _ in suspects],
+        lambda at: _is_accepted(run(at, again[at.node], detach=True, confirms=True)),
+        lambda at: run(at, again[at.node], confirms=True),
+        most,
+    ):
         missing += [f"{at.node} again: {why}" for why in sent.unmeasured]
     machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
     linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})
@@ -232,6 +245,49 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
         fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
         missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
     return screen([results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing)
+
+
+def in_turn(
+    nodes: Sequence[Where],
+    submit: Callable[[Where], bool],
+    wait: Callable[[Where], Sent],
+    most: int | None,
+) -> Iterator[tuple[Where, Sent]]:
+    """Measure each node in its own job: what `wait` gives for each, in order. At most `most` jobs are submitted before
+    the first of them has ended (None: no limit is known), and fewer from when on `submit` says that one was refused
+    only for now."""
+    left, submitted = deque(nodes), deque[Where]()
+    while left or submitted:
+        while left and (most is None or len(submitted) < max(1, most)):
+            if most != 1 and not submit(left[0]) and submitted:
+                most = len(submitted)
+                break
+            submitted.append(left.popleft())
+        at = submitted.popleft()
+        yield at, wait(at)
+
+
+def _is_accepted(sent: Sent) -> bool:
+    """Whether no job was refused because the user has as many as the site allows."""
+    ends = [over for job in sent.jobs if (over := job.over()) is not None and over.state == REFUSED]
+    return not any(REFUSED_FOR_NOW.search(over.reason) for over in ends)
+
+
+def _most_at_once(queue: Queue, qos: str | None, results: Path) -> int | None:
+    """How many jobs into this folder Slurm accepts at once, at least one; None: it states no limit."""
+    ours = [job.batch_id or "" for job in (JobFolder.all(ResultsFolder.existing(results)) if results.is_dir() else ())]
+    try:
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        user = str(os.geteuid())
+    outputs = []
+    for command in limit_commands(user, qos):
+        try:
+            outputs.append(queue.ask(command))
+        except QueueError:  # such as sacctmgr without accounting
+            outputs.append("")
+    found = read_limits(outputs, ours)
+    return None if found is None else max(1, found)
 
 
 def _odd_nodes(results: Path, margin: float) -> dict[str, list[str]]:

@@ -33,6 +33,8 @@ from seatrial.model.environment.site import (
     SiteEnvironment,
     SiteGuest,
     System,
+    job_gres,
+    job_memory,
 )
 from seatrial.model.machine.guest import NO_GUEST, RUNNING
 from seatrial.model.units import parse_seconds
@@ -248,6 +250,12 @@ class PartitionModel(Model):
     extra = optional(
         "a list of lines that job scripts contain after their first directives",
         listed(_SCRIPT_LINE.accepting("a line of a job script, such as '#SBATCH --mail-type=NONE'"), most=100),
+        (),
+    )
+    memory = optional("the memory that jobs get on each node, such as 180GiB, or all", text(most=40).parsed(job_memory))
+    gres = optional(
+        "a list of other resources that jobs get on each node",
+        listed(text(most=300).parsed(job_gres).accepting("NAME:COUNT or NAME:TYPE:COUNT, such as nvme:1"), most=20),
         (),
     )
     time_limit = optional("the longest wall time of a job, such as 2h (default: no limit)", _seconds(_SHORTEST_JOB_S))

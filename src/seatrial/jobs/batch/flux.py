@@ -7,8 +7,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from seatrial.errors import ParseError
-from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, exit_status, job_script, nodes_in
+from seatrial.errors import ParseError, UsageError
+from seatrial.jobs.batch.system import (
+    BatchSystem,
+    JobRequest,
+    JobState,
+    JobStatus,
+    exit_status,
+    job_script,
+    nodes_in,
+    table_lines,
+)
 
 _STATES = {
     **dict.fromkeys(("D", "P", "S", "DEPEND", "PRIORITY", "SCHED"), JobState.PENDING),
@@ -20,6 +29,8 @@ _STATES = {
 }
 """Status, in full and abbreviated (flux-jobs(1) "JOB STATUS") -> ours."""
 
+_DEPENDS = ("D", "DEPEND")
+
 _EXCEPTIONS = {
     "preempt": JobState.PREEMPTED,
     "node-failure": JobState.NODE_FAILED,
@@ -28,8 +39,11 @@ _EXCEPTIONS = {
 }
 _FORMAT = (
     "{id.f58}|{status_abbrev}|{waitstatus}|{exception.type}|{exception.note}|{t_submit}|{t_run}|{t_cleanup}|{nodelist}"
+    "|{urgency}"
 )
 _FIELDS = _FORMAT.count("|") + 1
+_HOLD = "0"
+"""The urgency of a job that waits until somebody raises it: flux-urgency(1)."""
 _ID = re.compile(r"\A((?:ƒ|f)[1-9A-HJ-NP-Za-km-z]{1,12})\Z")
 
 
@@ -43,22 +57,24 @@ class Flux(BatchSystem):
     cancels = ("flux", "cancel")
 
     def script(self, request: JobRequest) -> str:
-        """A script for flux batch. Flux has no reservations; its queues stand for partitions."""
+        """A script for flux batch, with one slot a node: cores (-c) and GPUs (-g) are those of a slot. Flux has no
+        reservations; its queues stand for partitions."""
         its = request.options
+        if its.memory is not None or its.gres:
+            raise UsageError("memory and gres are not resources of Flux", "leave them out of the partition")
         tasks = request.tasks_per_node or 1
-        slots = request.nodes * tasks
         directives = [
             f"--job-name={request.name}",
             f"--output={request.output}",
             f"-N{request.nodes}",
-            f"-n{slots}",
-            f"-c{request.cpus_per_task}",
+            f"-n{request.nodes}",
+            f"-c{tasks * request.cpus_per_task}",
             f"--time-limit={math.ceil(request.time_s)}s",
         ]
         chosen = {"queue": its.queue, "bank": its.account, "requires": its.constraint}
         directives += [f"--{name}={value}" for name, value in chosen.items() if value is not None]
         if its.gpus_per_node is not None:
-            directives.append(f"-g{math.ceil(its.gpus_per_node / tasks)}")
+            directives.append(f"-g{its.gpus_per_node}")
         return job_script("#flux: ", directives + ["--exclusive"] * its.exclusive, request)
 
     def queries(self, ids: Sequence[str]) -> list[list[str]]:
@@ -68,9 +84,7 @@ class Flux(BatchSystem):
     def statuses(self, output: str) -> tuple[JobStatus, ...]:
         """Of `flux jobs` with bars."""
         found: list[JobStatus] = []
-        for number, line in enumerate(output.splitlines(), start=1):
-            if not line.strip():
-                continue
+        for number, line in table_lines(output):
             cells = line.split("|")
             if (extra := len(cells) - _FIELDS) > 0:  # bars in the note
                 cells[4 : 5 + extra] = ["|".join(cells[4 : 5 + extra])]
@@ -82,11 +96,13 @@ class Flux(BatchSystem):
 
 
 def _status(cells: Sequence[str]) -> JobStatus:
-    job, word, wait_status, exception, note, submitted, started, ended, nodes = cells
+    job, word, wait_status, exception, note, submitted, started, ended, nodes, urgency = cells
     state = _STATES.get(word.upper(), JobState.UNKNOWN)
     if state is JobState.FAILED:
         state = _EXCEPTIONS.get(exception, state)
     reason = ": ".join(filter(None, (exception, note)))
+    if state is JobState.PENDING and urgency == _HOLD and word.upper() not in _DEPENDS:
+        state, reason = JobState.HELD, reason or f"urgency {_HOLD}"
     if state is JobState.UNKNOWN:
         reason = ", ".join(filter(None, (f"status {word}", reason)))
     over = state.is_over or state is JobState.NEVER_STARTS

@@ -7,8 +7,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from seatrial.errors import ParseError
-from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, job_script
+from seatrial.errors import ParseError, UsageError
+from seatrial.jobs.batch.system import (
+    BatchSystem,
+    JobRequest,
+    JobState,
+    JobStatus,
+    counts_of,
+    job_script,
+    table_lines,
+    whole_MiB,
+)
+from seatrial.model.environment.site import ALL_MEMORY
 
 _STATES = {
     **dict.fromkeys(("PEND", "WAIT"), JobState.PENDING),
@@ -28,7 +38,10 @@ _ENDS = {
 }
 _FIELDS = "jobid stat exit_code exit_reason exec_host pend_reason"
 _SLOTS = re.compile(r"(?:\d{1,6}\*)?(\S+)\Z", re.ASCII)
-_NOT_FOUND = re.compile(r"Job <[^<>]*> is not found|No (?:\w+ )*job found")
+_MESSAGE = re.compile(
+    r"\AJob <[^<>]*> is not found|\ANo (?:\w+ )*job found|\A[^|]*(?:Please wait|still trying)[^|]*\Z", re.IGNORECASE
+)
+"""What bjobs prints beside its table: of jobs that it does not know, and while the daemons of LSF do not answer."""
 
 
 class Lsf(BatchSystem):
@@ -57,6 +70,11 @@ class Lsf(BatchSystem):
         directives += [f"{flag} {value}" for flag, value in chosen.items() if value is not None]
         directives += [f'-R "select[{its.constraint}]"'] if its.constraint is not None else []
         directives += [f'-gpu "num={its.gpus_per_node}/host"'] if its.gpus_per_node is not None else []
+        if its.memory == ALL_MEMORY:
+            raise UsageError("LSF cannot be asked for all memory of a host", "state how much: memory: 180GiB")
+        used = {} if its.memory is None else {"mem": f"{whole_MiB(its.memory)}MB"}
+        used |= {name: str(number) for name, number in counts_of(its.gres, "LSF").items()}
+        directives += [f'-R "rusage[{name}={amount}/host]"' for name, amount in used.items()]
         return job_script("#BSUB ", directives + ["-x"] * its.exclusive, request)
 
     def queries(self, ids: Sequence[str]) -> list[list[str]]:
@@ -67,8 +85,8 @@ class Lsf(BatchSystem):
         """Of `bjobs -o` with bars; the first line names the columns."""
         heads: list[str] = []
         found: list[JobStatus] = []
-        for number, line in enumerate(output.splitlines(), start=1):
-            if not line.strip() or _NOT_FOUND.search(line):
+        for number, line in table_lines(output):
+            if _MESSAGE.search(line):
                 continue
             cells = [cell.strip() for cell in line.split("|")]
             if not heads:

@@ -11,8 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from seatrial.errors import ParseError
-from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, clock, job_script
+from seatrial.errors import ParseError, UsageError
+from seatrial.jobs.batch.system import (
+    BatchSystem,
+    JobRequest,
+    JobState,
+    JobStatus,
+    clock,
+    counts_of,
+    job_script,
+    table_lines,
+    whole_MiB,
+)
+from seatrial.model.environment.site import ALL_MEMORY
 
 _STATES = {
     **dict.fromkeys("QWTM", JobState.PENDING),
@@ -25,6 +36,7 @@ _RETRIED = (-3, -4, -5, -6)
 _TERMINATED_SUBSTATE = "91"
 _DELETED = 271  # 256 and SIGTERM: qdel, or a limit
 _JOB = re.compile(r"Job Id:\s*(\S+)\s*\Z")
+_TEXT = re.compile(r"^Job Id:", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"\s+([A-Za-z_][\w.]*) = (.*)\Z")
 _FREE_TEXT = ("comment", "sched_hint", "Variable_List", "Submit_arguments", "submit_args")
 """Attributes whose value may have line breaks: messages of the server, and the environment of the job."""
@@ -45,6 +57,10 @@ class Pbs(BatchSystem):
         tasks = request.tasks_per_node or 1
         select = f"{request.nodes}:ncpus={tasks * request.cpus_per_task}:mpiprocs={tasks}"
         select += f":ngpus={its.gpus_per_node}" if its.gpus_per_node is not None else ""
+        if its.memory == ALL_MEMORY:
+            raise UsageError("PBS cannot be asked for all memory of a node", "state how much: memory: 180GiB")
+        select += f":mem={whole_MiB(its.memory)}mb" if its.memory is not None else ""
+        select += "".join(f":{name}={number}" for name, number in counts_of(its.gres, "PBS").items())
         select += f":{its.constraint}" if its.constraint is not None else ""
         place = "scatter:excl" if its.exclusive else "scatter"
         directives = [f"-N {request.name}", "-j oe", f"-o {request.output}", f"-l select={select}", f"-l place={place}"]
@@ -59,9 +75,10 @@ class Pbs(BatchSystem):
 
     def statuses(self, output: str) -> tuple[JobStatus, ...]:
         """Of `qstat -f`, as JSON or text."""
-        if output.lstrip().startswith("{"):
+        if (begin := re.search(r"^\s*\{", output, re.MULTILINE)) and not _TEXT.search(output):
             try:
-                jobs = json.loads(output).get("Jobs", {})
+                document, _ = json.JSONDecoder().raw_decode(output[begin.start() :].lstrip())
+                jobs = document.get("Jobs", {})
                 return tuple(_status(job, _flat(attributes)) for job, attributes in jobs.items())
             except (ValueError, AttributeError, RecursionError) as error:
                 raise ParseError(self.name, None, "", f"not the JSON of qstat: {error}") from None
@@ -73,7 +90,7 @@ class Pbs(BatchSystem):
         job: str | None = None
         attributes: dict[str, str] = {}
         last = ""
-        for number, line in enumerate(output.splitlines(), start=1):
+        for number, line in table_lines(output, "Job Id:"):
             if match := _JOB.match(line):
                 if job is not None:
                     yield job, attributes
@@ -102,6 +119,8 @@ def _status(job: str, its: Mapping[str, str]) -> JobStatus:
     reason = its.get("comment", "")
     if state is JobState.ENDED:
         state = _end(status, its)
+    elif state is JobState.HELD and _waits_for_a_job(its):
+        state = JobState.PENDING
     elif reason.startswith("Can Never Run"):
         state = JobState.NEVER_STARTS
     elif state is JobState.PENDING and its.get("run_count", "0") not in ("0", "1"):
@@ -119,6 +138,12 @@ def _status(job: str, its: Mapping[str, str]) -> JobStatus:
         _time(its.get("obittime") or its.get("comp_time")) if state.is_over else None,
         _nodes(its.get("exec_host", "")),
     )
+
+
+def _waits_for_a_job(its: Mapping[str, str]) -> bool:
+    """Whether PBS holds a job until others have ended, and then releases it: qsub(1B), "-W depend". Its holds
+    otherwise are those of users and operators."""
+    return "after" in its.get("depend", "") and set(its.get("Hold_Types", "s")) <= {"s"}
 
 
 def _nodes(text: str) -> tuple[str, ...]:

@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import ClassVar
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.system import BatchSystem, JobRequest, JobState, JobStatus, clock, job_script, nodes_in
+from seatrial.jobs.batch.system import (
+    BatchSystem,
+    JobRequest,
+    JobState,
+    JobStatus,
+    clock,
+    job_script,
+    nodes_in,
+    table_lines,
+    whole_MiB,
+)
 from seatrial.model.environment.site import JobOptions
 from seatrial.model.machine.host_list import expand_hosts
 
 _STATES = {
-    **dict.fromkeys(("PENDING", "PD", "CONFIGURING", "CF"), JobState.PENDING),
+    **dict.fromkeys(("PENDING", "PD", "CONFIGURING", "CF", "POWER_UP_NODE", "EXPEDITING"), JobState.PENDING),
     **dict.fromkeys(("RUNNING", "R", "COMPLETING", "CG", "SUSPENDED", "S", "STAGE_OUT", "SO"), JobState.RUNNING),
-    **dict.fromkeys(("SIGNALING", "SI", "STOPPED", "ST", "RESIZING", "RS"), JobState.RUNNING),
+    **dict.fromkeys(("SIGNALING", "SI", "STOPPED", "ST", "RESIZING", "RS", "UPDATE_DB"), JobState.RUNNING),
     **dict.fromkeys(("COMPLETED", "CD"), JobState.ENDED),
     **dict.fromkeys(("FAILED", "F", "OUT_OF_MEMORY", "OOM"), JobState.FAILED),
     **dict.fromkeys(("CANCELLED", "CA", "REVOKED", "RV"), JobState.CANCELLED),
     **dict.fromkeys(("TIMEOUT", "TO", "DEADLINE", "DL"), JobState.TIMED_OUT),
     **dict.fromkeys(("PREEMPTED", "PR"), JobState.PREEMPTED),
-    **dict.fromkeys(("NODE_FAIL", "NF", "BOOT_FAIL", "BF"), JobState.NODE_FAILED),
+    **dict.fromkeys(("NODE_FAIL", "NF", "BOOT_FAIL", "BF", "LAUNCH_FAILED", "RECONFIG_FAIL"), JobState.NODE_FAILED),
     **dict.fromkeys(("REQUEUED", "RQ", "REQUEUE_FED", "RF"), JobState.REQUEUED),
     **dict.fromkeys(("REQUEUE_HOLD", "RH", "SPECIAL_EXIT", "SE", "RESV_DEL_HOLD", "RD"), JobState.HELD),
 }
-"""State, in full and as squeue's code (squeue(1) "JOB STATE CODES") -> ours."""
+"""State or flag of one, in full and as squeue's code (slurm.schedmd.com/job_state_codes.html) -> ours."""
+_STRONGER = (JobState.HELD, JobState.REQUEUED, JobState.RUNNING)
+"""Flags that say more than the state that they are added to: a job that is COMPLETED,COMPLETING has not ended."""
 
-_HELD = re.compile(r"JobHeld(?:User|Admin)\Z|user env retrieval failed|launch failed requeued held", re.IGNORECASE)
-_NEVER = re.compile(
-    r"DependencyNeverSatisfied|BadConstraints|Partition(?:Config|(?:Node|Time)Limit)|Invalid(?:Account|QOS)|AccountNotAllowed"
-    r"|QOSNotAllowed|(?:Assoc|QOS)Max\w+PerJob\w*|\w*MinNotSatisfied|QOSJobLimit\Z",
+_HELD = re.compile(
+    r"JobHeld(?:User|Admin)\Z|JobHoldMaxRequeue|user env retrieval failed|launch failed requeued held"
+    r"|Reservation ?Deleted",
     re.IGNORECASE,
 )
-"""Reasons that are in the job itself (squeue(1) "JOB REASON CODES"): waiting does not help."""
+"""Reasons that somebody must remove (slurm.schedmd.com/job_reason_codes.html)."""
+_NEVER = re.compile(
+    r"DependencyNeverSatisfied|BadConstraints|Partition(?:Config|TimeLimit)|Invalid(?:Account|QOS)|AccountNotAllowed"
+    r"|QOSNotAllowed|(?:Assoc|QOS)Max\w+Per(?:Job|Node)\w*|MaxMemPerLimit|\w*MinNotSatisfied|QOSMinGRES",
+    re.IGNORECASE,
+)
+"""Reasons that are in the job itself: waiting does not help. PartitionNodeLimit is not one: so Slurm also says that
+nodes are down."""
 
 _SWITCH_WAIT = "7-0"
 """Days that a job waits for nodes below so few switches, at most; a site may allow less (max_switch_wait)."""
@@ -75,6 +93,9 @@ class Slurm(BatchSystem):
             directives.append(f"--switches={request.switches}@{_SWITCH_WAIT}")
         if its.gpus_per_node is not None:
             directives.append(f"--gpus-per-node={its.gpus_per_node}")
+        if its.memory is not None:
+            directives.append(f"--mem={whole_MiB(its.memory)}M")  # 0: all memory of a node
+        directives += [f"--gres={','.join(its.gres)}"] if its.gres else []
         return job_script("#SBATCH ", directives + ["--exclusive"] * its.exclusive, request)
 
     def queries(self, ids: Sequence[str]) -> list[list[str]]:
@@ -88,10 +109,9 @@ class Slurm(BatchSystem):
 
     def statuses(self, output: str) -> tuple[JobStatus, ...]:
         """Of squeue and sacct (fields between bars) and scontrol (Key=value)."""
-        lines = [(number, line) for number, line in enumerate(output.splitlines(), start=1) if line.strip()]
-        if any(line.lstrip().startswith("JobId=") for _, line in lines):
-            return tuple(self._of_scontrol(lines))
-        return tuple(self._of_fields(number, line) for number, line in lines)
+        if re.search(r"^\s*JobId=", output, re.MULTILINE):
+            return tuple(self._of_scontrol(table_lines(output, "JobId=")))
+        return tuple(self._of_fields(number, line) for number, line in table_lines(output))
 
     def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
         """As its own job, by srun: its output comes over Slurm's connections. It gives up if the node is not
@@ -136,8 +156,9 @@ def _chosen(options: JobOptions) -> list[str]:
 
 def _status(cells: Sequence[str]) -> JobStatus:
     job, state_text, exit_text, reason, submitted, started, ended, nodes = cells
-    word = state_text.split()[0].rstrip("+").upper() if state_text.split() else ""
+    word, *flags = (part.rstrip("+").upper() for part in (state_text.split() or [""])[0].split(","))
     state = _STATES.get(word, JobState.UNKNOWN)
+    state = next((_STATES[flag] for flag in flags if _STATES.get(flag) in _STRONGER), state)
     reason = "" if reason in ("None", "(null)") else reason.strip("()")
     if state is JobState.PENDING and _HELD.match(reason.replace("_", " ")):
         state = JobState.HELD
@@ -174,7 +195,9 @@ def _time(text: str) -> float | None:
         return None  # Unknown, N/A, None
 
 
-_USABLE = frozenset({"idle", "mix", "mixed", "alloc", "allocated", "comp", "completing", "resv", "reserved"})
+_USABLE = frozenset(
+    {"idle", "mix", "mixed", "alloc", "allocated", "comp", "completing", "resv", "reserved", "plnd", "planned"}
+)
 _MARKS = "*~#!%$@^-+"
 """Marks behind a state: not responding, powered down, and more (sinfo(1), "NODE STATE CODES")."""
 _TOPOLOGY_PAIR = re.compile(r"(?<!\w)(\w++)=(\S*)", re.ASCII)
@@ -189,9 +212,7 @@ def read_nodes(output: str) -> tuple[tuple[str, ...], dict[str, str]]:
     """The nodes that jobs can run on, in order, and the state of each other one. Raises ParseError."""
     usable: dict[str, None] = {}
     others: dict[str, str] = {}
-    for number, line in enumerate(output.splitlines(), start=1):
-        if not line.strip():
-            continue
+    for number, line in table_lines(output):
         name, bar, state = line.strip().partition("|")
         if not bar or not name or not state:
             raise ParseError("sinfo", number, line, "not NODE|STATE")
@@ -207,6 +228,38 @@ def read_idle(output: str) -> frozenset[str]:
     """The nodes of the same output that are free."""
     cells = (line.strip().partition("|") for line in output.splitlines())
     return frozenset(name for name, _, state in cells if state == "idle")
+
+
+REFUSED_FOR_NOW = re.compile(
+    r"(?:Assoc|QOS)(?:Grp|Max)SubmitJob|MaxSubmitJobs|temporarily unable to accept", re.IGNORECASE
+)
+"""What sbatch says where a user has as many jobs as the site allows: when one ends, it accepts another."""
+_MOST_JOBS = re.compile(r"^MaxJobCount\s*=\s*(\d{1,9})\s*$", re.MULTILINE | re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
+
+
+def limit_commands(user: str, qos: str | None) -> list[list[str]]:
+    """The commands that state how many jobs the system and a user may have at once, the last one those that the user
+    has now."""
+    said = ["sacctmgr", "--noheader", "--parsable2", "show"]
+    return [
+        ["scontrol", "show", "config"],
+        [*said, "associations", f"user={user}", "format=MaxSubmitJobs,GrpSubmitJobs"],
+        *([[*said, "qos", qos, "format=MaxSubmitJobsPerUser,GrpSubmitJobs"]] if qos else []),
+        ["squeue", "--noheader", "--array", f"--user={user}", "--format=%i"],
+    ]
+
+
+def read_limits(outputs: Sequence[str], without: Collection[str] = ()) -> int | None:
+    """How many jobs a user may have besides others of theirs, from what the commands printed ("": it failed); None:
+    nothing is stated. Jobs `without` are not others. A user may have several associations, of which the least
+    counts."""
+    config, *accounting, jobs = outputs
+    limits = [int(match[1]) for match in _MOST_JOBS.finditer(config)]
+    cells = (cell for output in accounting for line in output.splitlines() for cell in line.strip().split("|"))
+    limits += [int(cell) for cell in cells if _NUMBER.match(cell)]
+    others = sum(_ID.match(job) is not None and job not in without for job in map(str.strip, jobs.splitlines()))
+    return max(0, min(limits) - others) if limits else None
 
 
 def topology_command() -> list[str]:

@@ -93,6 +93,7 @@ class JobRequest(Frozen):
             its.constraint,
             its.reservation,
             *its.modules,
+            *its.gres,
             *self.node_list,
         )
         for word in (text for text in words if text is not None):
@@ -170,6 +171,30 @@ def clock(time_s: float) -> str:
 def exit_status(status: int) -> int:
     """A wait(2) status as a shell reports it: a signal is 128 and its number."""
     return 128 + (status & 0x7F) if status & 0x7F else status >> 8
+
+
+def whole_MiB(size_B: int) -> int:
+    """A size in MiB, rounded up."""
+    return -(-size_B // (1 << 20))
+
+
+def counts_of(gres: Sequence[str], batch: str) -> dict[str, int]:
+    """Name -> number, of resources that a batch system knows by their names alone. Raises UsageError for a type."""
+    found: dict[str, int] = {}
+    for text in gres:
+        name, *more = text.split(":")
+        if any(not part.isdecimal() for part in more):
+            raise UsageError(f"gres {text}: {batch} has no types of resources", "write NAME:COUNT")
+        found[name] = int(more[0]) if more else 1
+    return found
+
+
+def table_lines(output: str, divider: str = "|") -> list[tuple[int, str]]:
+    """The lines of a table with their numbers. Before its first row, which has a `divider`, commands and the shells of
+    sites print messages; a text without any row is returned as it is, to be refused."""
+    lines = [(number, line) for number, line in enumerate(output.splitlines(), start=1) if line.strip()]
+    first = next((at for at, (_, line) in enumerate(lines) if divider in line), 0)
+    return lines[first:]
 
 
 def nodes_in(text: str) -> tuple[str, ...]:

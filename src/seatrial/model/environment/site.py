@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,13 +12,16 @@ from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.environment.container import ContainerDevice, ContainerMount
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen
+from seatrial.model.units import parse_bytes
 
 BATCH_SYSTEMS = ("slurm", "pbs", "lsf", "flux")
 """The names that a site file accepts; `seatrial.jobs.batch.systems` has their classes."""
 
 
 class JobOptions(Frozen):
-    """What a site needs in every job, from its site file. `extra` are lines of the script as they are."""
+    """What a site needs in every job, from its site file. `extra` are lines of the script as they are. On each node
+    jobs get `memory` bytes (`ALL_MEMORY`: all; None: what the batch system gives), and of `gres`, NAME[:TYPE][:COUNT],
+    each."""
 
     queue: str | None = None
     account: str | None = None
@@ -28,6 +32,29 @@ class JobOptions(Frozen):
     exclusive: bool = True
     modules: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
+    memory: int | None = None
+    gres: tuple[str, ...] = ()
+
+
+ALL_MEMORY = 0
+_GRES = re.compile(r"[A-Za-z][\w.-]{0,99}(?::[A-Za-z][\w.-]{0,99})?(?::[1-9]\d{0,5})?", re.ASCII)
+
+
+def job_memory(text: str) -> int:
+    """The memory that a job gets on each node, in bytes. Raises UsageError."""
+    if text == "all":
+        return ALL_MEMORY
+    found = parse_bytes(text)
+    if found < 1 << 20:
+        raise UsageError(f"{text!r} is less than 1MiB", "write the memory of a node, such as 64GiB, or all")
+    return found
+
+
+def job_gres(text: str) -> str:
+    """A generic resource of each node. Raises UsageError."""
+    if _GRES.fullmatch(text) is None:
+        raise UsageError(f"{text!r} is not a resource", "write NAME:COUNT or NAME:TYPE:COUNT, such as nvme:1")
+    return text
 
 
 SCRATCH = Path("/") / "tmp"
