@@ -18,6 +18,7 @@ from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import registry
 from seatrial.diagnosis.disturbance.missing import missing_and_beside
 from seatrial.errors import ProtocolError, StoreError
+from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.document import machine_from_document
@@ -215,14 +216,10 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     if stated:
         found = stated
     elif benchmark is not None and outcome.is_ok:
-        try:
-            repeats = Repeats(benchmark, machines[experiment.machine], experiment.parameters, records)
-            outcome = repeats.impossible or outcome
-        except ProtocolError as error:
-            outcome = Outcome.invalid("samples", error.message)
+        machine = machines[experiment.machine]
+        outcome, found = _computed(contents, key) or _computed_now(benchmark, machine, experiment, records)
         if outcome.is_ok:
-            found = repeats.figures()
-            screening = screened_pairs(benchmark, experiment, machines[experiment.machine], records)
+            screening = screened_pairs(benchmark, experiment, machine, records)
     no_cpu, beside = missing_and_beside([one.seen for one in records if one.outcome.is_ok], experiment.benchmark)
     result = ExperimentResult(
         key,
@@ -239,6 +236,27 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         beside=beside,
     )
     return as_comparable(result, machines[experiment.machine])
+
+
+def _computed(contents: Contents, key: str) -> tuple[Outcome, tuple[FigureResult, ...]] | None:
+    """The figures that were computed before from the same records; None if there are none, or if repeats ran in turns
+    with others, whose samples are compared."""
+    known, records = contents.computed.get(key), contents.records[key]
+    if known is None or known.n_repeats != len(records) or known.last_t0 != max(record.t0 for record in records):
+        return None
+    if any(record.seen.get("together") for record in records):
+        return None
+    return known.outcome, known.figures
+
+
+def _computed_now(
+    benchmark: Benchmark, machine: Machine, experiment: Experiment, records: Sequence[RepeatRecord]
+) -> tuple[Outcome, tuple[FigureResult, ...]]:
+    try:
+        repeats = Repeats(benchmark, machine, experiment.parameters, records)
+    except ProtocolError as error:
+        return Outcome.invalid("samples", error.message), ()
+    return (repeats.impossible, ()) if repeats.impossible else (Outcome.ok(), repeats.figures())
 
 
 def as_comparable(result: ExperimentResult, machine: Machine) -> ExperimentResult:

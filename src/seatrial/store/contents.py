@@ -13,6 +13,7 @@ from seatrial.model.environment.choice import check_environment
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine.document import KeptMachineJson
+from seatrial.model.results.figure_result import Computed
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.spelling import count
 from seatrial.model.study.result import PerRepeat, RecordPlace
@@ -28,7 +29,7 @@ class Contents(Frozen):
     """All records by experiment, each list in order of repeat, with the facts that they refer to.
 
     `damaged` has a sentence for each line or file that was rejected; a torn last line (its writer was killed) is
-    ignored, since that repeat was not finished.
+    ignored, since that repeat was not finished. `computed`: the figures that an index has, by experiment.
     """
 
     experiments: Mapping[str, Experiment] = {}
@@ -38,6 +39,7 @@ class Contents(Frozen):
     environments: Mapping[str, Mapping[str, Any]] = {}
     studies: tuple[KeptStudy, ...] = ()
     damaged: tuple[str, ...] = ()
+    computed: Mapping[str, Computed] = {}
 
 
 def read_contents(folder: ResultsFolder) -> Contents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -92,8 +93,11 @@ def finished(
     reader: ChunkReader,
     experiments: Mapping[int, Experiment],
     found: Mapping[int, Summary],
+    *,
+    keeps_repeats: bool = False,
 ) -> dict[int, ExperimentResult]:
-    """The results of these experiments by number, without ceilings. Raises StoreError."""
+    """The results of these experiments by number, without ceilings. `keeps_repeats`: their figures have the values of
+    all repeats, not only how many there are. Raises StoreError."""
     figures: dict[int, list[tuple[tuple[Any, ...], FigureResult]]] = {}
     impossible: dict[int, tuple[int, int]] = _impossible(connection)
     wanted = {
@@ -109,6 +113,8 @@ def finished(
             continue
         order = {figure.name: place for place, figure in enumerate(benchmark.figures)}
         result = _figure(group, experiment, records)
+        if not keeps_repeats:
+            result = replace(result, repeats=_Counted(result.n_repeats))
         figures.setdefault(group.experiment, []).append(((order[group.name], *group.first), result))
     results = {}
     for number, experiment in experiments.items():
@@ -222,10 +228,11 @@ def _figure(group: _Group, experiment: Experiment, records: _Records) -> FigureR
         ]
         limit = middle_limit(limits) if places else limits[0]
     resolutions = columns["resolution"].tolist()
-    repeats = RepeatValues((), (), (), values, (), resolutions if any(resolutions) else ())
+    numbers, orders = (array("q", columns[name].tobytes()) for name in ("repeat", "ord"))
+    starts = array("d", columns["t0"].tobytes())
+    repeats = RepeatValues(numbers, orders, starts, values, (), resolutions if any(resolutions) else ())
     seen = Extent(float(columns["minimum"].min()), float(columns["maximum"].max()), int(columns["n"].sum()))
-    result = summarised(figure, point, experiment.parameters, repeats, seen, limit)
-    return replace(result, repeats=_Counted(len(values)))
+    return summarised(figure, point, experiment.parameters, repeats, seen, limit)
 
 
 def _impossible(connection: duckdb.DuckDBPyConnection) -> dict[int, tuple[int, int]]:

@@ -151,6 +151,16 @@ class RepeatValue(Frozen):
     resolution: float = 0.0
 
 
+class Computed(Frozen):
+    """What was computed before from the first `n_repeats` repeats of an experiment, the last of which began at
+    `last_t0`: its outcome, and its figures without ceilings."""
+
+    outcome: Outcome
+    figures: tuple[FigureResult, ...]
+    n_repeats: int
+    last_t0: float
+
+
 class RepeatValues(Sequence[RepeatValue]):
     """The values of one figure by column: an object for each of 100,000 repeats and each figure takes too much memory.
 
