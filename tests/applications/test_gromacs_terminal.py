@@ -56,3 +56,11 @@ def test_cut_and_contradicting_output_is_refused(text: str, why: str) -> None:
     with pytest.raises(ParseError) as caught:
         reader_of("gromacs").read(text.encode())
     assert why in str(caught.value)
+
+
+def test_the_end_of_the_log_below_it_must_say_the_same() -> None:
+    end = TERMINAL[TERMINAL.index("               Core t") : TERMINAL.index("GROMACS reminds")]
+    both = f"{TERMINAL}{end}Finished mdrun on rank 0 Wed Feb 17 12:08:06 2021\n"
+    assert len(reader_of("gromacs").read(both.encode()).experiments[0].samples) == 2
+    with pytest.raises(ParseError, match="two runs"):
+        reader_of("gromacs").read((TERMINAL + end.replace("34.559", "35.559")).encode())

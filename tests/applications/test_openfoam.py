@@ -129,3 +129,16 @@ def test_steps_that_are_lost_before_the_last_clock_do_not_change_the_time_per_st
     assert figures("openfoam", lost) == {("wall",): 60.0, ("step",): 1.0}
     (experiment,) = reader_of("openfoam").read(lost.encode()).experiments
     assert "the last step took 0.30 s of CPU time" in experiment.remarks[0]
+
+
+def utility(name: str) -> str:
+    return BANNER.replace("/opt/foam/bin/icoFoam -parallel", name) + "\nTime = constant\n\nEnd\n\n"
+
+
+def test_programs_that_prepare_a_case_are_left_out() -> None:
+    text = utility("/opt/foam/bin/blockMesh") + utility("decomposePar -force") + log()
+    assert figures("openfoam", text) == figures("openfoam", log())
+    (experiment,) = reader_of("openfoam").read(text.encode()).experiments
+    assert experiment.remarks[0] == "without the output of blockMesh, decomposePar, which has no figure"
+    assert "checkMesh: not a solver, so no figure" in refusal("openfoam", utility("checkMesh"))
+    assert "checkMesh: not a solver" in refusal("openfoam", utility("checkMesh") + utility("checkMesh -constant"))

@@ -277,7 +277,7 @@ def _fio(text: str) -> Iterator[str]:
 def _io500(text: str) -> Iterator[str]:
     rows = list(_rows(rf"SCORE ?\] +Bandwidth +{_F} GI?i?B/s : IOPS +{_F} kiops : TOTAL +{_F}", text))
     for bandwidth, operations, total in rows:
-        if not _near(math.sqrt(bandwidth * operations), total):
+        if not any(_near(one, total) for one in (math.sqrt(bandwidth * operations), bandwidth * operations)):
             yield f"score {total} of {bandwidth} and {operations}"
     for unit, stated in (("GI?i?B/s", 0), ("k(?:iops|IOPS)", 1)):
         found = [rate for (rate,) in _rows(rf"^\[RESULT\] .*? {_F} {unit} : time", text)]

@@ -124,7 +124,7 @@ def _measured(log: Log) -> Measured:
         log = log.until(ends[0].line)
     version = log.found(_VERSION)[0].text(1)
     counts = _counts(log)
-    if not ends and is_of_terminal(log):
+    if is_of_terminal(log) and not (ends and log.found(_DT)):
         found = read_terminal(log, version)
         return replace(found, parameters={**found.parameters, **counts})
     log.end(_END, "there is no `Finished mdrun`")

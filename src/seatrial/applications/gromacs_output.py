@@ -50,7 +50,12 @@ def is_of_terminal(log: Log) -> bool:
 
 def read_terminal(log: Log, version: str) -> Measured:
     """The run in such a text. Raises ParseError if it has two, or its numbers contradict each other."""
+    first, *again = log.found(_PERFORMANCE)
+    other = next((one for one in again if one.match.groups() != first.match.groups()), None)
+    if other is not None:
+        raise other.error(f"another performance than on line {first.line.number}: two runs in one file; split it")
     asked = log.only(_ASKED, "`N steps, T ps.`")
+    log = log.until(first.line)  # the end of the log may be below it
     time, rates = time_and_rates(log)
     wall, day, hours = time.printed(2, "the wall time"), by_day(rates), by_hours(rates)
     if not day.agrees(hours):

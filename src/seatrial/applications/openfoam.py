@@ -57,6 +57,13 @@ _EXEC = Pattern(r"Exec\s{1,6}: (\S{1,200})(?: .{0,2000})?")
 _CASE = Pattern(r"Case\s{1,6}: (\S.{0,1000})")
 _HOSTS = Pattern(r"Hosts\s{1,6}:")
 _HOST = Pattern(r"\((\S{1,200}) ([0-9]{1,9})\)")
+_UTILITY = (
+    r"Exec\s{1,6}: (?:\S{0,200}/)?((?:decompose|reconstruct)Par\w{0,8}"
+    r"|(?:block|snappyHex|check|renumber|refine|extrude)Mesh|surfaceFeature\w{1,8}|(?:surface|topo|faces?|cells?|point)Set|setFields|mapFields(?:Par)?|createPatch"
+    r"|(?:create|split)Baffles|splitMeshRegions|transformPoints|foamToVTK|changeDictionary|patchSummary|postProcess)"
+    r"\b.{0,2000}"
+)
+"""Programs that prepare or examine a case: their time is not that of a solver."""
 _START = Pattern(r"Create mesh for time = (\S{1,40}?)s?")
 _CLOCK_LIKE = Pattern(r".{0,200}(?:ExecutionTime|ClockTime).{0,200}")
 _DELTA = Pattern(r"deltaT = (\S{1,40})")
@@ -274,7 +281,7 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = plain_reader(IMPORTED, _TOOL, _measured, begins=output.BANNER.text)
+READER = plain_reader(IMPORTED, _TOOL, _measured, begins=output.BANNER.text, aside=_UTILITY)
 
 
 _SMALLEST = 16

@@ -317,10 +317,17 @@ class Measured(Frozen):
 
 
 def plain_reader(
-    of: Benchmark, tool: str, measured: Callable[[Log], Measured], *, begins: str = "", is_spaced_once: bool = False
+    of: Benchmark,
+    tool: str,
+    measured: Callable[[Log], Measured],
+    *,
+    begins: str = "",
+    aside: str = "",
+    is_spaced_once: bool = False,
 ) -> Reader:
     """The reader of logs of `tool`, with the figures that `of` declares, where `measured` does all of it: it raises
-    ParseError for a run without figure. `begins` is the line with which each run begins, if there is one."""
+    ParseError for a run without figure. `begins` is the line with which each run begins, if there is one; `aside`
+    one of a program that has no figure (Reader)."""
 
     def read(data: bytes) -> ImportedFile:
         found = measured(Log(tool, data, is_spaced_once=is_spaced_once))
@@ -328,7 +335,7 @@ def plain_reader(
         experiment = ImportedExperiment(of.name, samples, found.parameters, found.notes, remarks=remarks)
         return ImportedFile(tool, found.version or "", (experiment,))
 
-    return Reader(of.name.removeprefix("imported."), read, (begins,) if begins else ())
+    return Reader(of.name.removeprefix("imported."), read, (begins,) if begins else (), aside=aside)
 
 
 def log_reader(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from seatrial.applications.reading import commands
 from seatrial.applications.reading.job import Job, ProgramOptions, device_of, job_of, specified
-from seatrial.applications.reading.runs import parts_of
+from seatrial.applications.reading.runs import Part, parts_of
 from seatrial.applications.reading.text import MAX_BYTES
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
@@ -22,13 +22,14 @@ _MOST_NAMED = 5
 
 
 class Form(Frozen):
-    """What a reader declares about its texts: `begins`, the lines with which a run begins (runs.py), and the options of
-    its programs."""
+    """What a reader declares about its texts: `begins`, the lines with which a run begins (runs.py), the options of its
+    programs, and `aside`, a line of programs of the same tool that have no figure."""
 
     kind: str
     parse: Callable[[bytes], ImportedFile]
     begins: tuple[str, ...] = ()
     options: ProgramOptions = ProgramOptions()
+    aside: str = ""
 
 
 def read_pasted(form: Form, data: bytes) -> ImportedFile:
@@ -65,14 +66,15 @@ def read_pasted(form: Form, data: bytes) -> ImportedFile:
 def _runs(form: Form, source: Unlabelled, data: bytes | None = None) -> list[ImportedFile]:
     """The runs of one source; `data` is its text, if that is given. Raises ParseError unless all are whole; a last one
     that is damaged is left out with a remark: it was stopped, or is not pasted to its end."""
-    parts = parts_of(source.lines, form.begins)
+    parts, left_out = _with_figures(form, source, parts_of(source.lines, form.begins))
     of_text = specified(source.lines)
     found: list[ImportedFile] = []
     known, job = _Known(), Job()
     for number, part in enumerate(parts, start=1):
-        own = source if len(parts) == 1 else source.taken([(index, 0) for index in range(part.above, part.end)])
+        is_all = len(parts) == 1 and not left_out
+        own = source if is_all else source.taken([(index, 0) for index in range(part.above, part.end)])
         try:
-            content = form.parse(data if data is not None and len(parts) == 1 else own.text.encode())
+            content = form.parse(data if data is not None and is_all else own.text.encode())
         except ParseError as error:
             given = _in_given(error, own)
             if not 1 < number == len(parts):
@@ -95,7 +97,26 @@ def _runs(form: Form, source: Unlabelled, data: bytes | None = None) -> list[Imp
             line = source.numbers[min(part.begin, len(source.lines) - 1)]
             content = replace(content, run=ImportedRun(number, len(parts), line, command=shown))
         found.append(content)
-    return found
+    return [_remarked(found[0], left_out), *found[1:]] if left_out else found
+
+
+def _with_figures(form: Form, source: Unlabelled, parts: Sequence[Part]) -> tuple[Sequence[Part], str]:
+    """The runs without those of programs that have no figure, and a remark on them, if there are any. Raises ParseError
+    if no other is left."""
+    aside = re.compile(form.aside) if form.aside else None
+    lines = {
+        index: match[1]
+        for index, line in enumerate(source.lines if aside else ())
+        if aside is not None and (match := aside.fullmatch(line.strip()))
+    }
+    if not lines:
+        return parts, ""
+    names = ", ".join(dict.fromkeys(lines.values()))
+    own = [part for part in parts if not any(part.begin <= index < part.end for index in lines)]
+    if not own:
+        index = min(lines)
+        raise ParseError(form.kind, source.numbers[index], source.lines[index], f"{names}: not a solver, so no figure")
+    return own, f"without the output of {names}, which has no figure"
 
 
 _LEAST_DIGITS, _LEAST_SAMPLES = 30, 4
