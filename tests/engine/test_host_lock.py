@@ -3,6 +3,7 @@ a dead one does not block, and nobody can block in another's name."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -121,6 +122,13 @@ def test_what_a_holder_states_may_be_anything(text: bytes) -> None:
 
 def users_name() -> str:
     return Holder(os.geteuid(), 1, 0.0, "", Path()).user
+
+
+def test_what_everybody_may_read_has_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["seatrial", "run", "--versus", "mysql -phunter2 db", "./app --pw abc"])
+    assert (
+        json.loads(lock_file._description(Told()))["command"] == "seatrial run --versus mysql -p*** db ./app --pw ***"
+    )
 
 
 def test_the_lock_of_a_passed_user_is_not_waited_for_and_is_reported(

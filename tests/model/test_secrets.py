@@ -29,6 +29,17 @@ MASKED = {
     "mpirun -np 4 -p 4 ./app -p hunter2": f"mpirun -np 4 -p 4 ./app -p {MASK}",
     "srun -p debug ./app -p hunter2": f"srun -p debug ./app -p {MASK}",
     "./app -DTOKEN=abc": f"./app -DTOKEN={MASK}",
+    "mysql -phunter2 db": f"mysql -p{MASK} db",
+    "/usr/bin/mysqldump -psecret db": f"/usr/bin/mysqldump -p{MASK} db",
+    "sshpass -phunter2 ssh -p 22 host": f"sshpass -p{MASK} ssh -p 22 host",
+    "ipmitool -H host -U me -P abc": f"ipmitool -H host -U me -P {MASK}",
+    "redis-cli -a abc": f"redis-cli -a {MASK}",
+    "./app --pw abc --pwd abc": f"./app --pw {MASK} --pwd abc",
+    "docker run -e PASSWORD=abc -e MYSQL_PWD=abc": f"docker run -e PASSWORD={MASK} -e MYSQL_PWD={MASK}",
+    "./app Server=x;User=u;Password=abc": f"./app Server=x;User=u;Password={MASK}",
+    "AWS_SECRET_ACCESS_KEY=abc ./app": f"AWS_SECRET_ACCESS_KEY={MASK} ./app",
+    "curl --user=me:abc https://host/": f"curl --user=me:{MASK} https://host/",
+    "./app ghp_0123456789abcdefghijklm": f"./app {MASK}",
 }
 STAY = (
     "srun -p gpu -n 4 ./app",
@@ -42,6 +53,10 @@ STAY = (
     "git clone ssh://git@host/x.git",
     "http://host:80/x?size=3",
     "./app -p --next",
+    "gcc -pthread -pg -p",
+    "env PWD=/x OLDPWD=/y ./app",
+    "pw.x -in a.in",
+    "./app note:4 key:7",
     "",
 )
 
@@ -58,6 +73,14 @@ def test_a_setting_stays(words: str) -> None:
 
 def test_a_header_is_one_word() -> None:
     assert masked_words(["curl", "-H", "Authorization: Bearer abc"]) == ("curl", "-H", f"Authorization: {MASK}")
+
+
+def test_a_command_in_one_word_is_masked_as_a_command() -> None:
+    line = "mysql -phunter2 db; TOKEN=abc ./x --password abc | curl -H 'Authorization: Bearer abc' host"
+    shown = "mysql -p*** db; TOKEN=*** ./x --password *** | curl -H 'Authorization: Bearer ***' host"
+    assert masked_words(["sh", "-c", line]) == ("sh", "-c", shown)
+    assert masked_words(['{"user": "me", "password": "abc", "n": 2}']) == ('{"user": "me", "password": "***", "n": 2}',)
+    assert masked_words(["host=h password=abc dbname=d"]) == ("host=h password=*** dbname=d",)
 
 
 def test_masking_twice_changes_nothing() -> None:

@@ -28,6 +28,7 @@ from msgspec import Struct
 
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
+from seatrial.model.secrets import masked_words
 from seatrial.model.units import duration
 from seatrial.printable import printable
 from seatrial.probes.system import file_system_of
@@ -236,7 +237,7 @@ def _prefix() -> str:
 
 
 def _description(told: Told) -> bytes:
-    command = _printable(" ".join(("seatrial", *sys.argv[1:])))
+    command = _printable(" ".join(masked_words(("seatrial", *sys.argv[1:]))))
     described = {"pid": os.getpid(), "host": platform.node(), "since_s": time.time(), "command": command}
     return json.dumps({**described, "results": _printable(told.results), "lasts_s": told.lasts_s}).encode()
 
@@ -249,7 +250,7 @@ def _command(pid: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return _printable(" ".join(word.decode("utf-8", "replace") for word in words if word))
+    return _printable(" ".join(masked_words([word.decode("utf-8", "replace") for word in words if word])))
 
 
 def _described(text: bytes) -> tuple[str, Told]:

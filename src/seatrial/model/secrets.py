@@ -1,7 +1,9 @@
 """Secrets: values that must not enter records, pages, logs or identities, judged by the names beside them.
 
 Arguments are masked where a name or a form shows a secret: `--password=X`, `--token X`, `API_KEY=X`, `-p X`,
-`Authorization: X`, `-u user:X`, and user data and parameters of URLs. Numbers and paths stay, since most are settings
+`Authorization: X`, `-u user:X`, `mysql -pX`, user data and parameters of URLs, parts of connection strings
+(`Server=h;Password=X`), and tokens that are known by their form. A word with blanks is masked as the command or text
+that it is. Numbers and paths stay, since most are settings
 (`-p 4`, `--max-tokens 128`, `--key-file id.pem`), except after names that only passwords and the like have.
 """
 
@@ -21,6 +23,9 @@ MASK = "***"
 _PARTS = ("TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "JWT", "AUTH")
 _ONLY_SECRETS = ("PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "CREDENTIAL", "JWT")
 """Parts of names whose values are never numbers that matter to a measurement."""
+_SHORT = frozenset({"PW", "PWD", "PSWD", "CREDS"})
+"""Parts of names that are too short to be found in the middle of one."""
+_NO_SECRETS = frozenset({"PWD", "OLDPWD"})
 _LEAST_REPLACED = 4
 _NAMES_OF_FILES = ("FILE", "PATH", "DIR")
 
@@ -31,7 +36,24 @@ _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:x]*(?:[eE][+-]?[0-9]+)?[A-Za-z%]{0,3}")
 _PATH = re.compile(r"[.~]{0,2}/.*|[\w.+-]*[\w+-]/[\w./+-]*|[\w+-]+\.[A-Za-z][A-Za-z0-9]{0,5}", re.DOTALL)
 _URL = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)(?:([^\s/@:?#]*)(:[^\s/@?#]*)?@)?([^\s]*)")
 _QUERY = re.compile(r"([?&;#]([^\s=&;#?]+)=)([^\s&;#]+)")
+_INNER = re.compile(r"""(([A-Za-z_][\w.-]*)["']?\s*[=:]\s*["']?(?:(?:Bearer|Basic|Token)\s+)?)([^\s;,&"'{}]+)""")
+"""A name with its value within a word: `Server=h;Password=X`, `{"token": "X"}`, `Authorization: Bearer X`."""
+_TOKEN = re.compile(
+    r"\b(?:gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|hf_\w{20,}|xox[abprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}"
+    r"|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*)"
+)
+"""Of GitHub, GitLab, Hugging Face, Slack and AWS, and JSON Web Tokens (RFC 7519)."""
+_USER_ASSIGNED = re.compile(r"(--?(?:proxy-)?user=[^:/]+:)(?!//)(.+)")
+_BLANKS = re.compile(r"(\s+)")
 _USERS = ("-u", "--user", "--proxy-user", "-U")
+_OPTIONS_OF = {
+    "p": "mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump mariadb-admin sshpass mongo mongosh 7z",
+    "P": "ipmitool ipmi-sensors ipmi-oem ipmipower sqlcmd bcp zip unzip",
+    "w": "ldapsearch ldapadd ldapmodify ldapwhoami",
+    "a": "redis-cli",
+}
+_OF_PROGRAMS = {program: option for option, programs in _OPTIONS_OF.items() for program in programs.split()}
+"""Program -> the letter whose value, in the same word or the next one, is a password."""
 _LAUNCHERS = re.compile(
     r"(?:mpirun|mpiexec|orterun|prun|srun|salloc|sbatch|aprun|jsrun|flux|ssh|scp|numactl|taskset)(?:[.-][\w.-]+)?"
 )
@@ -39,7 +61,10 @@ _LAUNCHERS = re.compile(
 
 def sounds_like_a_secret(name: str) -> bool:
     """Whether the value of a variable or option of this name must be kept private."""
-    return any(part in _plain(name) for part in _PARTS)
+    plain = _plain(name)
+    if plain in _NO_SECRETS:
+        return False
+    return any(part in plain for part in _PARTS) or not _SHORT.isdisjoint(plain.replace(".", "_").split("_"))
 
 
 def masked_words(words: Sequence[str]) -> tuple[str, ...]:
@@ -47,9 +72,12 @@ def masked_words(words: Sequence[str]) -> tuple[str, ...]:
     masked: list[str] = []
     is_secret = False  # the option before this word takes a secret
     takes_user = of_launcher = False
-    option = ""
+    option = letter = ""
     for word in words:
-        if is_secret and not word.startswith("-") and _may_be_secret(option, word):
+        is_attached = bool(letter) and word.startswith(f"-{letter}") and len(word) > 2
+        if is_attached:
+            masked.append(word[:2] + MASK)
+        elif is_secret and not word.startswith("-") and _may_be_secret(option, word):
             masked.append(MASK)
         elif takes_user and ":" in word and "://" not in word and not word[0].isdigit():
             masked.append(f"{word.partition(':')[0]}:{MASK}")
@@ -58,8 +86,11 @@ def masked_words(words: Sequence[str]) -> tuple[str, ...]:
         if not word.startswith("-"):
             name = word.rpartition("/")[2]
             of_launcher = _LAUNCHERS.fullmatch(name) is not None or (of_launcher and "/" not in word)
-        option = found[1] if (found := _OPTION.fullmatch(word)) else ""
-        is_secret = bool(option) and (sounds_like_a_secret(option) or (option == "p" and not of_launcher))
+            letter = _OF_PROGRAMS.get(name, letter)
+        option = found[1] if (found := _OPTION.fullmatch(word)) and not is_attached else ""
+        is_secret = bool(option) and (
+            sounds_like_a_secret(option) or (option == "p" and not of_launcher) or option == letter
+        )
         takes_user = word in _USERS
     return tuple(masked)
 
@@ -68,7 +99,7 @@ def masked_value(value: _Given) -> _Given:
     """The value of a parameter with its secrets masked: of an argument list, or of a URL in text."""
     if isinstance(value, tuple):
         return masked_words(value)
-    return _masked_url(value) if isinstance(value, str) else value
+    return _TOKEN.sub(MASK, _masked_url(value)) if isinstance(value, str) else value
 
 
 def masked_parameters(parameters: Mapping[str, _Given]) -> dict[str, _Given]:
@@ -138,7 +169,18 @@ def _masked_word(word: str) -> str:
         found = form.fullmatch(word)
         if found and sounds_like_a_secret(found[2]) and _may_be_secret(found[2], found[3]):
             return f"{found[1]}{MASK}"
-    return _masked_url(word)
+    if (user := _USER_ASSIGNED.fullmatch(word)) is not None:
+        return f"{user[1]}{MASK}"
+    pieces = _BLANKS.split(word)
+    if len(pieces) > 1:  # a command in quotes, such as that of `sh -c`
+        pieces[::2] = masked_words(pieces[::2])
+        word = "".join(pieces)
+    return _TOKEN.sub(MASK, _masked_url(_INNER.sub(_masked_inner, word)))
+
+
+def _masked_inner(found: re.Match[str]) -> str:
+    is_secret = sounds_like_a_secret(found[2]) and _may_be_secret(found[2], found[3])
+    return f"{found[1]}{MASK}" if is_secret else found[0]
 
 
 def _masked_url(text: str) -> str:
