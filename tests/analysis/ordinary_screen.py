@@ -21,7 +21,7 @@ from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.record import RepeatRecord
-from seatrial.model.study.screen import HalfFigure, Item, ItemFigure, LinkCount, PairFigure, ScreenInput
+from seatrial.model.study.screen import CountsOfNodes, HalfFigure, Item, ItemFigure, LinkCount, PairFigure, ScreenInput
 from seatrial.store.contents import Contents
 
 _DEVICE = "device"
@@ -78,6 +78,7 @@ def ordinary_input(
         oversubscription=oversubscription,
         failed=_failed(folders),
         link_counts=_link_counts(folders),
+        counts_of_repeats=_counts_of_repeats(folders),
     )
 
 
@@ -96,6 +97,19 @@ def _link_counts(folders: Sequence[Contents]) -> tuple[LinkCount, ...]:
     order = {kind: place for place, kind in enumerate(CounterKind)}
     found = [LinkCount(*place, by) for place, by in grew.items()]
     return tuple(sorted(found, key=lambda one: (order[LINK_COUNTERS[one.counter].kind], -one.grew_by, one.node)))
+
+
+def _counts_of_repeats(folders: Sequence[Contents]) -> tuple[CountsOfNodes, ...]:
+    """What counters grew by on each node, of every repeat that ran on several and had any."""
+    found: list[CountsOfNodes] = []
+    for record in (one for contents in folders for records in contents.records.values() for one in records):
+        own: dict[str, dict[str, int]] = {node: {} for node in _hosts(record)}
+        for entry in record.seen.get("links") or ():
+            if len(own) > 1 and entry.get("host") in own and entry["grew_by"]:
+                kept = own[entry["host"]]
+                kept[entry["counter"]] = kept.get(entry["counter"], 0) + entry["grew_by"]
+        found += [own] if any(own.values()) else []
+    return tuple(found)
 
 
 def _failed(folders: Sequence[Contents]) -> tuple[str, ...]:

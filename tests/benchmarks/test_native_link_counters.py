@@ -25,11 +25,13 @@ int main(int, char** argv) {
 }
 """
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
+OF_TCP = [name for name in LINK_COUNTERS if name.startswith("Tcp")]
+OF_PORTS = [name for name in LINK_COUNTERS if name not in OF_TCP]
 
 
 def state(root: Path, add: int) -> Path:
     """A machine whose counters are all 10 and this much more; one was reset, one says that it has no value."""
-    values = {f"{PORT}/counters/{name}": f"{10 + add}" for name in LINK_COUNTERS}
+    values = {f"{PORT}/counters/{name}": f"{10 + add}" for name in OF_PORTS}
     values |= {
         f"{PORT}/counters/port_xmit_data": f"{10 + add}",
         f"{PORT}/hw_counters/np_cnp_sent": f"{10 - add}",
@@ -37,11 +39,26 @@ def state(root: Path, add: int) -> Path:
         "sys/class/net/eth0/statistics/rx_crc_errors": f"{10 + 2 * add}",
         "sys/class/net/eth0/device/vendor": "0x15b3",
         "sys/class/net/veth1/statistics/rx_crc_errors": f"{10 + add}",
+        "proc/self/net/snmp": protocols(("Udp", ["RetransSegs"]), ("Tcp", names_of_tcp("Tcp")), value=10 + 3 * add),
+        "proc/self/net/netstat": protocols(("TcpExt", names_of_tcp("TcpExt")), value=10 + 5 * add),
     }
     for path, text in values.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(f"{text}\n")
     return root
+
+
+def names_of_tcp(protocol: str) -> list[str]:
+    """Its counters, with one of traffic before them."""
+    is_extended = protocol == "TcpExt"
+    of_protocol = [name for name in OF_TCP if name.startswith("TcpExt") == is_extended]
+    return ["InSegs", *(name.removeprefix(protocol) for name in of_protocol)]
+
+
+def protocols(*each: tuple[str, list[str]], value: int) -> str:
+    """As the kernel prints them: the names, then the values."""
+    lines = (f"{name}: {' '.join(names)}\n{name}: {' '.join([str(value)] * len(names))}" for name, names in each)
+    return "\n".join(lines)
 
 
 def test_counters_that_grew_on_a_node(tmp_path: Path) -> None:
@@ -50,8 +67,10 @@ def test_counters_that_grew_on_a_node(tmp_path: Path) -> None:
     shown = subprocess.run([str(program), str(before), str(after)], capture_output=True, check=True, text=True).stdout
     found = {(port, counter): int(by) for port, counter, by in (line.split("|") for line in shown.splitlines())}
     of_port = {counter: by for (port, counter), by in found.items() if port == "mlx5_0 port 1"}
-    assert of_port == {**dict.fromkeys(LINK_COUNTERS, 4), "np_cnp_sent": -1}, "of traffic none, of all others each"
-    assert {key: by for key, by in found.items() if key[0] != "mlx5_0 port 1"} == {("eth0", "rx_crc_errors"): 8}
+    assert of_port == {**dict.fromkeys(OF_PORTS, 4), "np_cnp_sent": -1}, "of traffic none, of all others each"
+    of_tcp = {("TCP", name): 20 if name.startswith("TcpExt") else 12 for name in OF_TCP}
+    others = {key: by for key, by in found.items() if key[0] != "mlx5_0 port 1"}
+    assert others == {("eth0", "rx_crc_errors"): 8, **of_tcp}, "of traffic, and of other protocols, none"
     assert not subprocess.run([str(program), str(before), str(before)], capture_output=True, check=True).stdout
     assert not subprocess.run([str(program), "/nowhere", str(after)], capture_output=True, check=True).stdout
 

@@ -61,6 +61,7 @@ def test_a_link_has_a_rate_and_a_delay(text: str, link: LinkShape) -> None:
         ({"changed": ["2:quota=80%,quota=70%"]}, "given twice"),
         ({"changed": ["2:quota=80%", "2:cpus=1"]}, "given twice"),
         ({"changed": ["2:quota=80"]}, "80% or 0.8"),
+        ({"changed": ["2:loss=2"]}, "1% or 0.01"),
         ({"changed": ["2:memory=1MiB"]}, "64MiB"),
         ({"changed": ["2:cpus=0"]}, "cpus cannot be '0'"),
         ({"changed": ["2:cpus=9"]}, "this machine has 4"),
@@ -80,12 +81,13 @@ def test_nodes_share_the_cpus_of_the_machine() -> None:
 
 
 def test_one_node_differs_as_asked() -> None:
-    shape = made(4, "10gbit", changed=["2:link=5gbit,quota=80%,memory=4GiB", "n3:delay=1ms"])
+    shape = made(4, "10gbit", changed=["2:link=5gbit,quota=80%,memory=4GiB", "n3:delay=1ms,loss=1%"])
     assert [node.link for node in shape.nodes] == [
         LinkShape(1.25e9), LinkShape(0.625e9), LinkShape(1.25e9, 1e-3), LinkShape(1.25e9),
     ]  # fmt: skip
     assert (shape.nodes[1].quota, shape.nodes[1].memory_B) == (0.8, 4 << 30)
-    assert shape.nodes[0].quota is shape.nodes[0].memory_B is None
+    assert shape.nodes[0].quota is shape.nodes[0].memory_B is shape.nodes[0].loss is None
+    assert shape.nodes[2].loss == 0.01
     assert [partner_of(shape, node).name for node in shape.nodes] == ["n3", "n3", "n4", "n1"], "no slower link between"
 
 

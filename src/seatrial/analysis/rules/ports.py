@@ -11,7 +11,7 @@ from seatrial.analysis.rules.devices import fabric_adapters, spans
 from seatrial.analysis.rules.finding import Case, Subject, cite, listed, note, rule, warning
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Fact, Finding
-from seatrial.model.machine.links import LINK_COUNTERS, CounterKind, narrowest, way_up
+from seatrial.model.machine.links import LEAST_LOST, LINK_COUNTERS, CounterKind, lost_segments, narrowest, way_up
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import show, show_percent
 
@@ -217,6 +217,11 @@ def _cited_links(machine: Machine, adapter: Device) -> str:
 
 _ORDINARY = frozenset({"rx_dropped"})
 """Frames of protocols that the host does not use count as dropped, too."""
+_OF_LOSSES = frozenset(
+    name for name, one in LINK_COUNTERS.items() if name.startswith("Tcp") and one.kind is CounterKind.RETRY
+)
+"""They have their own rule: TCP sends a few segments again needlessly on every network."""
+_OF_LINKS = frozenset(LINK_COUNTERS) - _ORDINARY - _OF_LOSSES
 _EVIDENCE = "counters of sysfs before and after each repeat"
 
 
@@ -251,9 +256,40 @@ def links_were_congested(case: Case) -> Iterator[Finding]:
         )
 
 
-def _grown(case: Case, kinds: Iterable[CounterKind]) -> dict[tuple[str, str], int]:
-    """(port, counter) -> how much it grew in all repeats together."""
-    wanted = {name for name, counter in LINK_COUNTERS.items() if counter.kind in kinds} - _ORDINARY
+@rule(Subject.LINK_COUNTERS)
+def packets_were_lost(case: Case) -> Iterator[Finding]:
+    """Fires if TCP sent segments again that were lost on their way between nodes: more than a sound network loses."""
+    counts: dict[str, dict[str, int]] = {}
+    for (port, counter), by in _grown(case, {CounterKind.RETRY}, _OF_LOSSES).items():
+        counts.setdefault(port, {})[counter] = by
+    lost = {port: lost_segments(own) for port, own in counts.items()}
+    if sum(lost.values()) < LEAST_LOST:
+        return
+    waits = sum(own.get("TcpExtTCPTimeouts", 0) for own in counts.values())
+    gaps = {port: own.get("TcpExtTCPOFOQueue", 0) for port, own in counts.items()}
+    arrived = f"; after a gap arrived {_by_port(gaps)}" if any(gaps.values()) else ""
+    yield warning(
+        "packets-lost",
+        devices=(port for port, by in lost.items() if by),
+        observation=f"During the repeats {sum(lost.values())} segments of TCP were lost and sent again: "
+        f"{_by_port(lost)}{arrived}",
+        diagnosis="A message waits until its lost segment was sent again: for 0.2 s or longer where TCP waited for its "
+        f"timer, which it did {waits} times. Medians and best values hide this.",
+        remedy="Find the node that loses packets (`seatrial screen` with mpi.pairs over these nodes), and where they "
+        "are dropped (`ip -s link`, `ethtool -S`, `nstat`)",
+        evidence="counters of TCP on each node before the first and after the last message",
+    )
+
+
+def _by_port(values: dict[str, int]) -> str:
+    return listed(f"{port} {by}" for port, by in values.items() if by)
+
+
+def _grown(
+    case: Case, kinds: Iterable[CounterKind], counters: frozenset[str] = _OF_LINKS
+) -> dict[tuple[str, str], int]:
+    """(port, counter) -> how much it grew in all repeats together, of counters of these kinds."""
+    wanted = {name for name in counters if LINK_COUNTERS[name].kind in kinds}
     grown: dict[tuple[str, str], int] = {}
     for seen in case.seen.values():
         for entry in seen.get("links", ()):

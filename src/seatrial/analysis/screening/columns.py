@@ -5,6 +5,7 @@ each line is decoded once, by their own processes if there are many, and goes at
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -23,6 +24,7 @@ from seatrial.model.benchmark.declaration import PREFIX
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.links import LATE_BURSTS
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import (
     Experiment,
@@ -236,7 +238,7 @@ class _Filler:
                 for column, cell in zip(columns.records.values(), row, strict=True):
                     column.append(cell)
                 if links := record.seen.get("links"):
-                    columns.links[number] = links
+                    columns.links.setdefault(number, links)
                 if (missing := missing_of_repeat(record.seen, "a node")) is not None:
                     columns.no_cpu[number] = missing
         except StoreError as error:
@@ -270,6 +272,8 @@ class _Filler:
             benchmark, each = registry()[experiment.benchmark], tuple(record.samples)
             if any(pair_of(sample.point) for sample in each):
                 self.columns.pairs[number] = _pairs(benchmark, experiment, hosts.of_ranks, each)
+                if late := late_bursts(hosts.of_ranks, each):
+                    self.columns.links[number] = [*record.seen.get("links", ()), *late]
         return False
 
     def filled(self) -> ScreenColumns:
@@ -314,6 +318,22 @@ def _pairs(
         own = grouped(((one, other), value) for (one, other), value in apart)
         found[figure.name] = {pair: median(values) for pair, values in own.items()}
     return found
+
+
+_LATE_S = 0.1
+"""TCP waits 0.2 s or longer for a segment whose loss it cannot see otherwise."""
+
+
+def late_bursts(hosts: Sequence[str], samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """As counters of links: of each node in how many measurements of its pairs a burst was late."""
+    found: Counter[str] = Counter()
+    for sample in samples:
+        worst_s, pair = sample.extra.get("worst_s"), pair_of(sample.point)
+        if pair is None or max(pair) >= len(hosts) or not isinstance(worst_s, int | float):
+            continue
+        if worst_s >= sample.elapsed_s + _LATE_S:
+            found.update({hosts[pair[0]], hosts[pair[1]]} if hosts[pair[0]] != hosts[pair[1]] else ())
+    return [{"host": node, "port": "messages", "counter": LATE_BURSTS, "grew_by": n} for node, n in found.items()]
 
 
 def natural(name: str) -> tuple[tuple[int, str], ...]:

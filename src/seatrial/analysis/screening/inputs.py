@@ -25,7 +25,7 @@ from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.identity import is_stored_as_emulated
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.results.no_cpu import NoCpu, worst_of
-from seatrial.model.study.screen import HalfFigure, LinkCount, PairFigure, ScreenInput
+from seatrial.model.study.screen import CountsOfNodes, HalfFigure, LinkCount, PairFigure, ScreenInput
 from seatrial.store.folder import ResultsFolder
 
 _MOST_NAMED = 4
@@ -88,6 +88,7 @@ def screen_input(
         oversubscription=oversubscription,
         failed=(*_emulated(folders), *_failed(folders)),
         link_counts=_link_counts(folders),
+        counts_of_repeats=_counts_of_repeats(folders),
         no_cpu=tuple(_missing_cpus(folders)),
     )
 
@@ -138,6 +139,21 @@ def _link_counts(folders: Sequence[ScreenFolder]) -> tuple[LinkCount, ...]:
     order = {kind: place for place, kind in enumerate(CounterKind)}
     found = [LinkCount(*place, by) for place, by in grew.items()]
     return tuple(sorted(found, key=lambda one: (order[LINK_COUNTERS[one.counter].kind], -one.grew_by, one.node)))
+
+
+def _counts_of_repeats(folders: Sequence[ScreenFolder]) -> tuple[CountsOfNodes, ...]:
+    """What counters grew by on each node, of every repeat that ran on several and had any."""
+    found: list[CountsOfNodes] = []
+    for folder in folders:
+        for record in folder.by_repeat(folder.links):
+            own: dict[str, dict[str, int]] = {node: {} for node in folder.hosts[folder.record_hosts[record]].of_ranks}
+            for entry in folder.links[record]:
+                if len(own) > 1 and entry.get("host") in own and entry["grew_by"]:
+                    counts, name = own[entry["host"]], str(entry["counter"])
+                    counts[name] = counts.get(name, 0) + int(entry["grew_by"])
+            if any(own.values()):
+                found.append(own)
+    return tuple(found)
 
 
 def _emulated(folders: Sequence[ScreenFolder]) -> Iterator[str]:

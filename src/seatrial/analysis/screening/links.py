@@ -154,10 +154,18 @@ def _items(figure: PairFigure | HalfFigure, values: Mapping[str, Sequence[float]
     )
 
 
-def _named_link(node: str, switch_of: Mapping[str, str]) -> tuple[OddKind, str, str]:
+def link_name(node: str, switch_of: Mapping[str, str]) -> str:
+    """The link of a node: to its switch if that is known."""
     switch = switch_of.get(node)
-    what = f"{node} - {switch}" if switch else f"link of {node}"
-    return OddKind.LINK, what, f"check cable, port and adapter of {node}, and their error counters"
+    return f"{node} - {switch}" if switch else f"link of {node}"
+
+
+def _named_link(node: str, switch_of: Mapping[str, str]) -> tuple[OddKind, str, str]:
+    return (
+        OddKind.LINK,
+        link_name(node, switch_of),
+        f"check cable, port and adapter of {node}, and their error counters",
+    )
 
 
 def _whole_switches(slow: Sequence[Odd], quick: _Quickness, links: ItemFigure) -> list[Odd]:

@@ -5,21 +5,24 @@ cluster was measured: damaged data, or a link that failed."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
 from msgspec.structs import replace
 
 from seatrial.analysis.grouped import grouped
-from seatrial.analysis.screening.links import screen_halves, screen_pairs
+from seatrial.analysis.screening.links import link_name, screen_halves, screen_pairs
+from seatrial.analysis.screening.losses import losing_nodes
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.machine.fact import FactValue
-from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
+from seatrial.model.machine.links import LATE_BURSTS, LINK_COUNTERS, CounterKind
+from seatrial.model.spelling import count
 from seatrial.model.study.screen import (
     FALSE_ALARM_RATE,
     MARGIN,
+    CountsOfNodes,
     FactThatDiffers,
     FigureOverNodes,
     Item,
@@ -237,8 +240,7 @@ def links_with_errors(counts: Sequence[LinkCount], nodes: int, switch_of: Mappin
         others = [one.grew_by for one in counts if one.counter == counter and (one.node, one.port) not in named]
         usual = median([*others, *[0] * max(1, nodes - len(others))])
         for one in own:
-            switch = switch_of.get(one.node)
-            what = f"{one.node} - {switch}" if switch else f"link of {one.node}"
+            what = link_name(one.node, switch_of)
             values = (float(one.grew_by), usual, one.grew_by / max(1.0, usual))
             port = f"{one.port} of {one.node}"
             remedy = f"clean or exchange the cable at {port}, and read the counters of both ends again"
@@ -247,8 +249,26 @@ def links_with_errors(counts: Sequence[LinkCount], nodes: int, switch_of: Mappin
     return tuple(found)
 
 
-def _least(counter: str) -> int:
-    return 1 if counter in _FAILURES else _LEAST_DAMAGED
+_LOST = {
+    "TcpExtTCPOFOQueue": "packets to {node} were lost or overtaken (the others lost {others} segments)",
+    "TcpRetransSegs": "packets from {node} were lost; segments that were sent again needlessly do not count",
+    LATE_BURSTS: "bursts of messages with {node} took 0.1 s longer than usual",
+}
+
+
+def links_that_lose(repeats: Sequence[CountsOfNodes], nodes: int, switch_of: Mapping[str, str]) -> Iterator[Odd]:
+    """The links on whose way packets are lost, or messages are late, in most repeats."""
+    for one in losing_nodes(repeats):
+        what, node = link_name(one.node, switch_of), one.node
+        said = _LOST[one.counter].format(node=node, others=one.others)
+        why = f"{COUNTED}: {said}, in {one.seen_in} of {count(one.repeats, 'repeat')}"
+        port = "messages" if one.counter == LATE_BURSTS else "TCP"
+        values = (float(one.total), one.usual, one.total / max(1.0, one.usual))
+        remedy = (
+            f"look where packets of {node} are dropped (ip -s link, ethtool -S, nstat; the counters of its switch "
+            "port); check cable, port and adapter"
+        )
+        yield _read(OddKind.LINK, what, node, f"{port} {one.counter}", values, remedy, nodes, why)
 
 
 _RANK_OF_KIND = {OddKind.SWITCH: 0, OddKind.NODE: 1, OddKind.LINK: 2, OddKind.DEVICE: 3}
@@ -289,6 +309,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
     differ = facts_that_differ(given.facts)
     odd += nodes_with_less(differ, len(given.facts))
     odd += links_with_errors(given.link_counts, len(given.nodes), given.switch_of)
+    odd += links_that_lose(given.counts_of_repeats, len(given.nodes), given.switch_of)
     return Screen(
         nodes=given.nodes,
         switch_of=given.switch_of,

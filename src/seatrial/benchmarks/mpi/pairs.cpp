@@ -74,6 +74,7 @@ struct Visit {
   std::size_t bursts;
   double median_s;
   double best_s;
+  double worst_s;
 };
 
 struct Buffers {
@@ -134,7 +135,8 @@ private:
     return {.trips = trips,
             .bursts = elapsed_s.size(),
             .median_s = elapsed_s[elapsed_s.size() / 2],
-            .best_s = elapsed_s.front()};
+            .best_s = elapsed_s.front(),
+            .worst_s = elapsed_s.back()};
   }
 
   // Announces the number of trips that follow, 0 at the end; returns when the other rank has it.
@@ -204,7 +206,7 @@ void run_round(mpi::Program& program, Player& player, const Settings& settings,
                    {static_cast<double>(mine->first), static_cast<double>(mine->second),
                     static_cast<double>(kind), static_cast<double>(sweep),
                     static_cast<double>(visit->trips), static_cast<double>(visit->bursts),
-                    visit->median_s, visit->best_s, static_cast<double>(round)});
+                    visit->median_s, visit->best_s, visit->worst_s, static_cast<double>(round)});
     program.at("waiting for other pairs");
     mpi::sleeping_barrier();
   }
@@ -213,7 +215,7 @@ void run_round(mpi::Program& program, Player& player, const Settings& settings,
 // On rank 0: adds a sample for each visit, from the rows that `run_round` appended.
 void report(mpi::Program& program, const Settings& settings,
             const std::vector<std::vector<double>>& all) {
-  constexpr std::size_t columns = 9;
+  constexpr std::size_t columns = 10;
   std::vector<std::array<double, columns>> visits;
   for (const auto& of_rank : all)
     for (auto row = of_rank.begin(); row != of_rank.end(); row += columns)
@@ -228,8 +230,9 @@ void report(mpi::Program& program, const Settings& settings,
                  json::Object().add("a", static_cast<int>(v[0])).add("b", static_cast<int>(v[1])))
             .add("work", json::Object().add("ops", 2 * trips).add("bytes", 2 * trips * kind.bytes))
             .add("best_s", v[7])
+            .add("worst_s", v[8])
             .add("bursts", static_cast<std::uint64_t>(v[5]))
-            .add("round", static_cast<int>(v[8])));
+            .add("round", static_cast<int>(v[9])));
   }
 }
 

@@ -3,8 +3,8 @@ counters of network links (what each one means, and what happened between two re
 other nodes has passed the links of these nodes.
 
 Sources of the counters: InfiniBand Architecture Specification, Volume 1, "Performance management" (PortCounters);
-Linux, Documentation/ABI/stable/sysfs-class-infiniband and Documentation/ABI/testing/sysfs-class-net-statistics; NVIDIA,
-"Understanding mlx5 Linux counters and status parameters".
+Linux, Documentation/ABI/stable/sysfs-class-infiniband, Documentation/ABI/testing/sysfs-class-net-statistics and
+Documentation/networking/snmp_counter.rst; NVIDIA, "Understanding mlx5 Linux counters and status parameters".
 
 MPI libraries that take two nodes for one pass messages through memory; a run like that measures no network. The bytes
 that an interface counts include headers and repeated packets, so they cannot be fewer than the payload.
@@ -209,6 +209,19 @@ _COUNTERS = msgspec.toml.decode(
 
 LINK_COUNTERS: Mapping[str, LinkCounter] = {counter.name: counter for counter in _COUNTERS}
 """Name -> counter. Counters of traffic are not here: they mean nothing by themselves."""
+
+LATE_BURSTS = "late_bursts"
+"""The counter of what `mpi.pairs` itself saw, which needs no adapter that counts."""
+
+LEAST_LOST = 10
+"""A sound link loses so many segments now and then."""
+
+
+def lost_segments(grew_by: Mapping[str, int]) -> int:
+    """How many segments TCP sent again because they were lost, by what its counters grew by. Those that were sent again
+    needlessly the receiver reported (D-SACK, RFC 2883)."""
+    return max(0, grew_by.get("TcpRetransSegs", 0) - grew_by.get("TcpExtTCPDSACKRecvSegs", 0))
+
 
 CANONICAL: Mapping[str, str] = {
     other: counter.name for counter in _COUNTERS for other in (counter.name, *counter.other)

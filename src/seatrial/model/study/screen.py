@@ -36,6 +36,11 @@ class OddKind(StrEnum):
     SWITCH = "switch"
 
 
+def with_kind(kind: str, what: str) -> str:
+    """A name after what it is, which names such as "link of n3" say themselves."""
+    return what if what.startswith(f"{kind} ") else f"{kind} {what}"
+
+
 class Item(Frozen):
     """What one value of a figure belongs to: a node, or a device of it ("gpu 3")."""
 
@@ -143,6 +148,10 @@ class LinkCount(Frozen):
         return LINK_COUNTERS[self.counter].meaning
 
 
+CountsOfNodes = Mapping[str, Mapping[str, int]]
+"""Of one repeat: every node -> counter of links -> what it grew by."""
+
+
 class ScreenInput(Frozen):
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
 
@@ -162,6 +171,7 @@ class ScreenInput(Frozen):
     not_apart: frozenset[tuple[str, str]] = frozenset()
     failed: tuple[str, ...] = ()
     link_counts: tuple[LinkCount, ...] = ()
+    counts_of_repeats: tuple[CountsOfNodes, ...] = ()
     no_cpu: tuple[NoCpu, ...] = ()
 
 

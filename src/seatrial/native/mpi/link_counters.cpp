@@ -51,6 +51,38 @@ void add(LinkCounters& found, const std::string& port, const fs::path& folder) {
   }
 }
 
+// The counters of TCP that tell of lost or damaged packets: of this node's own network, also where
+// nodes share a kernel.
+constexpr std::array tcp_counters{
+    std::string_view{"TcpRetransSegs"},         std::string_view{"TcpInErrs"},
+    std::string_view{"TcpExtTCPDSACKRecvSegs"}, std::string_view{"TcpExtTCPOFOQueue"},
+    std::string_view{"TcpExtTCPTimeouts"},      std::string_view{"TcpExtTCPLostRetransmit"},
+    std::string_view{"TcpExtTCPSynRetrans"},
+};
+
+// A line of names and one of values for each protocol, both beginning with "Tcp:".
+void add_protocols(LinkCounters& found, const fs::path& file) {
+  std::ifstream stream(file);
+  std::string names, values;
+  while (std::getline(stream, names) && std::getline(stream, values)) {
+    std::istringstream words(names), numbers(values);
+    std::string protocol, same, name, number;
+    words >> protocol;
+    numbers >> same;
+    if (protocol != same || protocol.empty())
+      return;
+    protocol.pop_back();
+    while (words >> name && numbers >> number) {
+      const auto counter = protocol + name;
+      if (std::ranges::find(tcp_counters, counter) == tcp_counters.end())
+        continue;
+      std::istringstream digits(number);
+      if (std::uint64_t value = 0; digits >> value)
+        found[{"TCP", counter}] = value;
+    }
+  }
+}
+
 } // namespace
 
 LinkCounters link_counters(const fs::path& root) {
@@ -69,6 +101,8 @@ LinkCounters link_counters(const fs::path& root) {
   LinkCounters found;
   for (const auto& [port, folder] : folders)
     add(found, port, folder);
+  add_protocols(found, root / "proc/self/net/snmp");
+  add_protocols(found, root / "proc/self/net/netstat");
   return found;
 }
 

@@ -1,7 +1,8 @@
 // Counters of the links of this node that tell of errors, discards, congestion and retries: of
 // InfiniBand, Omni-Path and RoCE ports (Linux, Documentation/ABI/stable/sysfs-class-infiniband) and
-// of network interfaces that are hardware (Documentation/ABI/testing/sysfs-class-net-statistics).
-// What each of them means is in model/link_counters.py.
+// of network interfaces that are hardware (Documentation/ABI/testing/sysfs-class-net-statistics);
+// and those of TCP (Documentation/networking/snmp_counter.rst), named as nstat(8) does.
+// What each of them means is in model/machine/link_counters.toml.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace seatrial::mpi {
 
-// Port ("mlx5_0 port 1", "eth0") and counter -> value.
+// Port ("mlx5_0 port 1", "eth0", "TCP") and counter -> value.
 using LinkCounters = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
 // Never fails: what cannot be read is missing.

@@ -60,6 +60,8 @@ def make_network(tools: Tools, shape: ClusterShape, holders: Mapping[str, int]) 
         inside = entering(tools, holders[node.name])
         tools.run([*inside, "ip", "-batch", "-"], _text(node_lines(node.address)))
         _shape(tools, inside, _text(shaping(INTERFACE, node.link)), node.link)
+        if node.loss:
+            _lose(tools, inside, node.loss)
     for end, link in head_ends(shape):
         _shape(tools, head, _text(shaping(end, link)), link)
 
@@ -133,6 +135,18 @@ def _shape(tools: Tools, inside: list[str], lines: str, link: LinkShape) -> None
     interface = lines.split()[3]
     tools.run([*inside, "ip", "link", "set", "dev", interface, "gso_max_size", str(segment_B)])
     tools.run([*inside, "tc", "-batch", "-"], lines)
+
+
+def _lose(tools: Tools, inside: list[str], share: float) -> None:
+    """Drop a share of the packets that arrive, at random. Raises ClusterError."""
+    at_random = ("-m", "statistic", "--mode", "random", "--probability", f"{share:.9f}")
+    try:
+        tools.run([*inside, "iptables", "-A", "INPUT", "-i", INTERFACE, *at_random, "-j", "DROP"])
+    except ClusterError as error:
+        raise ClusterError(
+            f"packets cannot be lost here: {error.message}",
+            "it needs iptables(8), and a kernel with CONFIG_NETFILTER_XT_MATCH_STATISTIC",
+        ) from error
 
 
 def _need_delays(tools: Tools, inside: list[str]) -> None:

@@ -51,12 +51,13 @@ class SwitchTree(Frozen):
 
 class NodeSettings(Frozen):
     """What is asked of one node besides its link, None: the same as of the others. `quota`: the share of its CPUs that
-    it may use."""
+    it may use. `loss`: of the packets that arrive."""
 
     link: LinkShape | None = None
     quota: float | None = None
     memory_B: int | None = None
     cpus: int | None = None
+    loss: float | None = None
 
 
 class NodeShape(Frozen):
@@ -71,6 +72,7 @@ class NodeShape(Frozen):
     cpus: tuple[int, ...]
     quota: Annotated[float | None, "the share of the time of its CPUs that it may use; null: all"] = None
     memory_B: Annotated[int | None, "null: not limited"] = None
+    loss: Annotated[float | None, "the share of the packets to it that is dropped, at random; null: none"] = None
 
     @property
     @key
@@ -133,7 +135,8 @@ def shape_of(wanted: WantedShape, host_cpus: Sequence[int]) -> ClusterShape:
             raise UsageError(f"n{k + 1} cannot have {cpus} CPUs", f"this machine has {len(host_cpus)}")
         used = tuple(sorted(host_cpus[(taken + i) % len(host_cpus)] for i in range(cpus)))
         taken += cpus
-        nodes.append(NodeShape(k + 1, leaves[k // each], own.link or wanted.link, used, own.quota, own.memory_B))
+        link = own.link or wanted.link
+        nodes.append(NodeShape(k + 1, leaves[k // each], link, used, own.quota, own.memory_B, own.loss))
     return ClusterShape(tuple(nodes), _switches(wanted, leaves), None if wanted.tree is None else wanted.tree.ratio)
 
 
@@ -262,7 +265,7 @@ def _settings(option: str, words: str, known: tuple[str, ...]) -> dict[str, str]
 
 
 def _node_settings(words: str, usual: LinkShape) -> NodeSettings:
-    given = _settings("--node", words, ("link", "delay", "quota", "memory", "cpus"))
+    given = _settings("--node", words, ("link", "delay", "quota", "memory", "cpus", "loss"))
     link = None
     if "link" in given or "delay" in given:
         delay = f",{given['delay']}" if "delay" in given else ""
@@ -275,18 +278,19 @@ def _node_settings(words: str, usual: LinkShape) -> NodeSettings:
         raise UsageError(f"a node cannot work with {given['memory']} of memory", "give 64MiB or more")
     return NodeSettings(
         link,
-        _quota(given["quota"]) if "quota" in given else None,
+        _share("quota", given["quota"], "of the node's CPUs: 80% or 0.8", 0.01) if "quota" in given else None,
         memory_B,
         _whole(given["cpus"]) if "cpus" in given else None,
+        _share("loss", given["loss"], "of the packets that arrive: 1% or 0.01", 1e-6) if "loss" in given else None,
     )
 
 
-def _quota(text: str) -> float:
+def _share(name: str, text: str, of_what: str, least: float) -> float:
     """A share: "80%" or "0.8"."""
     match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,6})?)\s*(%?)", text, re.ASCII)
     share = 0.0 if match is None else float(match[1]) / (100 if match[2] else 1)
-    if not 0.01 <= share <= 1.0:
-        raise UsageError(f"--node: quota cannot be {text!r}", "it is the share of the node's CPUs: 80% or 0.8")
+    if not least <= share <= 1.0:
+        raise UsageError(f"--node: {name} cannot be {text!r}", f"it is the share {of_what}")
     return share
 
 

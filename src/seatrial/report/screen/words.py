@@ -8,7 +8,7 @@ from seatrial.analysis.screening.screen import COUNTED, unit_of_fact
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.results.no_cpu import no_cpu_sentence
 from seatrial.model.spelling import NO_VALUE, count, few_names, plain, show
-from seatrial.model.study.screen import NodeClasses, NotSeenAgain, Odd, Screen
+from seatrial.model.study.screen import NodeClasses, NotSeenAgain, Odd, Screen, with_kind
 from seatrial.report.studies.best_of_words import confidence_words
 from seatrial.report.studies.effect import signed
 from seatrial.stats.far_values import FEW
@@ -54,7 +54,7 @@ def grouped(odd: Sequence[Odd]) -> list[tuple[Odd, ...]]:
 
 def named(one: Odd) -> str:
     """What is odd: "node n3"."""
-    return f"{one.kind.value} {one.what}"
+    return with_kind(one.kind.value, one.what)
 
 
 def by_how_much(one: Odd) -> str:
@@ -101,9 +101,10 @@ def classes_sentence(one: NodeClasses) -> str:
 
 def not_seen_again_sentence(one: NotSeenAgain) -> str:
     """What was odd at first only."""
+    what = with_kind(one.kind.value, one.what)
     first, later = (f"{signed((ratio - 1.0) * 100, 1)} %" for ratio in (one.ratio, one.later))
     return (
-        f"{one.kind.value} {one.what} was odd at first only: {figure_name(one.benchmark, one.figure)} {first} from the "
+        f"{what} was odd at first only: {figure_name(one.benchmark, one.figure)} {first} from the "
         f"others, {later} when it was measured again; what disturbed it is unknown"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from seatrial.model.spelling import count
+from seatrial.model.study.screen import with_kind
 from seatrial.report.blocks import (
     Aspects,
     Block,
@@ -100,7 +101,7 @@ def _odd_ones(block: OddOnes, style: Style, *, is_full: bool) -> list[str]:
     lines = []
     shown = block.found if is_full else block.found[:_MOST_ODD]
     for one in shown:
-        lines += sentences([f"{one.kind} {one.title}: {one.said}"], style, "  ", "    ")
+        lines += sentences([f"{with_kind(one.kind, one.title)}: {one.said}"], style, "  ", "    ")
         lines += sentences((f"also {text}" for text in one.also), style, "    ", "      ") if is_full else []
         lines += sentences([f"to do: {one.remedy}"], style, "    ", "      ")
     more = len(block.found) - len(shown)

@@ -21,7 +21,9 @@ def cluster_text(document: Json, style: Style) -> str:
     for node in document["nodes"]:
         quota = NO_VALUE if node["quota"] is None else show_percent(node["quota"])
         facts = (node["name"], node["slurm"] or "unknown", cpu_list(node["cpus"]), quota, _size(node["memory_B"]))
-        rows.append((*facts, node["switch"], *_link(node["link"])))
+        asked, *obtained = _link(node["link"])
+        loses = "" if node["loss"] is None else f", loses {show_percent(node['loss'])}"
+        rows.append((*facts, node["switch"], asked + loses, *obtained))
     lines.append(style.table(rows, indent="", has_head=True))
     uplinks = [
         (one["name"], one["above"] or "", *_link(one["uplink"])) for one in document["switches"] if one["uplink"]
