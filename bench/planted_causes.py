@@ -20,12 +20,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from causes import comparisons, machines, nodes, places, profiles, repeats
+from causes import comparisons, machines, nodes, places, profiles, profiles_kinds, repeats
 from causes.case import Bench, Case, Load, Said, Skip, Verdict
 from causes.loads import spinners
 from common import live_machine, provenance, ready, write
 
-CASES = (*profiles.CASES, *places.CASES, *nodes.CASES, *repeats.CASES, *comparisons.CASES, *machines.CASES)
+CASES = (
+    *profiles.CASES,
+    *profiles_kinds.CASES,
+    *places.CASES,
+    *nodes.CASES,
+    *repeats.CASES,
+    *comparisons.CASES,
+    *machines.CASES,
+)
 SUBJECTS = tuple(dict.fromkeys(case.subject for case in CASES))
 
 

@@ -74,9 +74,9 @@ class Bench:
 class Case:
     """One planted cause, or a control.
 
-    `right` are the causes that are right, one of which must come first; none for a control. `together`: all of these
-    must be named, in any order. `words` must be in the text. `allowed` are causes that are true besides; they are left
-    out before judging. `variant`: the MPI library or another tool that the case is repeated with.
+    `right` are the causes that are right, one of which must be in the first `rows`; none for a control. `together`: all
+    of these must be named, in any order. `words` must be in the text. `allowed` are causes that are true besides; they
+    are left out before judging. `variant`: the MPI library or another tool that the case is repeated with.
     """
 
     subject: str
@@ -86,6 +86,7 @@ class Case:
     together: frozenset[str] = frozenset()
     words: tuple[str, ...] = ()
     allowed: frozenset[str] = frozenset()
+    rows: int = 1
     variant: str = ""
     loads: frozenset[Load] = BOTH
     is_quick: bool = False
@@ -107,7 +108,7 @@ class Case:
         if self.is_control:
             return Verdict.CLEAN if main is None else Verdict.WRONG
         has_words = all(word in said.text for word in self.words)
-        is_right = main in self.right if self.right else True
+        is_right = bool(self.right & set(causes[: self.rows])) if self.right else True
         if is_right and self.together <= set(causes) and has_words:
             return Verdict.NAMED
         is_part = bool(self.together) and self.together >= set(causes)

@@ -51,6 +51,21 @@ def passing_spinner(cpu: int, begin_s: float, end_s: float) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def recurring_spinner(cpu: int, busy_s: float, every_s: float) -> Iterator[None]:
+    """A process on this CPU that spins for a part of each period, and sleeps for the rest."""
+    spin = "import sys, time\nbusy, every = map(float, sys.argv[1:])\nat = time.monotonic()\n"
+    spin += "while True:\n at += every\n time.sleep(max(0, at - busy - time.monotonic()))\n"
+    spin += " while time.monotonic() < at: pass"
+    words = ["taskset", "-c", str(cpu), sys.executable, "-c", spin, str(busy_s), str(every_s)]
+    process = subprocess.Popen(words, start_new_session=True)
+    try:
+        yield
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextlib.contextmanager
 def quota(cpus: float) -> Iterator[list[str]]:
     """A control group with a CPU quota; gives the words that start a command in it. Raises Skip without the right to
     make one."""

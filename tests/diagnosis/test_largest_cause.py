@@ -101,6 +101,19 @@ def test_a_missing_cpu_does_not_hide_small_pieces_of_mpi_io() -> None:
     assert found.value(Signal.CPU_SHARE) == pytest.approx(0.3)
 
 
+def test_a_missing_cpu_does_not_hide_an_operation_of_the_program() -> None:
+    made = profile(*crowded([Call("MPI_Allreduce", 1000, 1 << 20, 5e-3, 1e-3), Call("MPI_Op_create", 1)]))
+    (found,) = (one for one in made.diagnoses if one.cause is Cause.SLOW_COLLECTIVE)
+    assert found.share == pytest.approx(0.1) and found.value(Signal.CPU_SHARE) == pytest.approx(0.2)
+
+
+def test_windows_that_are_made_again_and_again() -> None:
+    found = first(*(rank(n, 2, [Call("MPI_Win_create", 50_000, 0, 7e-5, 5e-5)]) for n in range(2)))
+    assert (
+        found.cause is Cause.COMMUNICATORS and "freeing windows" in sentence(found) and "windows once" in remedy(found)
+    )
+
+
 def test_what_was_counted_comes_before_a_smaller_missing_cpu() -> None:
     tables = [in_kernel(rank(n, 2, [], cpu_s=8.8, delay_s=1.2, busy_s=20.0), 6.0, FAULTS) for n in range(2)]
     made = profile(*(replace(one, threads=rank(0, 2, [Call("MPI_Allreduce", 10)]).threads) for one in tables))

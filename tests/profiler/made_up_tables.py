@@ -43,6 +43,7 @@ NAMES = (
     "MPI_Waitany",
     "MPI_Reduce",
     "MPI_Wtime",
+    "MPI_Win_create",
 )
 RATE = 1e9
 """Ticks a second of the made-up clock: a tick is a nanosecond."""

@@ -71,14 +71,17 @@ def call_diagnoses(profile: Profile, ran: Ran | None = None) -> list[Diagnosis]:
         if one.count == 0 or profile.wall_s <= 0:
             continue
         cause = _cause(one, small.get(one.call), profile.ranks)
-        if uses_own_operation(one, profile) and (is_slow_itself(one, profile) or cause is Cause.TRANSFER):
+        is_own = uses_own_operation(one, profile) and (ran is not None or is_slow_itself(one, profile))
+        if is_own or (cause is Cause.TRANSFER and uses_own_operation(one, profile)):
             cause = Cause.SLOW_COLLECTIVE  # the operation computes in it: its size says nothing of the fabric
         if ran is not None and cause in (None, Cause.LATENCY, Cause.MESSAGE_RATE):
             cause = _by_number(one, ran)
         if cause is None:
             continue
         time_s = one.time_s
-        if cause in _WITHOUT_WAITING and not is_file_access(one.call):
+        if ran is not None and is_own:
+            time_s = one.count * one.best_s  # each call applies the operation, whoever is late
+        elif cause in _WITHOUT_WAITING and not is_file_access(one.call):
             time_s = max(0.0, one.time_s - one.waiting_s)
         if cause is Cause.MESSAGE_RATE and ran is not None:
             time_s = min(time_s, one.count * SHORT_CALL_S)

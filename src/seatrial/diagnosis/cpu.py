@@ -134,18 +134,27 @@ class Recurring(Frozen):
 
 _IN_BURST = 0.25
 """Of a bin: less waiting is not a burst."""
+_LEAST_PERIOD_S = 1.0
+"""What comes more often is the usual load of a busy machine."""
 
 
-def recurring_delay(slices: CpuSlices | None) -> Recurring | None:
-    """Waiting for a CPU that comes again and again at about the same interval, such as a neighbour that runs for a
-    second in five; None if it does not, or too little of the time."""
-    if slices is None or len(slices.at_s) < 2 or slices.delay_s[-1] < _LEAST_OF_RUN * slices.span_s:
+def recurring_delay(ranks: Sequence[CpuSlices | None]) -> Recurring | None:
+    """Waiting for a CPU, of these ranks together, that comes again and again at about the same interval, such as a
+    neighbour that runs for a second in five; None if it does not, or too little of the time."""
+    known = [one for one in ranks if one is not None and len(one.at_s) > 1]
+    if not known:
         return None
-    width_s = max(slices.span_s / (len(slices.at_s) - 1), LEAST_S)
-    begins = [slices.at_s[0] + k * width_s for k in range(int(slices.span_s / width_s))]
-    delays = [slices.growth(slices.delay_s, begin, begin + width_s) for begin in begins]
-    found = recurring([delay if delay >= _IN_BURST * width_s else 0.0 for delay in delays])
-    return None if found is None else Recurring(found[0], found[1] * width_s)
+    first = max(known, key=lambda one: one.span_s)
+    width_s = max(first.span_s / (len(first.at_s) - 1), LEAST_S)
+    if sum(one.delay_s[-1] for one in known) < _LEAST_OF_RUN * first.span_s:
+        return None
+    begins = [first.at_s[0] + k * width_s for k in range(int(first.span_s / width_s))]
+    delays = [sum(one.growth(one.delay_s, begin, begin + width_s) for one in known) for begin in begins]
+    bursts = [delay if delay >= _IN_BURST * width_s else 0.0 for delay in delays]
+    found = recurring(bursts)
+    if found is None or found[1] * width_s < _LEAST_PERIOD_S or sum(bursts) < _MOST_OF_DELAY * sum(delays):
+        return None
+    return Recurring(found[0], found[1] * width_s)
 
 
 def rank_within(cpu: RankCpu, stretch: CpuWait) -> RankCpu:
@@ -194,7 +203,7 @@ def _of_node(ranks: Sequence[RankTotals], node: NodeCpu | None) -> Diagnosis | N
         return _for_a_while(worst, cpu, [one for _, one in known], node, stretch)
     delay = cpu.delay_share or 0.0
     throttled = max(one.throttled_share or 0.0 for _, one in known)
-    again = None if is_used_up(throttled) else recurring_delay(cpu.slices)
+    again = None if is_used_up(throttled) else recurring_delay([one.slices for _, one in known])
     if again is not None:
         return _again_and_again(worst, cpu, [one for _, one in known], node, again)
     if delay < LEAST_DELAY and not is_used_up(throttled):

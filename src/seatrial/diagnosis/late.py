@@ -290,6 +290,8 @@ _REDUCES = re.compile(r"MPI_(Allreduce|Reduce(_scatter(_block)?)?|Scan|Exscan)(_
 _CLEARLY_LONGER = 2.0
 """... and so many times what it should take at most."""
 _LEAST_CALLS = 20
+_OF_OWN = 0.3
+"""Others wait at the next collective for a rank that applies an operation: its call has this part of the waiting."""
 _OF_SOME = 0.25
 """Only some ranks of a rooted reduction or a scan apply the operation: their calls make up most of the mean."""
 
@@ -306,7 +308,8 @@ def slow_collective(profile: Profile, left_s: float) -> Diagnosis | None:
         and (one.size_B < HALF_PERFORMANCE_B or uses_own_operation(one, profile))
     ]
     long_s = sum(one.waiting_s for one in long)
-    if not long or long_s < _MOSTLY * left_s:
+    least = _OF_OWN if any(uses_own_operation(one, profile) for one in long) else _MOSTLY
+    if not long or long_s < least * left_s:
         return None
     return slow_collective_of(profile, max(long, key=lambda one: one.waiting_s), min(left_s, long_s))
 

@@ -41,16 +41,20 @@ _OF_ALL = re.compile(
     re.IGNORECASE,
 )
 _COMMUNICATORS = re.compile(
-    r"MPI_(comm_(split|i?dup|create|free)\w*|cart_(create|sub)|graph_create|dist_graph_create\w*|intercomm_create\w*)",
+    r"MPI_(comm_(split|i?dup|create|free)\w*|cart_(create|sub)|graph_create|dist_graph_create\w*|intercomm_create\w*"
+    r"|win_(create|allocate|free)\w*)",
     re.IGNORECASE,
 )
+_WINDOWS_MADE = re.compile(r"MPI_win_\w+", re.IGNORECASE)
 _AGREEMENTS = 4
 """Collectives in which ranks agree on a new communicator: its members, and a number that all of them have free."""
+_FOR_WINDOWS = 16
+"""The same for a window, whose memory is also registered, and mapped by the others."""
 _ALL_PARTS = re.compile(r"MPI_I?(gatherv?|scatterv?|allgatherv?)(_c)?", re.IGNORECASE)
 
 
 def makes_communicator(call: str) -> bool:
-    """Whether a function makes or frees a communicator."""
+    """Whether a function makes or frees a communicator or a window."""
     return _COMMUNICATORS.fullmatch(call) is not None
 
 
@@ -77,6 +81,7 @@ class ReferenceLink(Frozen):
             return max(1, ranks - 1) * message_s
         if _OF_ALL.fullmatch(call):
             each = _AGREEMENTS if makes_communicator(call) else 1
+            each = _FOR_WINDOWS if each > 1 and _WINDOWS_MADE.fullmatch(call) else each
             return each * 2 * max(1, ceil(log2(max(2, ranks)))) * message_s
         return message_s
 

@@ -8,13 +8,44 @@
 
 enum { STEPS = 16000 };
 
-/* A chain of multiplications and additions in registers: no memory, no vector unit, nothing that
- * can run in parallel. */
+#if defined(__x86_64__)
+#define KEEP(x) __asm__ volatile("" : "+x"(x))
+#elif defined(__aarch64__)
+#define KEEP(x) __asm__ volatile("" : "+w"(x))
+#else
+#define KEEP(x) __asm__ volatile("" : "+m"(x))
+#endif
+
+/* Four chains of integers and four of floating-point numbers, so that the units of a core are busy:
+ * one chain alone leaves most of them to the other thread of the core, and would not show it. No
+ * memory; every result is exact, since a program may trap inexact ones. */
 static void loop(void) {
-  uint64_t x = 1;
+  uint64_t a = 1;
+  uint64_t b = 2;
+  uint64_t c = 3;
+  uint64_t d = 4;
+  double p = 1;
+  double q = 2;
+  double r = 3;
+  double s = 4;
+  double one = 1;
+  double zero = 0;
+  KEEP(one);
+  KEEP(zero);
   for (int i = 0; i < STEPS; i++) {
-    x = x * 6364136223846793005u + 1442695040888963407u;
-    __asm__ volatile("" : "+r"(x));
+    a = a * 6364136223846793005u + 1;
+    b = b * 6364136223846793005u + 1;
+    c = c * 6364136223846793005u + 1;
+    d = d * 6364136223846793005u + 1;
+    p = p * one + zero;
+    q = q * one + zero;
+    r = r * one + zero;
+    s = s * one + zero;
+    __asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
+    KEEP(p);
+    KEEP(q);
+    KEEP(r);
+    KEEP(s);
   }
 }
 

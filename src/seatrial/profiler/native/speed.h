@@ -4,7 +4,7 @@
 #ifndef SEATRIAL_SPEED_H
 #define SEATRIAL_SPEED_H
 
-/* Runs the loop so many times, each some 20 microseconds, and adds its CPU time to the table. One
+/* Runs the loop so many times, each some 25 microseconds, and adds its CPU time to the table. One
  * thread at a time. */
 void seatrial_measure_speed(int times);
 

@@ -189,7 +189,8 @@ def _many(number: float) -> str:
 
 def _each_time(one: Diagnosis) -> str:
     if one.value(Signal.CPU_SHARE) is not None:  # the mean holds waiting for a CPU
-        return f"is called {_many(number_of(one, Signal.CALLS))} times and takes up to a microsecond of CPU time"
+        each = " and takes up to a microsecond of CPU time" if one.cause is Cause.MESSAGE_RATE else ""
+        return f"is called {_many(number_of(one, Signal.CALLS))} times{each}"
     mean = seconds_of(one, Signal.CALL_MEAN)
     return f"is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time"
 
@@ -209,6 +210,10 @@ def _packing(one: Diagnosis) -> str:
         f"{_transferred(one)} {which} bytes that are sent have datatypes with gaps: the library copies them piece by "
         "piece."
     )
+
+
+def _made(one: Diagnosis) -> str:
+    return "windows" if one.call.startswith("MPI_Win_") else "communicators"
 
 
 def _often(one: Diagnosis) -> str:
@@ -366,7 +371,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.PACKING: _packing,
     Cause.MPI_IO: lambda one: f"Calls on files in MPI take {show_percent(one.share)} of the time ({_often(one)}).",
     Cause.COMMUNICATORS: lambda one: (
-        f"Making and freeing communicators takes {show_percent(one.share)} of the time: they are made again and again "
+        f"Making and freeing {_made(one)} takes {show_percent(one.share)} of the time: they are made again and again "
         f"({_often(one)})."
     ),
     Cause.THREAD_IMBALANCE: _thread_imbalance,
@@ -423,7 +428,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATENCY: lambda _: "latency-bound",
     Cause.TRANSFER: lambda _: "bandwidth-bound",
     Cause.MPI_IO: lambda _: "calls on files in MPI",
-    Cause.COMMUNICATORS: lambda _: "communicators that are made again and again",
+    Cause.COMMUNICATORS: lambda one: f"{_made(one)} that are made again and again",
     Cause.PACKING: lambda _: "transfer of data that is not contiguous",
     Cause.THREAD_IMBALANCE: lambda _: "threads that wait for the last one of their team",
     Cause.PAGING: lambda one: f"page faults of {rank_words(one)}",

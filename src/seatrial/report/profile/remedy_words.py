@@ -322,7 +322,9 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         f"{_by_call(one, 'Send fewer, larger messages, or run fewer ranks.')} "
         f"`seatrial run {benchmark_of(Role.MESSAGE_TIME)}` measures the fabric."
     ),
-    Cause.COMMUNICATORS: lambda _: "Make communicators once, before the steps of the program, and keep them.",
+    Cause.COMMUNICATORS: lambda one: _by_call(
+        one, "Make communicators once, before the steps of the program, and keep them."
+    ),
     Cause.MPI_IO: lambda _: (
         "Access files in fewer, larger pieces: collect them in memory, or use the collective functions (..._all)."
     ),
