@@ -62,7 +62,7 @@ NOTE: The reported results may not reflect the full capabilities of the platform
 """
 
 
-def _document() -> dict[str, Any]:
+def json_document() -> dict[str, Any]:
     return {
         "nvbandwidth": {
             "CUDA Runtime Version": 12050,
@@ -148,7 +148,7 @@ def test_pairs_that_were_not_measured_are_absent_and_both_ways_are_three_tests()
 
 @pytest.mark.parametrize("indent", [None, 3])
 def test_json(indent: int | None) -> None:
-    file = _read(json.dumps(_document(), indent=indent))
+    file = _read(json.dumps(json_document(), indent=indent))
     assert (file.version, file.failed) == ("0.5", "")
     values = _values(file)
     assert values["host_to_device_memcpy_ce", "bandwidth", 0, 1] == 54.0213e9
@@ -161,7 +161,7 @@ def test_json(indent: int | None) -> None:
 
 
 def test_an_error_of_the_tool_fails() -> None:
-    document = _document()
+    document = json_document()
     document["nvbandwidth"]["testcases"][1] = {"name": "x", "status": "Error", "error": "out of memory"}
     assert _read(json.dumps(document)).failed == "x: Error out of memory"
     text = TEXT.replace("NOTE:", "Error: Invalid value when checking the pattern at 0x7f00\nNOTE:")
@@ -202,13 +202,13 @@ def test_what_is_damaged_is_refused(text: str, why: str) -> None:
     "cell", ["nan", "1e999", "-55.17", True, {"a": 1}, [1], "55.17 ", "5517", "0", 0], ids=lambda cell: repr(cell)
 )
 def test_json_with_a_cell_that_cannot_be_is_refused(cell: object) -> None:
-    document = _document()
+    document = json_document()
     document["nvbandwidth"]["testcases"][0]["bandwidth_matrix"][0][0] = cell
     with pytest.raises(ParseError):
         _read(json.dumps(document))
 
 
-@pytest.mark.parametrize("text", [None, TEXT, json.dumps(_document(), indent=1)], ids=["real", "text", "json"])
+@pytest.mark.parametrize("text", [None, TEXT, json.dumps(json_document(), indent=1)], ids=["real", "text", "json"])
 def test_no_cut_or_lost_stretch_gives_another_number(text: str | None) -> None:
     data = sample_file("nvbandwidth_results_superbench.txt") if text is None else text.encode()
     whole = figures_in(read_nvbandwidth(data))
@@ -217,7 +217,7 @@ def test_no_cut_or_lost_stretch_gives_another_number(text: str | None) -> None:
         assert found is None or is_part_of(found, whole), damaged[-120:]
 
 
-@pytest.mark.parametrize("text", [TEXT, json.dumps(_document())], ids=["text", "json"])
+@pytest.mark.parametrize("text", [TEXT, json.dumps(json_document())], ids=["text", "json"])
 def test_no_change_ends_in_anything_but_figures_or_a_refusal(text: str) -> None:
     for damaged in changes(text.encode(), seed=14):
         readable(read_nvbandwidth, damaged)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 from collections.abc import Callable
 
 import pytest
-from applications.result_texts import hpl, stream
+from applications.result_texts import as_bytes, dcgm_json, fio, google_benchmark, hpl, iperf3, stream
+from applications.test_network_tools import json_job
+from applications.test_nvbandwidth import json_document
 from conftest import SHARED_DATA
 from hostile.file_damage import samples
 from machine.mutations import KINDS
@@ -77,6 +80,63 @@ def test_every_form_of_a_text_has_its_figures(kind: str) -> None:
         else:
             if found != wanted:
                 wrong.append(f"{name}: other figures")
+    assert not wrong
+
+
+def json_documents() -> dict[str, bytes]:
+    """A document of each kind of JSON."""
+    found = {
+        "fio-json": as_bytes(fio()), "iperf3": as_bytes(iperf3()),
+        "google-benchmark-json": as_bytes(google_benchmark()),
+        "dcgm-diag": as_bytes(dcgm_json()), "sacct": as_bytes({"jobs": [json_job(1)]}),
+        "nvbandwidth": as_bytes(json_document()),
+    }  # fmt: skip
+    real = {
+        "dlio": "applications/dlio/summary.json.txt", "hoomd": "applications/hoomd/hoomd2.x-hexagon-metadata.txt",
+        "nccl-tests": "collectives/SYNTHETIC-nccl-tests-2.19-per-iter.json",
+    }  # fmt: skip
+    return found | {kind: path.read_bytes() for kind, name in real.items() if (path := SHARED_DATA / name).is_file()}
+
+
+@pytest.mark.parametrize("kind", json_documents())
+def test_a_document_is_found_in_other_text(kind: str) -> None:
+    """Prompts, warnings, a structured log and what a shell prints are beside the document."""
+    data = json_documents()[kind].strip()
+    log = b'{"level": "info", "ts": 1724369978.4, "msg": "starting"}\n'
+    event = b'START OF EVENTLOG\n{"timestamp":1724369978.449337,"name":"init"}\n'
+    wanted = plain(reader_of(kind).read(data))
+    lines = (log + data).splitlines()
+    wrong = []
+    for name, text in {
+        "prompts": b"$ tool --json\n" + data + b"\n$ exit\nlogout\n",
+        "a prompt without line break": data + b"[user@host ~]$ \n",
+        "a warning": b"WARNING: no GPU {0} found\n" + data + b"\n",
+        "a structured log": log + log + data + b"\n" + log + event,
+        "kubectl": b"".join(b"2024-05-07T12:00:01.123456789Z " + line + b"\n" for line in lines),
+        "one line of a log": b"12:00:01 INFO: " + json.dumps(json.loads(data)).encode() + b"\n12:00:02 INFO done\n",
+    }.items():
+        try:
+            found = plain(reader_of(kind).read(text))
+        except ParseError as error:
+            wrong.append(f"{name}: {error}")
+        else:
+            if found != wanted:
+                wrong.append(f"{name}: other figures")
+    part = data[: 2 * len(data) // 3]
+    for name, text in {
+        "two documents": data + b"\n" + data + b"\n",
+        "a document and a cut one": data + b"\n" + part,
+        "a cut one and a document": part + b"\n" + data,
+        "the end of one after it": data + b"\n" + data[len(data) // 2 :],
+        "more on its last line": data + b", 1]\n",
+    }.items():
+        try:
+            file = reader_of(kind).read(text)
+        except ParseError:
+            continue
+        remarks = [remark for e in file.experiments for remark in e.remarks]
+        if not any("is not read" in remark or "the same results again" in remark for remark in remarks):
+            wrong.append(f"{name}: not refused, and no remark")
     assert not wrong
 
 

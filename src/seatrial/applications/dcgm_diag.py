@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.json_text import JsonObject, is_json, read_object
+from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.applications.reading.text import LogLine, Pattern, last_digit, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.parameter import Value
@@ -22,7 +23,7 @@ from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "dcgmi diag"
-_JSON = re.compile(rb"^[ \t]*\{", re.MULTILINE)
+_HEADER = r"\| Diagnostic\s+\| Result\s+\|"
 _ROW = Pattern(r"\|(.{1,60}?)\|(.{1,200})\|")
 _RULE = Pattern(r"[+|][-= ]{3,}(?:[A-Z][\w ]{2,30}?[-= ]{2,})?[+|]?[-=+ ]{3,}[+|]?")
 _FOOTER = Pattern(r"\+-{3,}\+-{3,}\+")
@@ -75,7 +76,9 @@ class _Test(Struct):
 def read(data: bytes) -> ImportedFile:
     """The results of all tests. Raises ParseError for a table or JSON that is damaged, cut off or not of `dcgmi
     diag`."""
-    version, serials, tests = _from_json(data) if _JSON.search(data) else _from_table(read_lines(data, _TOOL))
+    name = "DCGM GPU Diagnostic" if b'"DCGM GPU Diagnostic"' in data else "DCGM Diagnostic"  # until 3, and since 4
+    is_table = not is_json(data, name)
+    version, serials, tests = _from_table(read_lines(data, _TOOL)) if is_table else _from_json(data, name)
     if not tests:
         raise ParseError(_TOOL, None, "", "no results of tests")
     experiments: dict[tuple[str, str], ImportedExperiment] = {}
@@ -93,7 +96,7 @@ def _error(where: ParseError, why: str) -> ParseError:
 
 
 def _from_table(lines: Sequence[LogLine]) -> tuple[str, dict[str, str], list[_Test]]:
-    begun = [k for k, one in enumerate(lines) if re.fullmatch(r"\s*\| Diagnostic\s+\| Result\s+\|\s*", one.text)]
+    begun = [k for k, one in enumerate(lines) if re.fullmatch(_HEADER, one.text.strip())]
     if not begun:
         raise ParseError(_TOOL, None, "", "no header `| Diagnostic | Result |`: not the table of `dcgmi diag`")
     if len(begun) > 1:
@@ -163,11 +166,8 @@ def _take_more(test: _Test, left: str, right: str, line: LogLine) -> None:
         test.said[-1] = (what, gpu, text + chunk)
 
 
-def _from_json(data: bytes) -> tuple[str, dict[str, str], list[_Test]]:
-    document = read_object(data, _TOOL)
-    key = next((key for key in ("DCGM Diagnostic", "DCGM GPU Diagnostic") if key in document), None)
-    if key is None:
-        raise document.error("no `DCGM Diagnostic`: not the JSON of `dcgmi diag`")
+def _from_json(data: bytes, key: str) -> tuple[str, dict[str, str], list[_Test]]:
+    document = read_object(data, _TOOL, key)
     body = document.object(key)
     for failure in ("runtime_error", "error"):
         if text := body.text(failure):
@@ -332,4 +332,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("dcgm-diag", read)
+READER = figures.Reader("dcgm-diag", read, (rf"{_HEADER}|{JSON_BEGIN}",))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.json_text import JsonObject, is_json, read_object
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.text import Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, Made, application
@@ -51,11 +51,11 @@ _MISSED = "DLIO says that the accelerators waited for data more than they may: t
 
 def read(data: bytes) -> ImportedFile:
     """One run of DLIO. Raises ParseError if it did not end, measured nothing, or its numbers contradict each other."""
-    return _read_json(data) if data.lstrip()[:1] == b"{" or b'"num_accelerators"' in data else _read_log(data)
+    return _read_json(data) if is_json(data, "num_accelerators") else _read_log(data)
 
 
 def _read_json(data: bytes) -> ImportedFile:
-    document = read_object(data, _TOOL)
+    document = read_object(data, _TOOL, "metric", "num_accelerators")
     if "metric" not in document or "num_accelerators" not in document:
         raise document.error("no `metric` and `num_accelerators`: this is not the summary.json of DLIO")
     metric = document.object("metric")

@@ -52,7 +52,7 @@ _LATENCIES = {"lat_ns": 1e-9, "lat_us": 1e-6, "lat": 1e-6}
 
 def read(data: bytes) -> ImportedFile:
     """One run of fio. Raises ParseError if it is cut off, measured nothing, or contradicts itself."""
-    document = read_object(data, _TOOL)
+    document = read_object(data, _TOOL, "fio version", "jobs")
     version_text = document.text("fio version") or ""
     version = _VERSION.fullmatch(version_text)
     if version is None:

@@ -35,7 +35,7 @@ _MOST_BENCHMARKS = 100_000
 
 def read(data: bytes) -> ImportedFile:
     """One run of a program. Raises ParseError for a file without a measurement, or with an impossible number."""
-    document = read_object(data, _TOOL)
+    document = read_object(data, _TOOL, "context", "benchmarks")
     context, entries = document.object("context"), document.objects("benchmarks")
     if len(entries) > _MOST_BENCHMARKS:
         raise document.error(f"more than {_MOST_BENCHMARKS} entries")

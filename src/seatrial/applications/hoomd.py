@@ -15,7 +15,7 @@ import math
 import re
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.json_text import JsonObject, is_json, read_object
 from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.text import SIX_DIGITS, Pattern
 from seatrial.applications.running.given_input import FORMAT_SEEN, application
@@ -26,7 +26,7 @@ from seatrial.model.results.imported import ImportedExperiment, ImportedFile
 from seatrial.model.results.sample import Sample
 
 _TOOL = "HOOMD-blue"
-_JSON = re.compile(rb"\s*(?:\{|\[\s*\{)")
+_LIST = re.compile(rb"^\[\s{0,200}\{", re.MULTILINE)
 _BANNER = Pattern(r"HOOMD-blue v?([0-9]\S{0,60})(?: (.{0,200}))?")
 _START = Pattern(r"\*\* starting run \*\*")
 _COMPLETE = Pattern(r"\*\* run complete \*\*")
@@ -50,11 +50,11 @@ _MOST_MOVES = 1e4
 def read(data: bytes) -> ImportedFile:
     """One run of hoomd-benchmarks, or one log. Raises ParseError if it did not end, failed, holds two runs, or its
     numbers contradict each other."""
-    return _read_metadata(data) if _JSON.match(data) else _read_log(data)
+    return _read_metadata(data) if is_json(data, "user") else _read_log(data)
 
 
 def _read_metadata(data: bytes) -> ImportedFile:
-    document = read_object(data, _TOOL, opening="[" if data.lstrip()[:1] == b"[" else "{")
+    document = read_object(data, _TOOL, "hoomd", "user", opening="[" if _LIST.search(data) else "{")
     build, result = document.object("hoomd"), document.object("user")
     named = "data.system_data"
     particles = _particles(document.object(named if named in document else f"hoomd.{named}"))  # HOOMD 1, or 2

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.json_text import JsonObject, is_json, read_object
 from seatrial.applications.reading.log import Log, Printed
 from seatrial.applications.reading.text import LogLine, Pattern
 from seatrial.applications.running.given_input import TARGET, Made, application, target, with_target
@@ -88,7 +88,7 @@ def _cell(line: LogLine, cells: Mapping[str, str], column: str) -> Printed:
 
 def read(data: bytes) -> ImportedFile:
     """One run of IOR. Raises ParseError if it did not end, found wrong data, or its numbers contradict each other."""
-    if data.lstrip()[:1] == b"{" or b'"Tests"' in data:
+    if is_json(data, "Tests"):
         return _read_json(data)
     return _read_csv(data) if b"access,bw(MiB/s)," in data else _read_text(data)
 
@@ -240,7 +240,7 @@ def _parameters(options: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _read_json(data: bytes) -> ImportedFile:
-    document = read_object(data, _TOOL)
+    document = read_object(data, _TOOL, "Tests", "Command line")
     tests = document.objects("Tests")
     version = document.text("Version") or ""
     if not version or "Command line" not in document:

@@ -18,7 +18,7 @@ _TOOL = "iperf3"
 
 def read(data: bytes) -> ImportedFile:
     """One run. Raises ParseError if it did not end, reports an error, or contradicts itself."""
-    document = read_object(data, _TOOL)
+    document = read_object(data, _TOOL, "start", "end")
     if "start" not in document or "end" not in document:
         raise document.error("no `start` and `end`: not the JSON of iperf3, or cut off")
     start, end = document.object("start"), document.object("end")

@@ -53,7 +53,7 @@ def read(data: bytes) -> ImportedFile:
     """One run. Raises ParseError if the output is cut off, has two runs, or contradicts itself."""
     log = Log(_TOOL, data)
     log.refuse(_ERROR, "likwid-bench reports an error")
-    log.banner(_BANNER, "LIKWID MICRO BENCHMARK")
+    banner = log.banner(_BANNER, "LIKWID MICRO BENCHMARK")
     test, threads = log.only(_TEST, "line `Test:`"), log.only(_THREADS, "line `Using N threads`")
     found = {name: log.at_most_one(pattern, pattern.text.partition(":")[0]) for name, pattern in _VALUES.items()}
     values = {name: one for name, one in found.items() if one is not None}
@@ -68,7 +68,8 @@ def read(data: bytes) -> ImportedFile:
     parameters["size_B"] = values["size"].whole(1, "the size")
     if (groups := log.at_most_one(_GROUPS, "line `Using N work groups`")) is not None:
         parameters["groups"] = groups.whole(1, "the number of work groups")
-    if domains := dict.fromkeys(one.text(1) for one in log.found(_DOMAIN)):
+    above = log.found(_DOMAIN, log.lines[: banner.line.number])  # those below are of the next run
+    if domains := dict.fromkeys(one.text(1) for one in above):
         parameters["domains"] = ",".join(sorted(domains))
     notes = {"iterations": values["iterations"].text(1)} if "iterations" in values else {}
     experiment = ImportedExperiment("imported.likwid-bench", tuple(_samples(values)), parameters, notes)
@@ -152,4 +153,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("likwid-bench", read)
+READER = figures.Reader("likwid-bench", read, (_BANNER.text,))

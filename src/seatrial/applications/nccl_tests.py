@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.job import ProgramOptions, named
-from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.json_text import JsonObject, is_json, read_object
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.applications.reading.text import LogLine, Pattern, last_digit
@@ -98,8 +98,8 @@ def read_nccl_tests(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged table, inconsistent values, or an experiment that occurs twice.
     """
-    if data.lstrip().startswith(b"{"):
-        return _read_json(read_object(data, _TOOL))
+    if is_json(data, "out_of_bounds"):
+        return _read_json(read_object(data, _TOOL, "config", "out_of_bounds"))
     log = Log(_TOOL, data)
     runs = _runs(log)
     found: list[tuple[ImportedExperiment, LogLine]] = []

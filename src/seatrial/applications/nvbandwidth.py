@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from seatrial.applications.reading import figures, tables
 from seatrial.applications.reading.job import ProgramOptions, named
-from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.json_text import JsonObject, is_json, read_object
 from seatrial.applications.reading.log import Log
 from seatrial.applications.reading.runs import JSON_BEGIN
 from seatrial.applications.reading.text import LogLine, Pattern, last_digit
@@ -82,9 +82,7 @@ def read_nvbandwidth(data: bytes) -> ImportedFile:
 
     Raises ParseError for a damaged file, or a test that occurs twice.
     """
-    start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    is_json = start == b"{" or (b'"nvbandwidth"' in data and b"\n{" in data)
-    return _read_json(data) if is_json else _read_text(data)
+    return _read_json(data) if is_json(data, "nvbandwidth") else _read_text(data)
 
 
 def _read_text(data: bytes) -> ImportedFile:
@@ -166,7 +164,7 @@ def _add_row(matrix: _Matrix, row: int, words: Sequence[str], line: LogLine | No
 
 
 def _read_json(data: bytes) -> ImportedFile:
-    root = read_object(data, _TOOL).object("nvbandwidth")
+    root = read_object(data, _TOOL, "nvbandwidth").object("nvbandwidth")
     matrices: list[_Matrix] = []
     errors = [text] if (text := root.text("error")) else []
     for case in root.objects("testcases"):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from seatrial.applications.reading import figures
-from seatrial.applications.reading.json_text import JsonObject, read_object
+from seatrial.applications.reading.json_text import JsonObject, is_json, read_object
 from seatrial.applications.reading.text import LogLine, Pattern, moment_of, number, read_lines
 from seatrial.errors import ParseError
 from seatrial.model.benchmark.benchmark import Better, Figure, elapsed
@@ -47,8 +47,8 @@ _FORMS = {
 
 def read(data: bytes) -> ImportedFile:
     """The jobs that ended. Raises ParseError for a table without JobID and State, or a damaged row."""
-    if data.lstrip().startswith(b"{"):
-        jobs = [_json_job(job) for job in read_object(data, _TOOL).objects("jobs")]
+    if is_json(data, "jobs"):
+        jobs = [_json_job(job) for job in read_object(data, _TOOL, "jobs").objects("jobs")]
     else:
         jobs = _jobs(_rows(read_lines(data, _TOOL)))
     experiments = tuple(job for job in jobs if job is not None)

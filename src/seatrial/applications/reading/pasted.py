@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from seatrial.applications.reading import commands
 from seatrial.applications.reading.job import Job, ProgramOptions, device_of, job_of, specified
+from seatrial.applications.reading.json_text import INVALID_JSON
 from seatrial.applications.reading.runs import Part, parts_of
 from seatrial.applications.reading.text import MAX_BYTES
 from seatrial.errors import ParseError
@@ -60,7 +61,9 @@ def read_pasted(form: Form, data: bytes) -> ImportedFile:
                 unread.append((error, one))
         if found:
             return _with_caution(_together(form, found, unread), data)
-    raise first if first is not None and first.line is not None and as_given.line is None else as_given
+    if first is None or first.line is None or as_given.line is not None or first.why.startswith(INVALID_JSON):
+        raise as_given  # the parts of a document are not its layers
+    raise first
 
 
 def _runs(form: Form, source: Unlabelled, data: bytes | None = None) -> list[ImportedFile]:

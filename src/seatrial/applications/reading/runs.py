@@ -10,8 +10,8 @@ from seatrial.applications.reading.commands import command_of
 from seatrial.applications.reading.text import Pattern
 from seatrial.model.frozen import Frozen
 
-JSON_BEGIN = r"(?<!\s)\{.*"
-"""The line that begins a JSON object, at the left margin."""
+JSON_BEGIN = r"(?<!\s)\{(?!.*\}$).*"
+"""The line that begins a JSON object, at the left margin; not an object of one line, as a structured log has them."""
 _LONGEST_BANNER = 1000
 
 

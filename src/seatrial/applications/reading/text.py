@@ -43,9 +43,9 @@ class Pattern:
         """The first match."""
         return self.compiled.search(text, start)
 
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """All matches, one after another."""
-        return self.compiled.finditer(text)
+    def finditer(self, text: str, start: int = 0) -> Iterator[re.Match[str]]:
+        """All matches from `start` on, one after another."""
+        return self.compiled.finditer(text, start)
 
     def sub(self, replacement: str, text: str) -> str:
         """The text with its matches replaced."""
