@@ -92,8 +92,15 @@ DUMPS: dict[str, tuple[str, ...]] = {
         "smi-topo-p2p_h100_OK_and_L4_CNS_stas00.txt",
     ),
     "rocm-smi-topo": ("rocm-smi_showtopotype_8gpu_xgmi_litgpt.txt",),
+    "nvidia-smi-q": (),
     "amd-smi": (),
+    "lscpu": ("lspci-tv-vvv_and_topo_puget-wrx90_2gpu.txt",),
+    "likwid-topology": (),
     "ibstat": (),
+    "opainfo": (),
+    "cxi-stat": (),
+    "ethtool": (),
+    "ethtool-s": (),
 }
 """Kind of dump -> its files in the folder TOPOLOGY."""
 

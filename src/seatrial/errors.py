@@ -148,7 +148,8 @@ class UnknownNameError(UsageError):
 class ParseError(UsageError):
     """Input text that is not in the format of its tool.
 
-    Attributes: `tool` (whose format it is), `line` (counted from 1, None for binary data), `text` (that line, whole).
+    Attributes: `tool` (whose format it is), `line` (counted from 1, None for binary data), `text` (that line, whole),
+    `why`, `file` ("" if it is unknown).
     The message shows the line unchanged, on a separate line, so that it can be searched for in the file.
     """
 
@@ -157,6 +158,7 @@ class ParseError(UsageError):
         self.line = line
         self.text = text
         self.why = why
+        self.file = file
         place = (f"{file}: " if file else "") + (f"line {line}: " if line is not None else "")
         super().__init__(f"{tool}: {place}{why or 'not understood'}", _printable(text))
 

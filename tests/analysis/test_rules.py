@@ -9,6 +9,7 @@ from analysis.sound_findings import unsound
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
+from analysis.test_rules_gpu_state import CASES as GPU_STATES
 from analysis.test_rules_numa import CASES as NODES
 from analysis.test_rules_pcie import CASES as SETTINGS
 from analysis.test_rules_siblings import CASES as SIBLINGS
@@ -299,7 +300,7 @@ def test_a_rule_about_results_fires_and_does_not(rule):
         assert rule not in rules_of(Machine("m"), given)
 
 
-OF_MACHINES = (MACHINES, DEVICES, NODES, SETTINGS, SIBLINGS)
+OF_MACHINES = (MACHINES, DEVICES, GPU_STATES, NODES, SETTINGS, SIBLINGS)
 
 
 def link_case(*entries):

@@ -12,6 +12,7 @@ from applications.result_texts import as_bytes, dcgm_json, fio, google_benchmark
 from applications.test_network_tools import json_job
 from applications.test_nvbandwidth import json_document
 from conftest import SHARED_DATA
+from fabric.fabric_texts import DUMPS as FABRIC_TEXTS
 from hostile.file_damage import samples
 from machine.mutations import KINDS
 from machine.mutations import reader as dump_reader
@@ -21,6 +22,9 @@ from msgspec.structs import replace
 from seatrial.applications.readers import reader_of, readers
 from seatrial.benchmarks import benchmark_named
 from seatrial.errors import ParseError
+from seatrial.fabric.dumps import FABRIC_READERS, read_fabric
+from seatrial.fabric.parts import FabricText
+from seatrial.machine.dumps import READERS
 from seatrial.model.benchmark.parameter import UNKNOWN
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile
@@ -272,6 +276,21 @@ def test_every_form_of_a_dump_shows_its_machine(kind: str) -> None:
     wanted = dump_reader(kind)(text.encode(), 1)
     wrong = [name for name, altered in FORMS.items() if dump_reader(kind)(altered(text), 1) != wanted]
     assert not wrong
+
+
+@pytest.mark.parametrize("form", FABRIC_TEXTS)
+def test_every_form_of_a_dump_shows_its_fabric(form: str) -> None:
+    kind, text = form.split()[0], FABRIC_TEXTS[form]
+    wanted = read_fabric(kind, [FabricText("file", text.encode(), 1)])
+    wrong = [
+        name for name, altered in FORMS.items() if read_fabric(kind, [FabricText("file", altered(text), 1)]) != wanted
+    ]
+    assert not wrong
+
+
+def test_every_kind_of_dump_is_tested_in_every_form() -> None:
+    assert set(KINDS) == set(READERS)
+    assert {form.split()[0] for form in FABRIC_TEXTS} == set(FABRIC_READERS)
 
 
 COLLECTIVES = SHARED_DATA / "collectives"

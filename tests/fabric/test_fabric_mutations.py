@@ -10,7 +10,7 @@ import os
 from random import Random
 
 import pytest
-from fabric.made_up_fabrics import FatTree
+from fabric.fabric_texts import DUMPS
 from machine.mutations import damaged
 
 from seatrial.errors import UsageError
@@ -21,20 +21,6 @@ from seatrial.report.fabric_drawing import fabric_svg
 from seatrial.report.text.fabric import fabric_text
 
 MUTANTS = int(os.environ.get("SEATRIAL_MUTATIONS", "150"))
-TREE = FatTree(pods=2, leaves=3, nodes=3, spines=2, cores=2)
-TOPOLOGY = "SwitchName=top Switches=s[0-2]\n" + "".join(f"SwitchName=s{n} Nodes=n[{n}0-{n}7]\n" for n in range(3))
-YAML = (
-    "- topology: a\n  tree:\n    switches:\n      - switch: top\n        children: s[0-1]\n"
-    "      - switch: s0\n        nodes: n[1-4]\n      - switch: s1\n        nodes: n[5-8]\n"
-    "- topology: b\n  block:\n    block_sizes: [4]\n    blocks:\n      - block: b1\n        nodes: n[1-4]\n"
-)
-DUMPS = {
-    "ibnetdiscover": TREE.ibnetdiscover(),
-    "iblinkinfo": TREE.iblinkinfo(),
-    "iblinkinfo -l": TREE.iblinkinfo_lines(),
-    "slurm-topology": TOPOLOGY,
-    "slurm-topology yaml": YAML,
-}
 
 
 @pytest.mark.parametrize("form", DUMPS)

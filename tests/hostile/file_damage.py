@@ -36,6 +36,7 @@ from applications.result_texts import (
     stream_mpi,
 )
 from conftest import SHARED_DATA
+from fabric.fabric_texts import DUMPS as FABRIC_TEXTS
 from machine.mutations import _MUTATIONS as TEXT_MUTATIONS
 from machine.mutations import KINDS as DUMP_KINDS
 from machine.mutations import mutant as dump_mutant
@@ -49,6 +50,8 @@ from seatrial.analysis.folder import profiles_of_tables
 from seatrial.applications.readers import readers
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError
+from seatrial.fabric.dumps import read_fabric
+from seatrial.fabric.parts import FabricText
 from seatrial.machine.assemble import assemble
 from seatrial.model.benchmark.program import parse_record
 from seatrial.model.machine.document import machine_document
@@ -56,10 +59,12 @@ from seatrial.plan.site_file import read_site
 from seatrial.plan.study_file import read_study
 from seatrial.references.loader import checked
 from seatrial.references.loader import read as read_references
+from seatrial.report.documents.check import fabric_document
 from seatrial.report.profile.document import profile_document
 from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
 from seatrial.report.profile.trace_export import write_trace
+from seatrial.report.text.fabric import fabric_text
 
 _EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _REFERENCES = Path(seatrial.references.__file__).parent / "data"
@@ -166,6 +171,7 @@ _OWN: Mapping[str, Callable[[], tuple[bytes, ...]]] = {
     "table": lambda: (_table(0), _table(1)),
     "I/O samples": lambda: (_io_samples(),),
     "trace": lambda: tuple(_traces()),
+    **{f"fabric {form}": lambda form=form: (FABRIC_TEXTS[form].encode(),) for form in FABRIC_TEXTS},  # type: ignore[misc]
 }
 DUMPS = tuple(f"from {kind}" for kind in DUMP_KINDS)
 BINARY = ("table", "I/O samples", "trace")
@@ -252,6 +258,15 @@ def _read_trace(data: bytes, folder: Path) -> None:
     write_trace(folder, folder / "export")
 
 
+def _read_fabric(kind: str) -> Callable[[bytes, Path], None]:
+    def read_it(data: bytes, folder: Path) -> None:
+        fabric = read_fabric(kind, [FabricText("file", data, 1)])
+        json.dumps(fabric_document(fabric), allow_nan=False)
+        fabric_text(fabric)
+
+    return read_it
+
+
 _READERS: Mapping[str, Callable[[bytes, Path], Any]] = {
     "study": lambda data, folder: read_study(data, "study.yaml"),
     "site": lambda data, folder: read_site(data, "site.yaml"),
@@ -260,4 +275,5 @@ _READERS: Mapping[str, Callable[[bytes, Path], Any]] = {
     "table": _read_profile("a.mpi"),
     "I/O samples": _read_profile("node1.io"),
     "trace": _read_trace,
+    **{f"fabric {form}": _read_fabric(form.split()[0]) for form in FABRIC_TEXTS},
 }

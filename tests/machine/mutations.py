@@ -32,8 +32,15 @@ KINDS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-topo": ("smi-topo_*", "topo-*", "lspci-tv-vvv_and_topo*"),
     "nvidia-smi-p2p": ("smi-topo-p2p*", "p2p-*"),
     "rocm-smi-topo": ("rocm*",),
+    "nvidia-smi-q": ("nvidia-smi-q/*",),
     "amd-smi": ("amd-smi/*",),
+    "lscpu": ("lscpu/*",),
+    "likwid-topology": ("likwid/*",),
     "ibstat": ("ibstat*",),
+    "opainfo": ("network/opainfo*",),
+    "cxi-stat": ("network/cxi_stat*",),
+    "ethtool": ("network/ethtool.txt",),
+    "ethtool-s": ("network/ethtool-S*",),
 }
 """Kind -> the names of its samples below our own folder; those of the shared one are listed."""
 

@@ -89,7 +89,7 @@ def test_recorded_outputs() -> None:
     for clean in ("0x7cfe9003003b4b96", "0x7cfe9003003b4bde"):
         (port,) = read_perfquery(sample(f"perfquery-x-{clean}.txt")).values()
         assert not port.get("link_downed") and not port.get("port_xmit_discards") and not port.get("symbol_error")
-    errors = read_ibqueryerrors(sample("ibqueryerrors-sx6036-ceph.txt"))
+    errors = read_ibqueryerrors(sample("ibqueryerrors-sx6036-ceph.txt")).ports
     assert len(errors) == 14 and errors["0x2c903006e29b0 port 7"]["symbol_error"] == 65535
     ethernet = read_ethtool_statistics(sample("ethtool-S-mlx5-rx-discards-cut.txt"), "eth0")["eth0"]
     assert (ethernet["rx_discards_phy"], ethernet["out_of_buffer"]) == (58591428329, 990473555)

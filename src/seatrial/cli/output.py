@@ -155,9 +155,10 @@ FromOption = Annotated[
     typer.Option(
         "--from",
         metavar="KIND=FILE[#n]",
-        help="output of another tool: hwloc-xml, lspci-vv, lspci-tree, dmidecode, nvidia-smi-topo, nvidia-smi-p2p, "
-        "amd-smi, rocm-smi-topo, nccl-xml, ibstat, opainfo, cxi-stat, ethtool; several files describe one machine. Of "
-        "a fabric: ibnetdiscover, iblinkinfo, slurm-topology",
+        help="output of another tool: hwloc-xml, lscpu, likwid-topology, dmidecode, lspci-vv, lspci-tree, "
+        "nvidia-smi-topo, nvidia-smi-p2p, nvidia-smi-q, amd-smi, rocm-smi-topo, nccl-xml, ibstat, opainfo, cxi-stat, "
+        "ethtool, ethtool-s; several files describe one machine. Of a fabric: ibnetdiscover, iblinkinfo, "
+        "slurm-topology, perfquery, ibqueryerrors, ibswinfo, opafabricinfo",
     ),
 ]
 LiveOption = Annotated[

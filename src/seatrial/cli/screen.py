@@ -21,7 +21,7 @@ from seatrial.cli.output import (
     write_file,
 )
 from seatrial.errors import UsageError
-from seatrial.fabric.dumps import FABRIC_READERS
+from seatrial.fabric.dumps import TOPOLOGIES
 from seatrial.interface.machines import discover_fabric
 from seatrial.jobs.queue import where_jobs_go
 from seatrial.jobs.request import Submission
@@ -114,10 +114,10 @@ def _parted(sources: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
     dumps: list[tuple[str, str]] = []
     for source in sources:
         kind, equals, name = source.partition("=")
-        if equals and kind in FABRIC_READERS:
+        if equals and kind in TOPOLOGIES:
             dumps.append((kind, name))
         elif equals and not Path(source).exists():
-            kinds = ", ".join(sorted(FABRIC_READERS))
+            kinds = ", ".join(sorted(TOPOLOGIES))
             raise UsageError(
                 f"--from {source!r} is neither a results folder nor a dump of a fabric",
                 f"give a folder, or KIND=FILE with one of the kinds {kinds}",

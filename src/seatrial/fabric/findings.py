@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from seatrial.fabric.health import health_findings
 from seatrial.fabric.parts import LinkRate, show_rate
 from seatrial.fabric.readers.infiniband import SHARED_NAMES
 from seatrial.model.machine.fabric import AdapterKind, CapableBasis, Fabric, FabricLink, LinkEnd
@@ -18,18 +19,40 @@ States = Mapping[tuple[str, int | None], str]
 """The logical state of the link at one of its ends, where the tool states it."""
 
 
-def fabric_findings(fabric: Fabric, states: States, *, is_whole: bool) -> tuple[Finding, ...]:
-    """All findings, the most severe first. Nothing is said of missing links unless the dump `is_whole`."""
+def fabric_findings(
+    fabric: Fabric, states: States, shared: Mapping[str, Sequence[str]], *, is_whole: bool
+) -> tuple[Finding, ...]:
+    """All findings, the most severe first. `shared` are ids that several adapters have, with their names. Nothing is
+    said of missing links unless the dump `is_whole`."""
     found = [
+        *_shared_guids(fabric, shared),
         *_below_capability(fabric),
         *_not_active(fabric, states),
         *(_fewer_uplinks(fabric) if is_whole else ()),
         *(_without_links(fabric) if is_whole else ()),
         *_shared_names(fabric),
         *_mixed_rates(fabric),
+        *health_findings(fabric),
     ]
     order = list(reversed(Severity))
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
+
+
+def _shared_guids(fabric: Fabric, shared: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    if shared:
+        named = [f"{device} ({', '.join(names)})" for device, names in shared.items()]
+        yield Finding(
+            rule="guid-shared",
+            severity=Severity.WARNING,
+            devices=tuple(dict.fromkeys(name for names in shared.values() for name in names)),
+            observation=f"{count(len(shared), 'GUID')} of several adapters: {_listed(named)}. Their links are left "
+            "out.",
+            diagnosis="Two adapters that were programmed with the same GUID, an adapter that was moved while the dump "
+            "was made, or a damaged text: which link belongs to which adapter is unknown.",
+            remedy="Compare the GUIDs on these nodes (`ibstat`); give one of two equal adapters its own with "
+            "`mlxburn` or `flint`, then make the dump again",
+            evidence=f"records and ports in {', '.join(fabric.sources)}",
+        )
 
 
 def _below_capability(fabric: Fabric) -> Iterator[Finding]:
@@ -166,7 +189,7 @@ def _ports(fabric: Fabric, links: Iterable[FabricLink]) -> tuple[str, ...]:
 
 
 def _end(fabric: Fabric, end: LinkEnd) -> str:
-    return fabric.name(end.device) if end.port is None else f"{fabric.name(end.device)} port {end.port}"
+    return fabric.port_name(end.device, end.port)
 
 
 def _named(fabric: Fabric, links: list[FabricLink]) -> str:

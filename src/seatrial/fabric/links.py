@@ -45,6 +45,45 @@ def join_devices(parts: Iterable[DevicePart]) -> dict[str, DevicePart]:
     return joined
 
 
+_MOST_SHARED = 0.01
+"""The largest share of adapters with the GUID of another one; if there are more, these are rather two dumps."""
+
+
+def shared_guids(dump: FabricDump) -> dict[str, tuple[str, ...]]:
+    """Ids that two adapters have -> all names under that id. An id is shared if it has two records with different
+    names, or if one of its ports is the other end of several ports; which link belongs to which is then unknown."""
+    if dump.is_one_sided:
+        return {}
+    names: dict[str, dict[str, None]] = {}
+    records: dict[str, set[str]] = {}
+    for part in dump.devices:
+        if part.kind is PartKind.ADAPTER:
+            names.setdefault(part.id, {})[part.name] = None
+            if part.is_described:
+                records.setdefault(part.id, set()).add(part.name)
+    claims: dict[tuple[str, int | None], set[tuple[str, int | None]]] = {}
+    for port in dump.ports:
+        if port.peer is not None and port.peer[0] in names:
+            claims.setdefault(port.peer, set()).add((port.device, port.port))
+    shared = {device for device, own in records.items() if len(own) > 1}
+    shared |= {device for (device, _), ends in claims.items() if len(ends) > 1}
+    if len(shared) > max(1, _MOST_SHARED * len(names)):
+        return {}
+    return {device: tuple(names[device]) for device in sorted(shared)}
+
+
+def without_links_of(dump: FabricDump, ids: Iterable[str]) -> FabricDump:
+    """The dump without the ports and links of these devices, each of which is kept once."""
+    left_out = frozenset(ids)
+    if not left_out:
+        return dump
+    first = {part.id: part for part in reversed(dump.devices) if part.id in left_out and part.is_described}
+    devices = [part for part in dump.devices if part.id not in left_out]
+    ports = [port for port in dump.ports if port.device not in left_out and (port.peer or ("",))[0] not in left_out]
+    kept = [replace(part, is_described=False) for part in first.values()]
+    return replace(dump, devices=[*devices, *kept], ports=ports)
+
+
 def join_links(dump: FabricDump, devices: Mapping[str, DevicePart]) -> tuple[list[Cable], list[str]]:
     """The links, and what could not be settled, one sentence each. Raises ParseError for a contradiction, or if the
     dump is incomplete."""

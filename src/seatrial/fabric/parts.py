@@ -14,6 +14,7 @@ from enum import StrEnum
 from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, read_lines, refuse_pick
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.fabric import PortCounters
 
 
 class FabricText(Frozen):
@@ -104,6 +105,7 @@ class FabricDump(Frozen):
     `is_one_sided`: the format names each link once, at one of its ends. `is_partial`: devices may be without a record
     although they are connected (a list of ports, a scan of switches only). `missing` is why links or devices may be
     missing although the text is complete; "" if nothing says so. `notes` are other sentences on what could not be read.
+    `switch_facts`: id of a switch -> what is stated of its hardware.
     """
 
     tool: str
@@ -114,6 +116,8 @@ class FabricDump(Frozen):
     missing: str = ""
     notes: Sequence[str] = ()
     facts: Mapping[str, str] = {}
+    counters: Sequence[PortCounters] = ()
+    switch_facts: Mapping[str, Mapping[str, str]] = {}
 
 
 LANE_bps: Mapping[str, float] = {

@@ -12,10 +12,14 @@ from seatrial.machine.readers.adapters import read_cxi_stat, read_ethtool, read_
 from seatrial.machine.readers.amd_smi import read_amd_smi
 from seatrial.machine.readers.dmidecode import read_dmidecode
 from seatrial.machine.readers.hwloc_xml import read_hwloc_xml
+from seatrial.machine.readers.likwid_topology import read_likwid_topology
+from seatrial.machine.readers.link_counters import read_ethtool_s
+from seatrial.machine.readers.lscpu import read_lscpu
 from seatrial.machine.readers.lspci_tree import read_lspci_tree
 from seatrial.machine.readers.lspci_vv import read_lspci_vv
 from seatrial.machine.readers.nccl_xml import read_nccl_xml
 from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_p2p, read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi_q import read_nvidia_smi_q
 from seatrial.machine.readers.rocm_smi_topo import read_rocm_smi_topo
 from seatrial.machine.survey import Survey
 from seatrial.model.frozen import Frozen
@@ -24,17 +28,21 @@ Reader = Callable[[bytes, int | None], Survey]
 
 READERS: Mapping[str, Reader] = {
     "hwloc-xml": read_hwloc_xml,
+    "likwid-topology": read_likwid_topology,
+    "lscpu": read_lscpu,
     "lspci-vv": read_lspci_vv,
     "lspci-tree": read_lspci_tree,
     "dmidecode": read_dmidecode,
     "nvidia-smi-topo": read_nvidia_smi_topo,
     "nvidia-smi-p2p": read_nvidia_smi_p2p,
+    "nvidia-smi-q": read_nvidia_smi_q,
     "amd-smi": read_amd_smi,
     "rocm-smi-topo": read_rocm_smi_topo,
     "ibstat": read_ibstat,
     "opainfo": read_opainfo,
     "cxi-stat": read_cxi_stat,
     "ethtool": read_ethtool,
+    "ethtool-s": read_ethtool_s,
     "nccl-xml": read_nccl_xml,
 }
 """Kind -> its reader, which takes the file and the number of the dump in it (from 1; None: the only one)."""

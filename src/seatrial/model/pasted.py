@@ -98,9 +98,15 @@ def _one_run(run: Sequence[tuple[int, _Labels]], texts: Sequence[str]) -> list[t
 def _by_label(lines: Sequence[tuple[int, _Labels]], texts: Sequence[str]) -> list[tuple[_Keys, list[tuple[int, int]]]]:
     """The lines of each label, with the start of their texts; those whose labels are not repeated have the label ()."""
     counts = Counter(keys for _, labels in lines for keys, _ in labels)
+    # "[0] Level: 1": behind the label of every line, words that are repeated on a few lines are part of the text.
+    deeper = Counter(longest[:-1] for _, labels in lines if counts[longest := labels[-1][0]] >= _MIN_LINES)
+
+    def is_label(keys: _Keys) -> bool:
+        return counts[keys] >= _MIN_LINES and (len(keys) == 1 or 2 * deeper[keys[:-1]] >= counts[keys[:-1]])
+
     by_keys: dict[_Keys, list[tuple[int, int]]] = {}
     for index, labels in lines:
-        keys, at = next((one for one in reversed(labels) if counts[one[0]] >= _MIN_LINES), ((), 0))
+        keys, at = next((one for one in reversed(labels) if is_label(one[0])), ((), 0))
         by_keys.setdefault(keys, []).append((index, at))
     found = []
     for keys, own in by_keys.items():

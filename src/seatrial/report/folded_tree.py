@@ -86,6 +86,9 @@ def _parts(device: Device, children: Children, links: Mapping[str, Link | None])
     stack = _core_stack(device, children)
     if stack is not None:
         return [_core(stack)]
+    if device.kind is DeviceKind.PU:  # of a source that does not state the cores
+        number = device.facts.integer("os_index")
+        return [Fold(device, device, "hardware thread", "", () if number is None else (number,))]
     below = [part for child in children.get(device.id, ()) for part in _parts(child, children, links)]
     is_host = device.kind is DeviceKind.BRIDGE and device.parent not in links and device.id not in links
     if device.kind is DeviceKind.BRIDGE and len(below) == 1 and not is_host:

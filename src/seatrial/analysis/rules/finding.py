@@ -100,6 +100,7 @@ class Subject(Enum):
     MEMORY_MODULES = auto()
     MEMORY_KINDS = auto()
     MEMORY_ERRORS = auto()
+    GPU_STATE = auto()
     MEASURED_LINKS = auto()
     LINKS = auto()
     SIBLINGS = auto()

@@ -17,6 +17,7 @@ from seatrial.analysis.rules.finding import (
     note,
     rule,
 )
+from seatrial.analysis.rules.gpu_state import is_busy
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.limit import pcie_bandwidth
@@ -127,7 +128,7 @@ def _idles(machine: Machine, device: Device | None) -> bool:
     if device is None:
         return False
     if device.kind is not DeviceKind.BRIDGE:
-        return device.kind is DeviceKind.GPU
+        return device.kind is DeviceKind.GPU and not is_busy(device.facts)
     below = [d for d in machine.devices if d.kind is not DeviceKind.BRIDGE and device in machine.ancestors(d)]
     return bool(below) and all(d.kind is DeviceKind.GPU for d in below)
 

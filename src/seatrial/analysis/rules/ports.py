@@ -1,5 +1,5 @@
 """Rules about the ports of adapters: InfiniBand width, rate beside like adapters, PCIe below the port's rate, and
-counters of their links that grew while benchmarks ran."""
+counters of their links: those that grew while benchmarks ran, and those of saved outputs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.devices import fabric_adapters, spans
 from seatrial.analysis.rules.finding import Case, Subject, cite, listed, note, rule, warning
+from seatrial.machine.counters import counter_findings
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Fact, Finding
-from seatrial.model.machine.links import LEAST_LOST, LINK_COUNTERS, CounterKind, lost_segments, narrowest, way_up
+from seatrial.model.machine.links import (
+    LEAST_LOST,
+    LINK_COUNTERS,
+    PACKETS_RECEIVED,
+    PACKETS_SENT,
+    CounterKind,
+    lost_segments,
+    narrowest,
+    way_up,
+)
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.spelling import show, show_percent
 
@@ -213,6 +223,20 @@ def _cited_links(machine: Machine, adapter: Device) -> str:
         for link in way_up(machine, adapter)
         if link.trained_Bps or link.capable_Bps
     )
+
+
+@rule(Subject.LINK_COUNTERS)
+def counters_of_dumps(case: Case) -> Iterator[Finding]:
+    """Fires if a saved output of counters (`ethtool -S`) has errors, discards or pauses, whenever they were counted."""
+    wanted = {*LINK_COUNTERS, PACKETS_SENT, PACKETS_RECEIVED}
+    readings: dict[str, dict[str, int]] = {}
+    sources: dict[str, None] = {}
+    for adapter in case.machine.of_kind(DeviceKind.NIC):
+        counts = {name: number for name in wanted if (number := adapter.facts.integer(name)) is not None}
+        if counts:
+            readings[adapter.id] = counts
+            sources |= {fact.source: None for name in counts if (fact := adapter.facts.best(name)) is not None}
+    yield from counter_findings(readings, ", ".join(sources), "`ethtool -S INTERFACE`")
 
 
 _ORDINARY = frozenset({"rx_dropped"})

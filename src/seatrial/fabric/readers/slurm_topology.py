@@ -74,17 +74,17 @@ class TopologyTree:
 
 TOOL_YAML = "topology.yaml"
 
-_BEGIN = re.compile(rb"^(?:- +)?topology[ \t]*:", re.MULTILINE)
-_CONF = re.compile(rb"^[ \t]*(?:Switch|Block)Name[ \t]*=", re.MULTILINE | re.IGNORECASE)
+_BEGIN = re.compile(r"^(?:- +)?topology[ \t]*:", re.MULTILINE)
+_CONF = re.compile(r"^[ \t]*(?:Switch|Block)Name[ \t]*=", re.MULTILINE | re.IGNORECASE)
 _NOT_READ = ("flat", "ring", "torus3d")
 
 
-def _read_yaml(texts: Sequence[FabricText]) -> FabricDump:
+def _read_yaml(texts: Sequence[FabricText], contents: Sequence[str]) -> FabricDump:
     """The only topology of a file, or the chosen one."""
     if len(texts) > 1:
         raise UsageError(f"{TOOL_YAML} is one file, not {len(texts)}", "give one file")
     text = texts[0]
-    root = read_yaml(text.data, text.name).root
+    root = read_yaml(contents[0].encode("utf-8", "replace"), text.name).root
     topology = choose(root.items or [root], lambda node: node.line, text.pick, TOOL_YAML, "topology")
     reader = _YamlReader(text.name)
     reader.read(topology)
@@ -163,8 +163,9 @@ _ALLOWED = {
 def read_slurm_topology(texts: Sequence[FabricText]) -> FabricDump:
     """The switches (or blocks), nodes, and a link for each child. Raises ParseError for damaged text, UsageError for
     several topologies in a topology.yaml without a choice."""
-    if any(_BEGIN.search(text.data) and not _CONF.search(text.data) for text in texts):
-        return _read_yaml(texts)
+    contents = ["".join(f"{line.text}\n" for line in text.lines(TOOL)) for text in texts]
+    if any(_BEGIN.search(content) and not _CONF.search(content) for content in contents):
+        return _read_yaml(texts, contents)
     reader = _Reader({PurePath(text.name).name for text in texts})
     for text in texts:
         text.refuse_pick(TOOL)

@@ -214,7 +214,9 @@ def _fits_header(tail: _Tail, cells: _Cells, columns: Sequence[Word]) -> bool:
 def _check_end(tail: _Tail, cells: _Cells | None, names: Sequence[str], of_gpus: Sequence[_Tail], tool: str) -> None:
     """Refuse a last row without a line break unless it is certainly complete: a cut number is still a number."""
     alike = [other for other in of_gpus if (other.texts, other.cells) == (tail.texts, tail.cells)]
-    is_full = cells is not None and cells.get(names[-1]) in (_NONE, "0")  # no digit can follow either
+    # No digit can follow either; of a list of CPUs, "0" may be the begin of "0-31".
+    full = (_NONE,) if names[-1] == CPU_AFFINITY else (_NONE, "0")
+    is_full = cells is not None and cells.get(names[-1]) in full
     if not (len(alike) > 1 and tail.words) and not is_full:
         raise tail.row.line.error(
             tool,

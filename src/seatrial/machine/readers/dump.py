@@ -30,6 +30,7 @@ _SPACES = re.compile("&nbsp;|[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 
+_QUOTE = re.compile(r"[ ]{0,3}(?:(?:>|&gt;)[ ]?)+")
 _PREFIX = re.compile(r"[ \t]{0,8}(?:(?:[#>|]|&gt;)[ \t]?)+")
 
 
@@ -70,7 +71,7 @@ def read_lines(data: bytes, tool: str) -> tuple[Line, ...]:
     unended = len(raws)
     if raws[-1] == "":
         raws.pop()
-    texts = [_plain(raw) for raw in raws]
+    texts = _outer([_plain(raw) for raw in raws])
     prefixes = [len(prefix_of(text)) for text in texts]
     labelled = labelled_lines([text[at:] for text, at in zip(texts, prefixes, strict=True)])
     lines = []
@@ -88,6 +89,17 @@ def _plain(raw: str) -> str:
     if raw.isascii() and "\x1b" not in raw and "&nbsp;" not in raw and "[" not in raw:
         return raw
     return _INVISIBLE.sub("", _SPACES.sub(" ", _LOST_ESCAPE.sub("", without_sequences(raw))))
+
+
+def _outer(texts: list[str]) -> list[str]:
+    """The lines without the marks of a quote and the indentation that all of them have."""
+    quotes = [_QUOTE.match(text) for text in texts if text.strip()]
+    depths = {quote[0].replace("&gt;", ">").count(">") if quote else 0 for quote in quotes}
+    if len(quotes) > 1 and len(depths) == 1 and depths != {0}:
+        texts = [text[match.end() :] if (match := _QUOTE.match(text)) else text for text in texts]
+    indents = [len(text) - len(text.lstrip(" ")) for text in texts if text.strip()]
+    indent = min(indents, default=0) if len(indents) > 1 else 0
+    return [text[indent:] for text in texts] if indent else texts
 
 
 def is_fence(text: str) -> bool:

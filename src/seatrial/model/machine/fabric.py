@@ -10,8 +10,10 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated
 
+from msgspec import field
+
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import Count, Keywords, NonNegative, OneOrMore, Positive, Text, published
+from seatrial.model.json_shape import Count, Keywords, NonNegative, OneOrMore, Positive, Sparse, Text, published
 from seatrial.model.machine.fact import Finding
 
 
@@ -42,6 +44,9 @@ class FabricSwitch(Frozen):
     name: str
     level: Annotated[int | None, Keywords(minimum=1), "1: a leaf; null: not connected to any leaf."]
     model: Annotated[str | None, "vendor:device, as the dump states them."] = None
+    facts: Sparse[Annotated[Mapping[str, str], "Power supplies, fans, temperatures, as ibswinfo states them."]] = field(
+        default_factory=dict
+    )
 
 
 @published("Adapter")
@@ -96,6 +101,18 @@ class PortDown(Frozen):
     physical: str = ""
 
 
+class PortCounters(Frozen):
+    """Counters of a port since they were last cleared, which is usually unknown; names as in sysfs.
+
+    `device` is the id of a switch or adapter, or "lid 7" where the dump has no other name; `port` is null for all ports
+    together.
+    """
+
+    device: Text
+    port: Count | None
+    counters: Mapping[str, int]
+
+
 class Oversubscription(Frozen):
     """Bandwidth of the links below a level over that of the links above; null if a rate is unknown.
 
@@ -124,6 +141,7 @@ class Fabric(Frozen, dict=True):
     findings: tuple[Finding, ...] = ()
     facts: Mapping[str, str] = {}
     unread: tuple[str, ...] = ()
+    port_counters: tuple[PortCounters, ...] = ()
 
     @cached_property
     def switch_by_id(self) -> Mapping[str, FabricSwitch]:
@@ -164,6 +182,10 @@ class Fabric(Frozen, dict=True):
         if device in self.switch_by_id:
             return self.switch_by_id[device].name
         return self.adapter_by_id[device].name if device in self.adapter_by_id else device
+
+    def port_name(self, device: str, port: int | None) -> str:
+        """Such as: "leaf-1 port 5"; the device itself if the port is None."""
+        return self.name(device) if port is None else f"{self.name(device)} port {port}"
 
     def level_of(self, device: str) -> int | None:
         """The level of a switch; 0 for everything else."""

@@ -194,13 +194,14 @@ class CounterKind(StrEnum):
 
 class LinkCounter(Frozen):
     """One counter. `name` is that of sysfs; `other` are names that tools print. `largest` is the value at which the
-    counter stops in its classic form (None: it does not stop)."""
+    counter stops in its classic form (None: it does not stop). `usual` is what raises it without a fault, or ""."""
 
     name: str
     kind: CounterKind
     meaning: str
     other: tuple[str, ...] = ()
     largest: int | None = None
+    usual: str = ""
 
 
 _COUNTERS = msgspec.toml.decode(
@@ -227,6 +228,10 @@ CANONICAL: Mapping[str, str] = {
     other: counter.name for counter in _COUNTERS for other in (counter.name, *counter.other)
 }
 """Any name -> the name in LINK_COUNTERS."""
+
+
+PACKETS_SENT, PACKETS_RECEIVED, WORDS_RECEIVED = "packets_sent", "packets_received", "words_received"
+"""Traffic beside the counters of a tool, a scale for them; a word has 4 B."""
 
 
 class CounterChange(Frozen):

@@ -8,7 +8,15 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from seatrial.analysis.rank_layout import Binding, RankLayout
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import GIVEN, OPEN, From, Json, Keywords, Text, shape, view
-from seatrial.model.machine.fabric import Fabric, FabricAdapter, FabricLink, FabricSwitch, Oversubscription, PortDown
+from seatrial.model.machine.fabric import (
+    Fabric,
+    FabricAdapter,
+    FabricLink,
+    FabricSwitch,
+    Oversubscription,
+    PortCounters,
+    PortDown,
+)
 from seatrial.model.machine.fact import Finding
 
 
@@ -70,8 +78,8 @@ def _links(fabric: Fabric) -> list[Json]:
 
 @shape(Fabric, {"$id": "https://seatrial.dev/schemas/fabric-1.json"})
 class FabricJson(TypedDict):
-    """A fabric: the output of `seatrial discover --from ibnetdiscover=FILE --format json` (also iblinkinfo and
-    slurm-topology). Unknown is null, never 0."""
+    """A fabric: the output of `seatrial discover --from ibnetdiscover=FILE --format json` (also iblinkinfo,
+    slurm-topology, perfquery, ibqueryerrors, ibswinfo, opafabricinfo). Unknown is null, never 0."""
 
     schema: Literal["seatrial.fabric/1"]
     sources: list[str]
@@ -88,6 +96,7 @@ class FabricJson(TypedDict):
     findings: list[Finding]
     facts: Annotated[dict[str, str], "What else the dump states: when it was made, sizes of blocks."]
     unread: Annotated[list[str], "What could not be read and why, one sentence each."]
+    port_counters: Annotated[list[PortCounters], "Of perfquery and ibqueryerrors: what the ports counted."]
 
 
 def fabric_document(fabric: Fabric) -> Json:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from seatrial.model.machine.fabric import AdapterKind, Fabric, LinkEnd, Oversubscription
 from seatrial.model.machine.host_list import by_number, fold_hosts, host_spans
+from seatrial.model.machine.links import LINK_COUNTERS
 from seatrial.model.spelling import count, few_names, show
 from seatrial.report.blocks import Detail
 from seatrial.report.text.check import finding_text
@@ -37,6 +38,9 @@ def fabric_text(fabric: Fabric, style: Style = PLAIN, detail: Detail = Detail.US
             block("Oversubscription (links below a level over links above it)", _rows(ratios, style), style),
             block("Links", _links(fabric, style), style),
             block("Ports down", _ports_down(fabric, style), style),
+            block("Switches", _hardware(fabric, style), style),
+            block("Stated", _stated(fabric, style), style),
+            block("Counters of ports", _counters(fabric, style), style),
             *(finding_text(finding, style, detail) for finding in fabric.findings),
             block("Nodes of each leaf", _leaves(fabric, most_leaves, style), style),
             block("Could not be read", sentences(fabric.unread, style), style),
@@ -45,10 +49,15 @@ def fabric_text(fabric: Fabric, style: Style = PLAIN, detail: Detail = Detail.US
 
 
 def counts_of(fabric: Fabric) -> str:
-    """How many switches, levels, nodes and links it has."""
+    """How many switches, levels, nodes and links it has; or, of a dump without them, ports or what the tool counts."""
+    if not (fabric.switches or fabric.nodes or fabric.links):
+        counted = [f"{fabric.facts[name]} {name}" for name in ("adapters", "switches", "links") if name in fabric.facts]
+        return ", ".join(counted) or f"counters of {count(len(fabric.port_counters), 'port')}"
     numbers = (fabric.switches, fabric.levels, fabric.nodes, fabric.links)
     switches, *others = map(len, numbers)
-    named = zip(others, ("level", "node", "link"), strict=True)
+    named = [(number, noun) for number, noun in zip(others, ("level", "node", "link"), strict=True)]
+    if not fabric.links:
+        named = [(number, noun) for number, noun in named if number]
     return ", ".join([count(switches, "switch", "switches"), *(count(number, noun) for number, noun in named)])
 
 
@@ -58,7 +67,36 @@ def _header(fabric: Fabric, style: Style) -> str:
     return f"{style.paint(f'Fabric ({source})', 'heading')}: {counts_of(fabric)}{made}"
 
 
+def _hardware(fabric: Fabric, style: Style) -> list[str]:
+    """Power supplies, fans and temperatures of switches."""
+    several = len(fabric.switches) > 1
+    rows = [
+        (switch.name, name, value) if several else (name, value)
+        for switch in fabric.switches
+        for name, value in switch.facts.items()
+    ]
+    return _rows(rows, style)
+
+
+def _stated(fabric: Fabric, style: Style) -> list[str]:
+    """The counts of a tool that lists no links."""
+    return [] if fabric.links else _rows([one for one in fabric.facts.items() if one[0] != "made"], style)
+
+
+def _counters(fabric: Fabric, style: Style) -> list[str]:
+    """The error counters of each port that are not 0."""
+    lines: list[str] = []
+    width = max((len(clean(fabric.port_name(one.device, one.port))) for one in fabric.port_counters), default=0)
+    for one in fabric.port_counters:
+        counts = ", ".join(f"{name} {one.counters[name]}" for name in LINK_COUNTERS if one.counters.get(name))
+        lead = f"  {clean(fabric.port_name(one.device, one.port)):<{width}}  "
+        lines += style.wrapped(counts or "no errors", lead)
+    return lines
+
+
 def _levels(fabric: Fabric, style: Style) -> list[str]:
+    if not (fabric.links or fabric.nodes or fabric.levels):
+        return []
     rows: list[tuple[str, str, str]] = []
     for level in reversed(fabric.levels):
         here = [switch for switch in fabric.switches if switch.level == level]
