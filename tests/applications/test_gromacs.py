@@ -40,6 +40,11 @@ def test_steps_of_the_command_line_override_those_of_the_input() -> None:
     assert figures("gromacs", overridden.replace(b"Using 2 MPI", line + b"Using 2 MPI")) == figures("gromacs", TEXT)
 
 
+def test_a_run_with_a_time_limit_may_have_steps_without_end() -> None:
+    unlimited = TEXT.replace(b"nsteps                         = 600", b"nsteps                         = -1")
+    assert figures("gromacs", unlimited) == figures("gromacs", TEXT)
+
+
 def test_a_warning_of_constraints_is_remarked() -> None:
     warning = b"Step 7, time 0.014 (ps)  LINCS WARNING\n"
     (experiment,) = reader_of("gromacs").read(TEXT.replace(b"step 100:", warning + b"step 100:")).experiments

@@ -139,6 +139,8 @@ def test_programs_that_prepare_a_case_are_left_out() -> None:
     text = utility("/opt/foam/bin/blockMesh") + utility("decomposePar -force") + log()
     assert figures("openfoam", text) == figures("openfoam", log())
     (experiment,) = reader_of("openfoam").read(text.encode()).experiments
-    assert experiment.remarks[0] == "without the output of blockMesh, decomposePar, which has no figure"
-    assert "checkMesh: not a solver, so no figure" in refusal("openfoam", utility("checkMesh"))
-    assert "checkMesh: not a solver" in refusal("openfoam", utility("checkMesh") + utility("checkMesh -constant"))
+    assert experiment.remarks[0] == "without the output of blockMesh, decomposePar, of which no figure is read"
+    assert "no figure is read of checkMesh" in refusal("openfoam", utility("checkMesh"))
+    assert "no figure is read of checkMesh" in refusal(
+        "openfoam", utility("checkMesh") + utility("checkMesh -constant")
+    )

@@ -275,3 +275,11 @@ def test_the_ranks_of_a_test_of_nccl_are_those_of_all_processes() -> None:
     assert options.ranks(read_command(command)) == 16
     assert options.ranks(read_command("mpirun -np 2 ./all_reduce_perf -g 8")) == 16
     assert options.ranks(read_command("./build/all_reduce_perf -b 8 -e 128M -f 2 -g 4")) == 4
+
+
+def test_startup_programs_of_OSU_and_times_of_the_shell_are_left_out() -> None:
+    timed = "real 2.57\nuser 0.19\nsys 0.05\n\n"
+    hello = f"# OSU MPI Hello World Test v5.8\nThis is a test with 8 processes\n{timed}"
+    found = repeats("osu", osu(10.0, 11.0) + timed + hello + osu(12.0, 13.0, program="Bcast Latency") + timed)
+    assert [len(repeat.samples) for repeat in found] == [2, 2]
+    assert any("OSU MPI Hello World Test, of which no figure is read" in remark for remark in found[0].remarks)

@@ -53,8 +53,8 @@ _OPENED = Pattern(r"Log file opened on .{1,200}")
 _STARTED = Pattern(r"GROMACS: +gmx mdrun, version (\S{1,80})")
 _FATAL = Pattern(r"(?:Fatal error:|Program .{1,80}, (?:VERSION|version) .{1,80}|.{0,80}Segmentation fault).{0,200}")
 _DT = Pattern(r"(?:dt|delta_t) += (\S{1,40})")
-_STEPS = Pattern(r"nsteps += ([0-9]{1,15})")
-_OVERRIDING_STEPS = Pattern(r"Overriding nsteps with value passed on the command line: ([0-9]{1,15}) steps.{0,80}")
+_STEPS = Pattern(r"nsteps += (-1|[0-9]{1,15})")
+_OVERRIDING_STEPS = Pattern(r"Overriding nsteps with value passed on the command line: (-1|[0-9]{1,15}) steps.{0,80}")
 _FIRST = Pattern(r"init[-_]step += ([0-9]{1,15})")
 _RESET = Pattern(r"[Ss]tep ([0-9]{1,15}): resetting all time and cycle counters")
 _ENDS_EARLY = Pattern(r"(?:Step ([0-9]{1,15}): )?Run time exceeded .{1,200}")
@@ -161,7 +161,8 @@ def _counted_steps(log: Log) -> int:
     asked = overriding[-1] if overriding else log.only(_STEPS, "`nsteps`")
     statistics = log.maybe(_STATISTICS, "number of steps") or log.only(_STATISTICS, "`Statistics over ... steps`")
     ran = statistics.whole(1, "the steps of the statistics")
-    if ran != asked.whole(1, "nsteps") + 1 and not log.found(_ENDS_EARLY):
+    is_unlimited = asked.match[1] == "-1"  # with -maxh
+    if not is_unlimited and ran != asked.whole(1, "nsteps") + 1 and not log.found(_ENDS_EARLY):
         raise statistics.error(f"line {asked.line.number} has {asked.match[1]} steps: steps are missing, or two runs")
     resets = log.found(_RESET)
     first = log.found(_FIRST)

@@ -118,8 +118,8 @@ def _with_figures(form: Form, source: Unlabelled, parts: Sequence[Part]) -> tupl
     own = [part for part in parts if not any(part.begin <= index < part.end for index in lines)]
     if not own:
         index = min(lines)
-        raise ParseError(form.kind, source.numbers[index], source.lines[index], f"{names}: not a solver, so no figure")
-    return own, f"without the output of {names}, which has no figure"
+        raise ParseError(form.kind, source.numbers[index], source.lines[index], f"no figure is read of {names}")
+    return own, f"without the output of {names}, of which no figure is read"
 
 
 _LEAST_DIGITS, _LEAST_SAMPLES = 30, 4

@@ -65,8 +65,13 @@ def scaled(value: Decimal, exponent: int) -> float:
     return float(value.scaleb(exponent))
 
 
+_TIMED = Pattern(r"\s*(?:real|user|sys)\s+[0-9]{1,9}\.[0-9]{1,9}\s*")
+
+
 def is_noise(text: str) -> bool:
-    """Whether a line is a message that a launcher or library printed between rows."""
+    """Whether a line is a message that a launcher, a library or `time -p` printed between rows."""
+    if _TIMED.fullmatch(text):
+        return True
     return sum(word.isalpha() and len(word) > 1 for word in text.split()[:30]) >= 3
 
 
