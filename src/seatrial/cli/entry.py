@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from seatrial.cli.commands import HELP, overview
@@ -15,6 +16,7 @@ def main() -> None:
     """Run the command of this process."""
     take_signals()
     take_streams()
+    _leave_working_folder()
     if sys.argv[1:2] == [COMPLETE]:
         from seatrial.cli.completion.answer import print_answers
 
@@ -32,3 +34,14 @@ def main() -> None:
         run_main()
     finally:
         ignore_signals()
+
+
+def _leave_working_folder() -> None:
+    """Load no modules from the working folder, which an empty entry of PYTHONPATH adds: whoever writes there could
+    replace any of them."""
+    try:
+        here = os.getcwd()  # noqa: PTH109 - pathlib is not loaded yet
+    except OSError:
+        return
+    if here not in os.environ.get("PYTHONPATH", "").split(":") and not __file__.startswith(f"{here}/seatrial/"):
+        sys.path[:] = [entry for entry in sys.path if entry not in ("", here)]
