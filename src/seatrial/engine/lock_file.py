@@ -26,7 +26,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from seatrial.model.secrets import masked_words
 from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.secrets import masked_words
