@@ -332,4 +332,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("dcgm-diag", read, (rf"{_HEADER}|{JSON_BEGIN}",))
+READER = figures.Reader("dcgm-diag", read, (rf"{_HEADER}|{JSON_BEGIN}",), is_from_documentation=True)

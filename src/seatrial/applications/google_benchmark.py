@@ -153,4 +153,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("google-benchmark-json", read, (JSON_BEGIN,))
+READER = figures.Reader("google-benchmark-json", read, (JSON_BEGIN,), is_from_documentation=True)

@@ -99,4 +99,4 @@ IMPORTED = figures.imported(
     (figures.rate("bandwidth", "B/s", "bytes received per second, all streams together"),),
 )
 
-READER = figures.Reader("iperf3", read, (JSON_BEGIN,))
+READER = figures.Reader("iperf3", read, (JSON_BEGIN,), is_from_documentation=True)

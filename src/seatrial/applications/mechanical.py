@@ -117,6 +117,7 @@ READER = log_reader(
         (r"(?i)CONVERGENCE VALUE ?= ?[+-]?(?:nan|inf)", "the solution diverged (not a number)"),
     ),
     end=(r"\|? ?.{0,30}RUN COMPLETED ?\|?", "no `RUN COMPLETED`"),
+    is_from_documentation=True,
 )
 
 

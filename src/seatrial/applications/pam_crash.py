@@ -66,6 +66,7 @@ READER = log_reader(
         ),
     ),
     end=(r"\W*NORMAL TERMINATION\W*(?:.{0,60})", "no `NORMAL TERMINATION`"),
+    is_from_documentation=True,
 )
 
 

@@ -184,4 +184,4 @@ IMPORTED = figures.imported(
     ),
 )
 
-READER = figures.Reader("perftest", read, (_TITLE.text, "#bytes.{0,400}"))
+READER = figures.Reader("perftest", read, (_TITLE.text, "#bytes.{0,400}"), is_from_documentation=True)

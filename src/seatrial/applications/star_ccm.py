@@ -177,6 +177,7 @@ READER = log_reader(
         r"Server process exited with code 0|Benchmark::(?:Output file name|HTML Report) : .{1,300}",
         "no `Server process exited with code 0`",
     ),
+    is_from_documentation=True,
 )
 
 

@@ -118,6 +118,9 @@ FABRIC_READERS: Mapping[str, Callable[[Sequence[FabricText]], FabricDump]] = {
 }
 """Kind -> its reader, which takes the files that a dump was saved in, in their order."""
 
+FROM_DOCUMENTATION = frozenset({"opafabricinfo"})
+"""Kinds of which no test reads a real dump; lists label them so."""
+
 TOPOLOGIES = ("ibnetdiscover", "iblinkinfo", "slurm-topology")
 """The kinds that have links or nodes; the others have the state of ports, switches or the whole."""
 

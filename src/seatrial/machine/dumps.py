@@ -47,6 +47,9 @@ READERS: Mapping[str, Reader] = {
 }
 """Kind -> its reader, which takes the file and the number of the dump in it (from 1; None: the only one)."""
 
+FROM_DOCUMENTATION = frozenset({"amd-smi", "nvidia-smi-q"})
+"""Kinds of which no test reads a real dump; lists label them so."""
+
 
 class Dump(Frozen):
     """A file and its kind; `name` is the name shown in messages."""

@@ -29,13 +29,15 @@ class Reader(Frozen):
     """`kind` is its name on the command line. `parse` is pure; it raises ParseError (tool, line, text, why) for a
     file that is incomplete, from another tool, or has an impossible number. A text with several runs is split where one
     of the lines `begins` is (runs.py); `options` are those of the tool's programs that state parameters. A part of the
-    text with a line `aside` is of a program without figure, which the first group names."""
+    text with a line `aside` is of a program without figure, which the first group names. `is_from_documentation`: no
+    test reads a real text of this format, and lists label it so."""
 
     kind: str
     parse: Callable[[bytes], ImportedFile]
     begins: tuple[str, ...] = ()
     options: ProgramOptions = ProgramOptions()
     aside: str = ""
+    is_from_documentation: bool = False
 
     def read(self, data: bytes) -> ImportedFile:
         """The contents of a file as users have it: compressed, with something before each line, of several runs. Raises

@@ -324,6 +324,7 @@ def plain_reader(
     begins: str = "",
     aside: str = "",
     is_spaced_once: bool = False,
+    is_from_documentation: bool = False,
 ) -> Reader:
     """The reader of logs of `tool`, with the figures that `of` declares, where `measured` does all of it: it raises
     ParseError for a run without figure. `begins` is the line with which each run begins, if there is one; `aside`
@@ -335,7 +336,8 @@ def plain_reader(
         experiment = ImportedExperiment(of.name, samples, found.parameters, found.notes, remarks=remarks)
         return ImportedFile(tool, found.version or "", (experiment,))
 
-    return Reader(of.name.removeprefix("imported."), read, (begins,) if begins else (), aside=aside)
+    kind = of.name.removeprefix("imported.")
+    return Reader(kind, read, (begins,) if begins else (), aside=aside, is_from_documentation=is_from_documentation)
 
 
 def log_reader(
@@ -354,6 +356,7 @@ def log_reader(
     temperature: str = "",
     states: Mapping[str, str] = {},
     remarked: Words | None = None,
+    is_from_documentation: bool = False,
 ) -> Reader:
     """The reader of logs of `tool`, with the figures that `of` declares. It raises ParseError for a run without figure.
 
@@ -396,4 +399,6 @@ def log_reader(
 
     if begins is None:
         begins = "" if is_begun_anywhere else begin[0]
-    return plain_reader(of, tool, read, begins=begins, is_spaced_once=is_spaced_once)
+    return plain_reader(
+        of, tool, read, begins=begins, is_spaced_once=is_spaced_once, is_from_documentation=is_from_documentation
+    )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
+from seatrial.applications.readers import readers
 from seatrial.environments.blas import Blas
+from seatrial.fabric import dumps as fabric_dumps
+from seatrial.machine import dumps
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, area_of
 from seatrial.model.benchmark.parameter import Parameter
 from seatrial.model.environment.mpi import Mpi
@@ -167,6 +170,15 @@ def references_document(references: Iterable[Reference]) -> list[Json]:
 
 
 @shape(None, OPEN)
+class FormatJson(TypedDict):
+    """A format of other tools that is read."""
+
+    kind: str
+    use: Annotated[Literal["import", "discover"], "The command that reads it: `import KIND=FILE`, `discover --from`"]
+    from_documentation: Annotated[bool, "True: no test reads a real text of it"]
+
+
+@shape(None, OPEN)
 class ListJson(TypedDict):
     """What can be measured here, and with which tools. Of each kind, the default comes first."""
 
@@ -178,6 +190,7 @@ class ListJson(TypedDict):
     containers: NotRequired[Annotated[list[RuntimeTrial], "the runtimes that are known, installed or not"]]
     guests: NotRequired[Annotated[list[OfferedGuest], "virtual machines; none was started or reached"]]
     benchmarks: list[BenchmarkJson]
+    formats: NotRequired[list[FormatJson]]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
 
 
@@ -200,7 +213,16 @@ def list_document(benchmarks: Iterable[Benchmark], tools: BuildTools, missing: M
         containers=tools.containers,
         guests=tools.guests,
         benchmarks=[_benchmark(benchmark, missing.get(benchmark.name)) for benchmark in benchmarks],
+        formats=list(_formats()),
     )
+
+
+def _formats() -> Iterator[Json]:
+    for reader in readers().values():
+        yield {"kind": reader.kind, "use": "import", "from_documentation": reader.is_from_documentation}
+    documented = dumps.FROM_DOCUMENTATION | fabric_dumps.FROM_DOCUMENTATION
+    for kind in (*dumps.READERS, *fabric_dumps.FABRIC_READERS):
+        yield {"kind": kind, "use": "discover", "from_documentation": kind in documented}
 
 
 def _environments(tools: BuildTools) -> Iterator[Json]:

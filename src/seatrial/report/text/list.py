@@ -64,7 +64,14 @@ def tools_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     if absent := [one["name"] for one in runtimes if one not in installed]:
         lines += style.wrapped(f"container runtimes that are not installed: {', '.join(absent)}", then="  ")
     lines += _runtimes("virtual machines (environment.vm):", document.get("guests", ()), style)
+    for use, command in (("import", "seatrial import"), ("discover", "seatrial discover --from")):
+        own = [one for one in document.get("formats", ()) if one["use"] == use]
+        lines += style.wrapped(f"formats of `{command} KIND=FILE`: {', '.join(map(_format, own))}", then="  ")
     return "\n".join(lines)
+
+
+def _format(one: Mapping[str, Any]) -> str:
+    return f"{one['kind']} (format from documentation)" if one["from_documentation"] else str(one["kind"])
 
 
 def names_text(document: Mapping[str, Any]) -> str:
