@@ -206,3 +206,13 @@ def test_the_page_of_a_results_folder_has_its_profiles(tmp_path: Path) -> None:
     done = seatrial_here("report", "results", "-o", str(page), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "Traffic between ranks" in page.read_text()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("line", "how", "status"),
+    [("exit 7", "program", 7), ("exit 7", "lab", 3), ("kill -TERM $$", "program", 143), ("exit 0", "program", 0)],
+)
+def test_the_exit_status_is_that_of_the_program_or_ours(line: str, how: str, status: int, tmp_path: Path) -> None:
+    done = seatrial_here("profile", "--status", how, "--", "sh", "-c", line, cwd=tmp_path)
+    assert done.returncode == status, done.stderr

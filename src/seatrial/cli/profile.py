@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,13 @@ from seatrial.report.profile.page import profile_page
 from seatrial.report.profile.text import profile_text
 
 _STDERR = 2
+
+
+class StatusOf(StrEnum):
+    """Whose exit status `profile` ends with."""
+
+    PROGRAM = "program"
+    LAB = "lab"
 
 
 @command("profile", context_settings={"allow_interspersed_args": False})
@@ -81,6 +89,10 @@ def _profile(
     tables: Annotated[
         Path | None, typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run")
     ] = None,
+    whose: Annotated[
+        StatusOf,
+        typer.Option("--status", help="the exit status: of the program; or of seatrial, 3 for a program that failed"),
+    ] = StatusOf.LAB,
     wait_quiet: WaitQuietOption = None,
     output: PageOption = None,
     results: ResultsOption = RESULTS,
@@ -125,6 +137,8 @@ def _profile(
     if output is not None:
         write_file(output, profile_page(found.profiles))
         out.announce(f"page: {output.resolve()}")
+    if whose is StatusOf.PROGRAM and found.exit_status is not None:
+        return found.exit_status
     return 0 if found.is_ok else 3
 
 
