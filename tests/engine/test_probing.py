@@ -40,7 +40,7 @@ def run(folder: Path, probes: str, budget: str) -> dict[str, Any]:
     out, err = lab.communicate()
     assert lab.returncode == 0, err
     answer: dict[str, Any] = json.loads(out)
-    assert not list(Path("/dev/shm").glob(f"seatrial-{os.getuid()}-{lab.pid}-*"))  # others may profile meanwhile
+    assert not list(Path("/dev/shm").glob(f"seatrial-{os.getuid()}-*-{lab.pid}-*"))  # others may profile meanwhile
     return answer
 
 

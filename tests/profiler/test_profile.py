@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from profiler.made_up_tables import NAMES, Call, Table, Thread
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
+from seatrial.profiler.capture.run import node_folder, on_node
 from seatrial.profiler.cause import Frame
 from seatrial.profiler.profile import Bound, Pair, RankState
 from seatrial.profiler.tables.process_table import parse_table
@@ -193,3 +197,19 @@ def test_time_lies_where_it_was_spent() -> None:
     assert [(lane.first, lane.last) for lane in time.lanes] == [(0, 0), (1, 1)]
     assert time.lanes[0].shares == pytest.approx((1.0, 0.5, 0.0, 0.0, 0.0)) and time.lanes[1].shares[0] is None
     assert time.most[0] == pytest.approx(1.0) and time.least[4] == 0.0
+
+
+def test_what_a_killed_profile_left_in_memory_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seatrial.profiler.capture.run._MEMORY", tmp_path)
+    ours = node_folder(tmp_path / "a")
+    assert ours is not None and ours == node_folder(tmp_path / "a") and ours != node_folder(tmp_path / "b")
+    pid = f"-{os.getpid()}-"
+    left = tmp_path / ours.name.replace(pid, "-999999999-")
+    elsewhere = tmp_path / re.sub(r"^(seatrial-\d+-)[0-9a-f]{8}", r"\g<1>00000000", left.name)  # another node's job
+    for folder in (ours, left, elsewhere, tmp_path / "seatrial-other"):
+        folder.mkdir()
+    (left / "rank.mpi").write_text("x")
+    with on_node(node_folder(tmp_path / "b"), tmp_path):
+        assert ours.exists() and elsewhere.exists() and not left.exists()

@@ -48,8 +48,12 @@ LEFTOVER_S = 30 * 86400.0
 
 def own_name(prefix: str = "") -> str:
     """A new name for a folder of this process."""
-    owner = f"{platform.node()}-{kernel_and_namespace()}-{os.getpid()}-{process_start(os.getpid())}"
-    return f"{prefix}{owner}-{secrets.token_hex(4)}"
+    return f"{prefix}{platform.node()}-{owner_of_name()}-{secrets.token_hex(4)}"
+
+
+def owner_of_name() -> str:
+    """Which process the name of a folder is of."""
+    return f"{kernel_and_namespace()}-{os.getpid()}-{process_start(os.getpid())}"
 
 
 def sweep(top: Path, prefix: str, remove: Callable[[Path], None]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from seatrial.environments.asking import ask
+from seatrial.environments.cached_files import owner_of_name, sweep
 from seatrial.environments.compiler import Compiler, first_compiler
 from seatrial.environments.loader import build_library, build_program, programs_among, why_not_preloaded
 from seatrial.errors import BuildError, NoCompilerError, ResourceError, StoreError, UsageError
@@ -103,16 +104,22 @@ def node_folder(target: Path) -> Path | None:
     """
     if not _MEMORY.is_dir():
         return None
-    name = hashlib.sha256(os.fsencode(target.absolute())).hexdigest()[:16]
-    return _MEMORY / f"seatrial-{os.getuid()}-{os.getpid()}-{name}"
+    name = hashlib.sha256(os.fsencode(target.absolute())).hexdigest()[:8]
+    return _MEMORY / f"{_prefix()}{owner_of_name()}-{name}"
+
+
+def _prefix() -> str:
+    return f"seatrial-{os.getuid()}-"
 
 
 @contextmanager
 def on_node(path: Path | None, target: Path) -> Iterator[None]:
     """A context in which a command runs. The ranks and the collectors of all nodes move their files to `target`; at the
-    end, files still in `path` on this node are moved there too, and `path` is removed."""
+    end, files still in `path` on this node are moved there too, and `path` is removed. Folders of killed processes of
+    this user are removed first: whose the folder is, its name says."""
     if path is not None:
-        shutil.rmtree(path, ignore_errors=True)  # left by an earlier process with our pid
+        sweep(path.parent, _prefix(), _remove_own)
+        shutil.rmtree(path, ignore_errors=True)  # of an earlier command of this process with the same target
     try:
         yield
     finally:
@@ -121,6 +128,12 @@ def on_node(path: Path | None, target: Path) -> Iterator[None]:
             time.sleep(_LOOK_EVERY_S)
         if path is not None and path.is_dir():
             _move(path, target)
+
+
+def _remove_own(path: Path) -> None:
+    """Remove a folder if it is this user's; everybody may create one of that name."""
+    if path.lstat().st_uid == os.getuid():
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _move(path: Path, target: Path) -> None:
