@@ -236,6 +236,21 @@ def test_two_values_that_meet_by_chance_are_no_fault(
     assert record.outcome.is_ok and record.checks["distinct_state"] == 1.0, record.outcome
 
 
+def test_a_library_in_the_working_folder_is_not_loaded(
+    live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To which an empty entry of LD_LIBRARY_PATH leads, as `$LD_LIBRARY_PATH:/opt/lib` has one where it was unset."""
+    folder = ResultsFolder.create(tmp_path / "results")
+    ready = make_ready(PEAK, live_machine, folder, cores="one")
+    for name in ready.program.built.hello.libs:
+        if name.startswith(("libstdc++", "libgcc_s")):
+            (tmp_path / name).write_text("not a library")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LD_LIBRARY_PATH", ":/opt/lib")
+    record = run_one(ready, live_machine, folder)
+    assert record.outcome.is_ok, record.outcome
+
+
 def test_threads_on_other_cpus(live_machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if len(live_machine.allowed_cpus) < 2:
         pytest.skip("needs two CPUs")

@@ -53,6 +53,12 @@ class Runnable(ABC):
         return False
 
     @property
+    def starts_user_programs(self) -> bool:
+        """Whether it is, or starts, a program of the user, which keeps the working folder and search paths that lead
+        there."""
+        return True
+
+    @property
     def is_of_image(self) -> bool:
         """Whether `path` is in the image of its container, not on this machine."""
         return False

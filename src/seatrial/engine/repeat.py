@@ -44,6 +44,7 @@ from seatrial.places.guest.inside import guest_counters
 from seatrial.plan.site_in_force import place_in_force
 from seatrial.probes.around import Around, KernelLog, kernel_log, links_of_nodes, look_around, seen_around
 from seatrial.probes.system import file_system_of
+from seatrial.processes.working_folder import without_working_folder
 from seatrial.store.claim import Claim, settle
 from seatrial.store.writers import RecordWriter
 
@@ -76,7 +77,10 @@ def _program(job: Job, command: Sequence[str]) -> LocalProgram:
     ready, directory = job.ready, job.directory
     runs_in = directory if ready.program.runs_in_its_folder else None
     grace_s = 0.0 if ready.mpi is None else GRACE_S
-    return LocalProgram(command, variables_of(ready, directory), directory, runs_in, grace_s, job.cpus)
+    variables = variables_of(ready, directory)
+    if not ready.program.starts_user_programs:
+        variables = without_working_folder(variables)
+    return LocalProgram(command, variables, directory, runs_in, grace_s, job.cpus)
 
 
 def time_limit_s(ready: Ready) -> float:

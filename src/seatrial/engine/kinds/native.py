@@ -71,6 +71,11 @@ class NativeProgram(Runnable):
         """As it is declared."""
         return self.declared.starts_containers
 
+    @property
+    def starts_user_programs(self) -> bool:
+        """If it is declared to start commands."""
+        return self.declared.commands is not None
+
     @contextmanager
     def prepared(self, ready: Ready, directory: Path, limit_s: float) -> Iterator[None]:
         """With the program that is started in a container, if it starts one."""
