@@ -283,3 +283,13 @@ def test_startup_programs_of_OSU_and_times_of_the_shell_are_left_out() -> None:
     found = repeats("osu", osu(10.0, 11.0) + timed + hello + osu(12.0, 13.0, program="Bcast Latency") + timed)
     assert [len(repeat.samples) for repeat in found] == [2, 2]
     assert any("OSU MPI Hello World Test, of which no figure is read" in remark for remark in found[0].remarks)
+
+
+@pytest.mark.parametrize("form", ["{}\t{}", "{:<9}{}"])
+def test_rows_that_were_written_again_by_hand_fit_if_all_have_one_form(form: str) -> None:
+    rows = [form.format(4, "908.30"), form.format(8, "1882.74"), form.format(16, "10.20")]
+    text = "# OSU MPI Allreduce Latency Test v5.8\n# Size       Avg Latency(us)\n"
+    (found,) = repeats("osu", text + "\n".join(rows) + "\n")
+    assert [sample.elapsed_s for sample in found.samples] == pytest.approx([908.30e-6, 1882.74e-6, 10.2e-6])
+    with pytest.raises(ParseError):
+        repeats("osu", text + "\n".join([*rows[:2], form.format(16, "10.2")]))

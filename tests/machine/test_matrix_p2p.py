@@ -110,7 +110,6 @@ def test_a_matrix_about_something_else_is_refused(capability: str) -> None:
         (" GPU0\tX\tOK", " GPU0\tXOK", 2),
         (" GPU1\tOK\tX\t\n", "", 2),
         (" GPU1\tOK\tX\t\n", "\nLegend:\n", 3),
-        ("\tGPU0\tGPU1\t\n", "\n", 2),
     ],
 )
 def test_damage_is_refused_at_its_line(old: str, new: str, line: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 from machine.matrix_dumps import said
 
 from seatrial.errors import ParseError
-from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_topo
+from seatrial.machine.readers.nvidia_smi import read_nvidia_smi_p2p, read_nvidia_smi_topo
 from seatrial.machine.survey import NamedPart, Survey
 from seatrial.model.machine.fact import FactKind
 from seatrial.model.machine.machine import DeviceKind
@@ -67,9 +67,6 @@ mlx5_0\tPIX\tSYS\t X \t\t
         ("GPU0\t X \tNV4", "GPU0\tNV4\t X ", 2, "against itself"),
         ("GPU0\t X \tNV4", "GPU0\t X \tX", 2, "not a known class"),
         ("GPU1\tNV4\t X \tSYS\t16-31\t1\n", "", 3, "expected the row of GPU1"),
-        ("mlx5_0\tPIX\tSYS\t X \t\t\n", "", 3, "cut off"),
-        ("mlx5_0\tPIX\tSYS\t X \t\t\n", "\n", 4, "cut off"),
-        ("mlx5_0\tPIX\tSYS\t X \t\t\n", "\nA word.\n", 4, "cut off"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "mlx5_0\tPIX\tSYS", 4, "2 cells for 3"),
         ("mlx5_0\tPIX\tSYS\t X \t\t\n", "GPU0\t X \tNV4\tPIX\t0-15\t0\n", 4, "second row of GPU0"),
         ("mlx5_0\tPIX", "mlx5_1\tPIX", 4, "no column mlx5_1"),
@@ -82,7 +79,6 @@ mlx5_0\tPIX\tSYS\t X \t\t
         ("\t0-15\t0", "\t15-0\t0", 2, "not ascending"),
         ("\t0-15\t0", "\t0-9999\t0", 2, "Linux"),
         ("\t0-15\t0", "\tPHB\t0", 2, "neither CPUs"),
-        ("\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\tNUMA Affinity\n", "", 1, "without its header"),
     ],
 )
 def test_the_first_wrong_line_is_named_and_shown(old: str, new: str, line: int, why: str) -> None:
@@ -332,3 +328,31 @@ def test_a_header_alone_is_a_matrix_that_is_cut_off() -> None:
     with pytest.raises(ParseError) as caught:
         read_nvidia_smi_topo(b"\tGPU0\tGPU1\n\n")
     assert caught.value.line == 2
+
+
+def test_rows_of_gpus_alone_leave_the_paths_between_adapters_unknown() -> None:
+    rows = GOOD.splitlines(keepends=True)
+    header = rows[0].replace("mlx5_0", "mlx5_0\tmlx5_1")
+    of_gpus = [row.replace("PIX", "PIX\tNODE").replace("SYS\t", "SYS\tSYS\t", 1) for row in rows[1:3]]
+    survey = read_nvidia_smi_topo("".join([header, *of_gpus]).encode())
+    classes = _classes(survey)
+    assert classes["GPU0", "GPU1"] == "NV4" and classes["mlx5_0", "mlx5_1"] == "None"
+    assert classes["GPU0", "mlx5_0"] == "PIX" and "no rows of mlx5_0, mlx5_1" in survey.unread[0]
+    with pytest.raises(ParseError, match="cut off"):  # the last row may not be whole
+        read_nvidia_smi_topo("".join([header, *of_gpus]).rstrip().encode())
+    with pytest.raises(ParseError, match="cut off"):
+        read_nvidia_smi_topo("".join([header, of_gpus[0]]).encode())
+
+
+ROWS = "GPU0\t X \tNV4\tSYS\t0-15\nGPU1\tNV4\t X \tSYS\t0-15\nGPU2\tSYS\tSYS\t X \t16-31\n"
+
+
+def test_rows_of_all_labels_give_the_header_that_was_not_pasted() -> None:
+    survey = read_nvidia_smi_topo(ROWS.encode())
+    assert _classes(survey) == {("GPU0", "GPU1"): "NV4", ("GPU0", "GPU2"): "SYS", ("GPU1", "GPU2"): "SYS"}
+    assert "CPUs and NUMA nodes are left out" in survey.unread[0] and _part(survey, "GPU0").cpus is None
+    assert read_nvidia_smi_p2p(ROWS.replace("NV4", "OK").replace("SYS", "NS").encode()).p2p[0].read == "OK"
+    rows = ROWS.splitlines(keepends=True)
+    for some in (rows[:2], rows[1:], [*rows, rows[0]], [rows[0], rows[1].replace("NV4", "NV2"), rows[2]]):
+        with pytest.raises(ParseError):
+            read_nvidia_smi_topo("".join(some).encode())

@@ -80,9 +80,12 @@ def check_aligned(header: Sequence[TextCell], rows: Sequence[Row]) -> None:
 
     `header` is empty if its words are not the columns. The first column is not checked: some programs align it left. A
     number wider than its column, also in a first one that is aligned right, shifts the rest of its row to the right,
-    which is not damage.
+    which is not damage. Rows that were written again by hand or by a spreadsheet fit if all have one such form.
     """
     if not rows:
+        return
+    if _are_written_again(rows):
+        _check_last(rows)
         return
     edges = _edges(header, rows)
     if edges is None:
@@ -110,6 +113,23 @@ def _misaligned(cells: Sequence[TextCell], edges: Sequence[int], shift: int) -> 
             return cell
         shift += offset
     return None
+
+
+_LEAST_ROWS = 3
+
+
+def _are_written_again(rows: Sequence[Row]) -> bool:
+    """Whether the rows are not as a program prints them: one tab between all cells, or all columns aligned left."""
+    texts = [line.text.strip() for line, _ in rows]
+    if all(
+        text.count("\t") == len(cells) - 1 and "  " not in text for text, (_, cells) in zip(texts, rows, strict=True)
+    ):
+        return True
+    starts = {tuple(cell.start for cell in cells) for _, cells in rows}
+    ends = Counter(tuple(cell.end for cell in cells[1:]) for _, cells in rows)
+    decimals = {tuple(len(cell.text.partition(".")[2]) for cell in cells) for _, cells in rows}
+    is_left = len(starts) == len(decimals) == 1 and 2 * max(ends.values()) <= len(rows)
+    return is_left and len(rows) >= _LEAST_ROWS
 
 
 def _edges(header: Sequence[TextCell], rows: Sequence[Row]) -> tuple[int, ...] | None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 
 from msgspec.structs import replace
 
@@ -29,6 +30,7 @@ from seatrial.machine.readers.matrix_lines import read_matrix_lines
 from seatrial.machine.readers.topology_matrix import (
     VOCABULARY,
     CellKind,
+    Grid,
     Matrix,
     find_matrices,
     gpu_index,
@@ -63,9 +65,11 @@ def read_nvidia_smi_topo(data: bytes, pick: int | None = None) -> Survey:
     aliases, unnamed = _legend(lines[matrix.end : next_one], grid.labels)
     return Survey(
         source=SOURCE,
-        named_parts=tuple(_placed(nvidia_part(label), places[label], aliases.get(label)) for label in grid.labels),
-        paths=tuple(_path(a, b, cell) for a, b, cell in grid.pairs()),
-        unread=(*ambiguous, *unnamed),
+        named_parts=tuple(
+            _placed(nvidia_part(label), places.get(label, DevicePlace()), aliases.get(label)) for label in grid.labels
+        ),
+        paths=tuple(_path(a, b, grid.cell(a, b)) for a, b in combinations(grid.labels, 2)),
+        unread=(*ambiguous, *unnamed, *_not_pasted(matrix, grid)),
     )
 
 
@@ -84,7 +88,18 @@ def _placed(part: NamedPart, place: DevicePlace, alias: str | None) -> NamedPart
     return replace(part, numa=place.numa, numa_nodes=place.numa_nodes, cpus=place.cpus, aliases=aliases, facts=facts)
 
 
-def _path(a: str, b: str, cell: str) -> Path:
+def _not_pasted(matrix: Matrix, grid: Grid) -> Iterator[str]:
+    """A sentence about the rows, or the header, that the text does not have."""
+    if grid.without_rows:
+        rows = f"no rows of {', '.join(grid.without_rows)}"
+        yield f"{TOOL}: line {matrix.header.number}: {rows} below: the paths between them are unknown"
+    if matrix.header == matrix.rows[0].line:
+        yield f"{TOOL}: line {matrix.header.number}: a matrix without its header: CPUs and NUMA nodes are left out"
+
+
+def _path(a: str, b: str, cell: str | None) -> Path:
+    if cell is None:
+        return Path(a, b, None)
     match = VOCABULARY[CellKind.TOPOLOGY].match(cell)
     links = match["links"] if match else None
     if links is not None:

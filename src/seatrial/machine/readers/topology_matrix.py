@@ -118,7 +118,8 @@ class Matrix(Frozen):
 
 
 class Grid(Frozen):
-    """A complete matrix: labels in header order, the cell of each ordered pair, the row of each label."""
+    """A complete matrix: labels in header order, the cell of each ordered pair, the row of each label. If the rows are
+    only those of GPUs, the cells between two adapters are missing."""
 
     labels: tuple[str, ...]
     cells: Mapping[tuple[str, str], str]
@@ -127,7 +128,17 @@ class Grid(Frozen):
     def pairs(self) -> Iterator[tuple[str, str, str]]:
         """Each unordered pair once, in header order, with its cell."""
         for a, b in combinations(self.labels, 2):
-            yield a, b, self.cells[a, b]
+            if (cell := self.cell(a, b)) is not None:
+                yield a, b, cell
+
+    def cell(self, a: str, b: str) -> str | None:
+        """The cell of a pair, from the row of either; None if there is neither."""
+        return self.cells.get((a, b)) or self.cells.get((b, a))
+
+    @property
+    def without_rows(self) -> tuple[str, ...]:
+        """The labels that have no row."""
+        return tuple(label for label in self.labels if label not in self.rows)
 
 
 def gpu_index(label: str) -> int | None:
@@ -154,7 +165,38 @@ def find_matrices(lines: Sequence[Line]) -> tuple[Matrix, ...]:
             found.append(Matrix(lines[at], words, columns, rows, at, after, below, command, above))
             end = after
         at = after
+    if not found and (alone := _rows_alone(lines)) is not None:
+        found.append(alone)
     return tuple(found)
+
+
+def _rows_alone(lines: Sequence[Line]) -> Matrix | None:
+    """The matrix whose header was not pasted: the rows of all labels, each with X against itself, give the header."""
+    rows: list[MatrixRow] = []
+    first = end = 0
+    for number, line in enumerate(lines):
+        row = _row(line)
+        if row is not None and LABEL.match(row.label) and "X" in row.values and _has_own_cells(row):
+            first, end = (number if not rows else first), number + 1
+            rows.append(row)
+        elif rows and row is not None:
+            break
+    if not any(_rows_agree(rows, kind) for kind in (CellKind.TOPOLOGY, CellKind.P2P)):
+        return None
+    if not rows[-1].line.is_ended or all(gpu_index(row.label) is None for row in rows):
+        return None
+    words = tuple(row.label for row in rows)
+    above = tuple(lines[:first])
+    command = next((line.text for line in reversed(above) if _COMMAND.search(line.text[:_MAX_LINE])), "")
+    below = lines[end] if end < len(lines) else None
+    count = len(rows) + 1  # what follows has no name
+    own = (MatrixRow(row.line, row.text[: row.words[count - 1].end], row.words[:count]) for row in rows)
+    return Matrix(rows[0].line, words, (), tuple(own), first, end, below, command, above)
+
+
+def _has_own_cells(row: MatrixRow) -> bool:
+    """Whether all words after the label are cells, or what follows them: CPUs and nodes."""
+    return all(is_any_cell(value) or PLACE.match(value) for value in row.values)
 
 
 def own_matrices(lines: Sequence[Line], found: Sequence[Matrix], kind: CellKind, tool: str) -> tuple[Matrix, ...]:
@@ -206,9 +248,15 @@ def read_grid(matrix: Matrix, kind: CellKind, tool: str, is_cell: Callable[[str]
                 raise row.line.error(tool, f"{one} to {other} is {there}, but the row of {other} states {back}")
         rows[row.label] = row
     missing = [label for label in labels if label not in rows]
-    if missing:
+    if missing and not (kind is CellKind.TOPOLOGY and _has_rows_of_gpus(labels, matrix)):
         _refuse_missing_row(matrix, missing, tool)
     return Grid(labels, cells, rows)
+
+
+def _has_rows_of_gpus(labels: Sequence[str], matrix: Matrix) -> bool:
+    """Whether the rows are exactly those of all GPUs, as people paste them, and none is cut off."""
+    gpus = [label for label in labels if gpu_index(label) is not None]
+    return sorted(gpus) == sorted(row.label for row in matrix.rows) and matrix.rows[-1].line.is_ended
 
 
 def _header(line: Line) -> tuple[tuple[str, ...], tuple[Word, ...]] | None:
