@@ -44,8 +44,8 @@ def _supplies(fabric: Fabric, source: str) -> Iterator[Finding]:
             severity=Severity.WARNING,
             devices=tuple(found),
             observation="; ".join(f"{switch}: {', '.join(bad)} ERROR" for switch, bad in found.items()) + ".",
-            diagnosis="A power supply that is missing, without input or broken: the switch runs on the other one, "
-            "and stops if that fails. ibswinfo takes the state from bits whose meaning it partly guesses.",
+            diagnosis="A power supply that is missing, without input or broken. A switch with only one that works "
+            "stops when that one fails. ibswinfo takes the state from bits whose meaning it partly guesses.",
             remedy="Look at the LEDs and the cord of that power supply; exchange it if it has input but no output",
             evidence=source,
         )

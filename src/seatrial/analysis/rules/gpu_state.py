@@ -175,7 +175,7 @@ def gpu_memory_errors(case: Case) -> Iterator[Finding]:
         (
             worn, Severity.ERROR, "sram_threshold_exceeded",
             "The uncorrectable errors in the SRAM of {} exceeded the threshold of the driver.",
-            "Of the on-chip memories there are no spare rows; the driver's threshold marks a GPU for replacement.",
+            "On-chip memory has no spare rows. The driver sets this mark when such errors came too often.",
             "Take the GPU out of use, and ask the vendor for a replacement with the output of `nvidia-smi -q`",
         ),
         (

@@ -278,9 +278,7 @@ def _packages(
     if sockets == 1:
         return [online]
     if len(nodes) == sockets and len({len(cpus) for cpus in nodes.values()}) == 1:
-        unread.append(
-            f"{TOOL}: it does not state which CPUs are in which socket; as many NUMA nodes as sockets, so one each"
-        )
+        unread.append(f"{TOOL}: it does not state which CPUs are in which socket; each NUMA node was taken for one")
         return [cpus for _, cpus in sorted(nodes.items())]
     unread.append(f"{TOOL}: it does not state which CPUs are in which socket (`lscpu -e` does)")
     return [frozenset()] * sockets
