@@ -110,6 +110,9 @@ def test_the_study_states_it_in_text_and_json() -> None:
         f"(a budget of {budget_for(needed.budget_s)} and max: {math.ceil(1.1 * needed.repeats)}) may decide"
         in " ".join(study_text(result).split())
     )
+    enough = replace(result, study=replace(result.study, repeat=RepeatPolicy(budget_s=1e4, maximum=20)))
+    said = " ".join(study_text(enough).split())
+    assert f"(max: {math.ceil(1.1 * needed.repeats)}) may decide" in said and "a budget of" not in said
     document = study_document(result)
     told = {"undecided": 1, "budget_s": needed.budget_s, "repeats": needed.repeats, "is_least": False}
     assert document["needed"] == told

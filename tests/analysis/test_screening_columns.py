@@ -272,3 +272,19 @@ def test_numbers_that_are_no_floats_stay_what_they_are(tmp_path: Path) -> None:
     assert json.dumps(sorted(figure.values[0])) == json.dumps(
         sorted(ordinary_input([whole(folder)]).figures[0].values[0])
     )
+
+
+def test_messages_between_nodes_that_share_a_cpu_are_no_figure_of_a_link(tmp_path: Path) -> None:
+    made = Varied(tmp_path / "r", 1)
+    pairs, hosts = made.experiment("mpi.pairs", "n1", at_once=1), ["n1", "n2", "n3", "n4"]
+    for n in range(3):
+        each = [
+            Sample(series, 0, 1e-3, {"ops": 10.0, "bytes": 1e6}, a, {"a": a, "b": b}, {"best_s": 1e-3, "worst_s": 0.3})
+            for series in ("latency", "bandwidth")
+            for b in range(4)
+            for a in range(b)
+        ]
+        made.add(pairs, "n1", n, each, hosts=hosts, shared_cpus=[["n1", "n3"], ["n2", "n4"]])
+    given = screen_input([screen_folder(made.write())])
+    assert {one.pairs for one in given.pairs} == {(("n1", "n2"), ("n1", "n4"), ("n2", "n3"), ("n3", "n4"))}
+    assert {count.grew_by for count in given.link_counts} == {3 * 2 * 2}, "of two partners each"

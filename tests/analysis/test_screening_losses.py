@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from seatrial.analysis.screening.columns import late_bursts
 from seatrial.analysis.screening.screen import screen_cluster
-from seatrial.model.results.sample import Sample
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Outcome, Sample
 from seatrial.model.study.screen import Screen
 from seatrial.report.screen.words import headline
 from seatrial.report.text.history import screen_text
@@ -54,9 +55,13 @@ def visit(a: int, b: int, worst_s: float) -> Sample:
     return Sample("bandwidth", 0, 17.5e-3, {"ops": 2}, point={"a": a, "b": b}, extra={"worst_s": worst_s})
 
 
+def repeat_of(visits: Sequence[Sample]) -> RepeatRecord:
+    return RepeatRecord("e", 0, 0, 0.0, 1.0, Outcome.ok(), tuple(visits), (), {})
+
+
 def test_late_bursts_of_the_pairs_of_one_node_name_it_without_tcp() -> None:
     visits = [visit(a, b, 0.22 if 2 in (a, b) else 18e-3) for a in range(4) for b in range(a + 1, 4)] * 2
-    late = late_bursts(("n1", "n2", "n3", "n4"), visits)
+    late = late_bursts(("n1", "n2", "n3", "n4"), repeat_of(visits))
     assert {one["host"]: one["grew_by"] for one in late} == {"n1": 2, "n2": 2, "n3": 6, "n4": 2}
     found = screened(*[{"late_bursts": (2, 2, 12, 2)}] * 3)
     assert [(one.what, one.figure) for one in found.odd] == [("link of n3", "messages late_bursts")]

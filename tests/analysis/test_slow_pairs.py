@@ -30,6 +30,7 @@ def screened(
     rounds: int | None = None,
     hosts: Sequence[str] = (),
     cpus: Sequence[int] = (),
+    shared: Sequence[Sequence[str]] = (),
 ) -> Screening:
     """The screening of made-up repeats: each pair takes 1 us times its slowdown times noise of each visit."""
     params = {"ranks": ranks, "at_once": at_once, "rounds": rounds or ranks - 1 + ranks % 2, "nodes": 1, "seed": 1}
@@ -43,7 +44,7 @@ def screened(
                     work = {"ops": 1.0, "bytes": 8e3}
                     extra = {"best_s": elapsed_s, "bursts": 5}
                     samples.append(Sample(series, visit, elapsed_s, work, 0, {"a": a, "b": b}, extra))
-        seen = {"hosts": list(hosts), "affinity": [[cpu] for cpu in cpus]}
+        seen = {"hosts": list(hosts), "affinity": [[cpu] for cpu in cpus], "shared_cpus": shared}
         record = RepeatRecord("e", number, number, float(number), 1.0, Outcome.ok(), tuple(samples), {}, seen)
         records.append(record)
     experiment = Experiment("mpi.pairs", params, "e", "p", "m")
@@ -148,6 +149,13 @@ def test_ranks_alone_on_their_hosts_are_told_with_the_host() -> None:
     hosts = [f"n{rank}" for rank in range(8)]
     assert names(screened(slow_rank(4), quiet(5), hosts=hosts)) == {"rank 4 on n4"}
     assert names(screened(slow((1, 2)), quiet(5), hosts=hosts)) == {"pair 1-2 on n1 and n2"}
+
+
+def test_nodes_that_share_a_cpu_have_no_slow_pair() -> None:
+    hosts = [f"n{rank}" for rank in range(8)]
+    slow_ones = slow((0, 2), (1, 3), by=40.0)
+    assert names(screened(slow_ones, quiet(5), hosts=hosts)) == {"pair 0-2 on n0 and n2", "pair 1-3 on n1 and n3"}
+    assert not screened(slow_ones, quiet(5), hosts=hosts, shared=[["n0", "n2"], ["n1", "n3"]]).outliers
 
 
 def test_pairs_are_held_against_pairs_of_their_own_kind() -> None:

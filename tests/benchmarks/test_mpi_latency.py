@@ -52,6 +52,13 @@ def test_one_bounce_bounds_what_fits_into_a_line_and_nothing_else() -> None:
         assert reading.limit is not None and (reading.limit.value is not None) is is_bounded
 
 
+def test_between_nodes_no_cache_line_is_asked_for() -> None:
+    between = {**PARAMETERS, "nodes": 2}
+    (reading,) = readings(LATENCY, made_up_machine(), between, [trips("one_way", 8)])
+    assert reading.limit is not None and reading.limit.value is None
+    assert "between nodes" in reading.limit.derivation and "cache line" not in reading.limit.derivation
+
+
 def test_a_time_that_another_tool_told_is_read_as_it_is() -> None:
     (reading,) = readings(LATENCY, made_up_machine(), PARAMETERS, [Sample("one_way", 0, 2e-7, point={"size_B": 8})])
     assert reading.value == 2e-7 and reading.limit is not None and reading.limit.value is None

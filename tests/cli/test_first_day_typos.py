@@ -84,7 +84,7 @@ COMMAND_LINES: list[tuple[str, str, str]] = [
     ("discover --format jsn", "--format cannot be 'jsn'", "did you mean json?"),
     ("check --fail-on warn", "--fail-on cannot be 'warn'", "did you mean warning?"),
     ("check --ranks many", "--ranks of check: it must be a valid integer", "N: propose a layout for N ranks"),
-    ("list --again", "list has no option --again", "run and plan and screen have it"),
+    ("list --again", "list has no option --again", "run, plan and screen have it"),
     ("run --version", "run has no option --version", "write `seatrial --version`"),
     ("run cpu.peak --results .", ". is not empty and is not a results folder", "give another folder with --results"),
     ("run cpu.peak --results study.yaml", "study.yaml is a file, not a", "give another folder with --results"),

@@ -53,6 +53,14 @@ def test_the_text_says_it_first_and_proposes(folder: Path) -> None:
     assert brief.stdout.splitlines()[0] == lines[0] and "to do" not in brief.stdout
 
 
+def test_the_exit_status_says_whether_anything_is_odd(folder: Path, tmp_path: Path) -> None:
+    given = ("screen", "--fail-on", "odd", "--from")
+    assert seatrial_here(*given, str(folder), cwd=tmp_path).returncode == 1
+    sound = folder_of(tmp_path / "sound", {f"n{k}": 1.0 for k in range(1, 13)})
+    assert seatrial_here(*given, str(sound), cwd=tmp_path).returncode == 0
+    assert seatrial_here("screen", "--fail-on", "even", "--from", str(sound), cwd=tmp_path).returncode == 2
+
+
 def test_folders_of_one_node_each_are_screened_together(tmp_path: Path) -> None:
     folders = [folder_of(tmp_path / f"r{k}", {f"n{k}": 0.7 if k == 2 else 1.0}) for k in range(5)]
     options = [text for path in folders for text in ("--from", str(path))]

@@ -19,6 +19,8 @@ from seatrial.engine.listener import Listener
 from seatrial.engine.lock_file import FOLDER, HOST, Holder, OwnFiles, Told, holders, lock_places
 from seatrial.errors import BusyError, UsageError
 from seatrial.model.results.record import decode
+from seatrial.places.cluster.shape import ClusterState, read_wanted, shape_of
+from seatrial.places.owned_folder import write_state
 
 real = [pytest.mark.real, pytest.mark.lab]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
@@ -182,6 +184,21 @@ def test_a_named_host_has_a_lock_of_its_own(
     with HostLock(wait_s=0.0).held(lambda found: None):
         assert who_holds((place,)) == []
         monkeypatch.setenv(HOST, "node2")
+        assert who_holds((place,)) == []
+
+
+def test_nodes_of_a_cluster_of_one_machine_are_hosts(
+    hold: Callable[..., subprocess.Popen[bytes]], place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job in an allocation would lose its minutes to whoever measures on another node."""
+    hold()
+    shape = shape_of(read_wanted(2, "1gbit"), range(4))
+    write_state(tmp_path, ClusterState("seatrial-7", shape, {}))
+    monkeypatch.setenv("SEATRIAL_CLUSTER", str(tmp_path))
+    with pytest.raises(BusyError), HostLock(wait_s=0.0).held(lambda found: None):
+        pass
+    monkeypatch.setattr("platform.node", lambda: "n2")
+    with HostLock(wait_s=0.0).held(lambda found: None):
         assert who_holds((place,)) == []
 
 

@@ -90,3 +90,11 @@ def test_waits_do_not_count() -> None:
     assert clock.elapsed_s() > 900.0
     clock._waited_s += 1000.0
     assert clock.elapsed_s() < 100.0
+
+
+def test_what_is_measured_in_any_case_is_still_to_come_after_the_budget() -> None:
+    watch = Watch()
+    policy = shared(12.0, watch, may_leave_out=False)
+    (short,) = groups(policy, 2, wall_s=14.0)
+    watch.now_s = 28.0
+    assert policy.affords(short) and policy.remaining_s([short]) == 4 * 14.0

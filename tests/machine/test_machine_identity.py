@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from machine.machine_trees import CPU, Tree, add_pci, cpuinfo_x86, two_sockets
 from machine.smbios_tables import slots, table
+from made_up import made_up_machine
 
 from seatrial.machine.live import discover_live
-from seatrial.model.machine.fact import Facts
-from seatrial.model.machine.identity import IDENTIFYING, machine_identity
+from seatrial.model.machine.fact import Fact, Facts
+from seatrial.model.machine.identity import IDENTIFYING, machine_identity, unlike
 from seatrial.model.machine.machine import DeviceKind, Machine
 
 
@@ -253,3 +254,10 @@ def test_only_processors_and_adapters_change_the_identity(tmp_path: Path) -> Non
     assert machine_identity(plugged) == before
     add_pci(tree, "pci0000:00/0000:00:1c.0/0000:02:02.0", "120000", "1da3:1020", 0)
     assert machine_identity(discover_live(tmp_path)) != before
+
+
+def test_what_a_node_does_not_state_is_no_value() -> None:
+    node = other = made_up_machine()
+    named = replace(node, facts=Facts({**node.facts, "kernel_parameters": (Fact("isolcpus=1", "the test"),)}))
+    assert unlike(named, other) == ("kernel_parameters isolcpus=1, which the others do not state",)
+    assert unlike(other, named) == ("no kernel_parameters, where the others have isolcpus=1",)

@@ -174,9 +174,10 @@ def answer_of_study(result: StudyResult) -> Answer:
     policy = result.study.repeat
     needs = [one.needed for one in answer.stretches] + [one.needed for one in answer.reaches]
     needed = max((number for number in needs if number is not None), default=0)
+    budget_s = result.spent_s + result.start_s + ROOM * answer.more_s
     return replace(
         answer,
-        budget_s=max(policy.budget_s, result.spent_s + result.start_s + ROOM * answer.more_s),
+        budget_s=budget_s if budget_s > policy.budget_s else None,
         maximum=math.ceil(ROOM * needed) if needed > policy.maximum else None,
     )
 

@@ -24,12 +24,14 @@ from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import FEWEST_PARTNERS, Outlier, PairSampling, Screening
-from seatrial.model.results.record import Experiment, RepeatRecord
+from seatrial.model.results.record import Experiment, RepeatRecord, share_a_cpu
 from seatrial.model.results.sample import Sample
 from seatrial.stats.far_values import FEW, FEWEST, FarValue, far_values, why_not
 
 Pair = tuple[int, int]
 _KindOf = Callable[[Pair], str]
+_OF_SHARED_CPUS = "pairs across hosts that share a CPU"
+"""Nodes of a cluster of one machine: such pairs show the scheduler, so they are not screened."""
 FALSE_ALARM_RATE = 0.01
 """Of all pairs and ranks of an experiment together."""
 LEAST_SLOWNESS = 0.1
@@ -75,6 +77,7 @@ def screened_pairs(
         family for figure in benchmark.figures for family in _families(figure, repeats, kind_of, is_alone=is_alone)
     ]
     measured = {pair for family in families for pair in family.slowness}
+    families = [family for family in families if family.kind != _OF_SHARED_CPUS]
     able = [family for family in families if not why_not(list(family.slowness.values()))]
     each = FALSE_ALARM_RATE / max(1, 2 * len(able))
     found: list[Outlier] = []
@@ -183,7 +186,8 @@ def _kinds(repeats: Sequence[RepeatRecord], machine: Machine, hosts: Sequence[st
     def kind_of(pair: Pair) -> str:
         a, b = pair
         if b < len(hosts) and hosts[a] != hosts[b]:
-            return "pairs across hosts"
+            is_shared = any(share_a_cpu(record.seen, hosts[a], hosts[b]) for record in repeats)
+            return _OF_SHARED_CPUS if is_shared else "pairs across hosts"
         own = [cpus[rank] for rank in pair if rank < len(cpus)]
         if len(own) == 2 and own[0] is not None and own[1] is not None:
             return f"pairs that share a {distance(machine, own[0], own[1])}"

@@ -22,6 +22,10 @@ def main() -> None:
     run_main()
 
 
+_RESUMED = (["run"], ["screen"])
+"""The commands that record repeats."""
+
+
 def run_main() -> None:
     """Run the command and exit. A SeatrialError, a signal and a full output stream each end in one clear message."""
     # Records are many small objects that live as long as the command; the collector would traverse them repeatedly.
@@ -43,7 +47,8 @@ def _status() -> int:
     stopped = stopped_status()
     if stopped is not None:
         output_error()
-        message("seatrial: interrupted; finished repeats are kept, and the same command resumes")
+        kept = "; finished repeats are kept, and the same command resumes" if sys.argv[1:2] in _RESUMED else ""
+        message(f"seatrial: interrupted{kept}")
         return stopped
     error = output_error()
     if error is not None:

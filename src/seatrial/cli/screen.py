@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -30,6 +31,12 @@ from seatrial.model.study.screen import MARGIN
 from seatrial.model.units import parse_seconds
 from seatrial.report.documents.history import screen_document
 from seatrial.report.text.history import screen_text
+
+
+class ScreenFailing(StrEnum):
+    """What counts as a failure."""
+
+    ODD = "odd"
 
 
 @command("screen")
@@ -67,6 +74,7 @@ def _screen(
         str | None,
         typer.Option("--margin", metavar="PERCENT", help="nodes that differ by up to this are not named (default: 5%)"),
     ] = None,
+    fail_on: Annotated[ScreenFailing | None, typer.Option("--fail-on", help="exit 1 if anything is odd")] = None,
     output: PageOption = None,
     *,
     out: Annotated[Output, {"quiet": "the odd ones alone", "verbose": "every figure and every fact that differs"}],
@@ -89,6 +97,8 @@ def _screen(
 
         write_file(output, cluster_page(found, jobs=jobs_of(folders)))
     out.show(lambda: screen_document(found), lambda style: screen_text(found, style, out.detail))
+    if fail_on is ScreenFailing.ODD and found.odd:
+        return 1
     return 3 if not found.figures and not found.facts_that_differ else 0
 
 

@@ -43,7 +43,8 @@ def _unknown_option(context: Any, name: str, option: str) -> str:
     known = [known for parameter in context.command.params for known in parameter.opts if known.startswith("--")]
     near = nearest_names(option, known)
     if others:
-        return f"{seen}\n  {' and '.join(others)} {'has' if len(others) == 1 else 'have'} it"
+        listed = " and ".join(filter(None, (", ".join(others[:-1]), others[-1])))
+        return f"{seen}\n  {listed} {'has' if len(others) == 1 else 'have'} it"
     return f"{seen}\n  {did_you_mean(near) if near and len(option) > 2 else _help(name)}"
 
 

@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -30,13 +31,15 @@ from seatrial.errors import UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.secrets import masked_words
 from seatrial.model.units import duration
+from seatrial.places.cluster.shape import FOLDER as CLUSTER_FOLDER
+from seatrial.places.cluster.shape import own_cluster
 from seatrial.printable import printable
 from seatrial.probes.system import file_system_of
 
 FOLDER = "SEATRIAL_LOCK"
 """Names one more folder, for containers that share none of the usual ones."""
 HOST = "SEATRIAL_HOST"
-"""Names the host that this process counts as; each node of a cluster of namespaces is its own host."""
+"""Names the host that this process counts as; without it, each node of a cluster of one machine is its own host."""
 
 _COMMON = tuple(map(Path, ("/run/lock", "/dev/shm", "/tmp", "/var/tmp")))  # noqa: S108 - shared on purpose
 _SHARED_BY_HOSTS = (
@@ -232,8 +235,16 @@ def _is_plain(found: os.stat_result) -> bool:
 
 def _prefix() -> str:
     """The beginning of the names of this host's files."""
-    named = os.environ.get(HOST)
+    named = os.environ.get(HOST) or _cluster_node(os.environ.get(CLUSTER_FOLDER), platform.node())
     return f"seatrial-{'host' if not named else hashlib.sha256(named.encode()).hexdigest()[:12]}-"
+
+
+@lru_cache(maxsize=8)
+def _cluster_node(folder: str | None, node: str) -> str:
+    """The name as a host of a node of the cluster in this folder; "" if this process is on none."""
+    state = None if folder is None else own_cluster({CLUSTER_FOLDER: folder})
+    is_node = state is not None and any(one.name == node for one in state.shape.nodes)
+    return f"{state.name} {node}" if state is not None and is_node else ""
 
 
 def _description(told: Told) -> bytes:

@@ -159,8 +159,9 @@ class Pooled(Policy):
         self.pool.update(group)
 
     def remaining_s(self, groups: list[Group]) -> float:
-        """The rest of the budget."""
-        return self.pool.left_s if groups else 0.0
+        """The rest of the budget, or the time of the missing repeats of those that get their minimum if that is
+        more."""
+        return max(self.pool.left_s, self.pool.needed_s) if groups else 0.0
 
 
 @dataclass(slots=True)

@@ -80,6 +80,11 @@ class Pool:
         """The rest, at least 0."""
         return max(0.0, self.total_s - self.spent_s)
 
+    @property
+    def needed_s(self) -> float:
+        """What the missing repeats of those that get their minimum in any case take."""
+        return self._needed_s
+
     def made(self, wall_s: float) -> None:
         """Charge a repeat of this process."""
         self.charged_s += wall_s

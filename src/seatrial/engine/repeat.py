@@ -3,6 +3,7 @@ any moment loses nothing."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -40,6 +41,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import Outcome, Stage
 from seatrial.model.secrets import secrets_in, without_secrets
+from seatrial.places.cluster.shape import own_cluster, sharing_cpus
 from seatrial.places.guest.inside import guest_counters
 from seatrial.plan.site_in_force import place_in_force
 from seatrial.probes.around import Around, KernelLog, kernel_log, links_of_nodes, look_around, seen_around
@@ -387,6 +389,9 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         noted |= {"host": hello.host, "affinity": [list(mask) for mask in hello.cpus], "libs": dict(hello.libs)}
         if len(set(hello.hosts)) > 1:
             noted["hosts"] = list(hello.hosts)  # of each rank
+            cluster = own_cluster(os.environ)
+            if cluster is not None and (sharing := sharing_cpus(cluster.shape, set(hello.hosts))):
+                noted["shared_cpus"] = sharing
         if hello.clock_step_s:
             noted["clock_step_s"] = hello.clock_step_s
         if added := ready.program.added_libraries(hello):

@@ -17,6 +17,7 @@ from seatrial.places.cluster.shape import (
     read_link,
     read_wanted,
     shape_of,
+    sharing_cpus,
 )
 from seatrial.places.cluster.up import configuration, topology
 from seatrial.places.owned_folder import write_state
@@ -128,6 +129,12 @@ def test_a_state_is_read_back(tmp_path: Path) -> None:
     state = ClusterState("x", shape, {"n1": {"slurmd": 7}}, {"n1": Obtained(1.0, None, 2.0, ("n2",))})
     write_state(tmp_path, state)
     assert Home(tmp_path).read_state() == state
+
+
+def test_nodes_that_have_a_cpu_in_common_are_known() -> None:
+    shape = made(4, cpus=2)
+    assert sharing_cpus(shape, {"n1", "n2", "n3", "n4"}) == (("n1", "n3"), ("n2", "n4"))
+    assert sharing_cpus(shape, {"n1", "n2"}) == () == sharing_cpus(made(4, cpus=4), {"n1", "n2", "n3", "n4"})
 
 
 def test_the_addresses_of_many_nodes_are_distinct() -> None:

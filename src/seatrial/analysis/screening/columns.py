@@ -33,6 +33,7 @@ from seatrial.model.results.record import (
     SamplesOfPoint,
     figure_values,
     places_of_points,
+    share_a_cpu,
 )
 from seatrial.model.results.sample import Outcome, Sample, SampleColumns
 from seatrial.store.contents import kept_experiment
@@ -271,8 +272,8 @@ class _Filler:
         if experiment.benchmark == benchmark_of(Role.RANK_PAIRS) and hosts.are_several:
             benchmark, each = registry()[experiment.benchmark], tuple(record.samples)
             if any(pair_of(sample.point) for sample in each):
-                self.columns.pairs[number] = _pairs(benchmark, experiment, hosts.of_ranks, each)
-                if late := late_bursts(hosts.of_ranks, each):
+                self.columns.pairs[number] = _pairs(benchmark, experiment, hosts.of_ranks, record)
+                if late := late_bursts(hosts.of_ranks, record):
                     self.columns.links[number] = [*record.seen.get("links", ()), *late]
         return False
 
@@ -306,16 +307,18 @@ def hosts_of(record: RepeatRecord) -> Hosts:
 
 
 def _pairs(
-    benchmark: Benchmark, experiment: Experiment, hosts: Sequence[str], samples: Sequence[Sample]
+    benchmark: Benchmark, experiment: Experiment, hosts: Sequence[str], record: RepeatRecord
 ) -> dict[str, dict[NodePair, float]]:
-    """Of each figure and pair of nodes the median over its pairs of ranks."""
+    """Of each figure and pair of nodes that share no CPU the median over its pairs of ranks."""
     is_alone = experiment.parameters.get("at_once") == 1
     found: dict[str, dict[NodePair, float]] = {}
     for figure in benchmark.figures:
-        values = pair_values(figure, samples, is_alone=is_alone)
+        values = pair_values(figure, record.samples, is_alone=is_alone)
         known = ((hosts[a], hosts[b], value) for (a, b), value in values.items() if max(a, b) < len(hosts))
         apart = ((sorted((a, b), key=natural), value) for a, b, value in known if a != b and value > 0)
-        own = grouped(((one, other), value) for (one, other), value in apart)
+        own = grouped(
+            ((one, other), value) for (one, other), value in apart if not share_a_cpu(record.seen, one, other)
+        )
         found[figure.name] = {pair: median(values) for pair, values in own.items()}
     return found
 
@@ -324,15 +327,16 @@ _LATE_S = 0.1
 """TCP waits 0.2 s or longer for a segment whose loss it cannot see otherwise."""
 
 
-def late_bursts(hosts: Sequence[str], samples: Sequence[Sample]) -> list[dict[str, Any]]:
+def late_bursts(hosts: Sequence[str], record: RepeatRecord) -> list[dict[str, Any]]:
     """As counters of links: of each node in how many measurements of its pairs a burst was late."""
     found: Counter[str] = Counter()
-    for sample in samples:
+    for sample in record.samples:
         worst_s, pair = sample.extra.get("worst_s"), pair_of(sample.point)
         if pair is None or max(pair) >= len(hosts) or not isinstance(worst_s, int | float):
             continue
-        if worst_s >= sample.elapsed_s + _LATE_S:
-            found.update({hosts[pair[0]], hosts[pair[1]]} if hosts[pair[0]] != hosts[pair[1]] else ())
+        a, b = (hosts[rank] for rank in pair)
+        if worst_s >= sample.elapsed_s + _LATE_S and a != b and not share_a_cpu(record.seen, a, b):
+            found.update((a, b))
     return [{"host": node, "port": "messages", "counter": LATE_BURSTS, "grew_by": n} for node, n in found.items()]
 
 

@@ -59,6 +59,9 @@ def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> 
     """The least that a message within a line can take: the line has to go from one core to the other once."""
     size = samples[0].point.get("size_B")
     bounces = [float(sample.extra["bounce_s"]) for sample in samples if "bounce_s" in sample.extra]
+    nodes = params.get("nodes")
+    if isinstance(nodes, int) and nodes > 1:
+        return Limit.unknown("s", "messages between nodes pass a network, whose latency is stated nowhere")
     if not bounces:
         return Limit.unknown("s", "this run measured no cache line bounce between the two ranks")
     if size is None or whole(size) > _LINE_B:

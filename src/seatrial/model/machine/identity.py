@@ -132,11 +132,11 @@ def _differences(node: Machine, other: Machine) -> Iterator[str]:
         ("memory limit", _limit_B(node.facts), _limit_B(other.facts)),
     ):
         if size != usual:
-            yield f"{what} {_bytes(size)} instead of {_bytes(usual)}"
+            yield _instead(what, _bytes(size), _bytes(usual))
     for name in sorted(IDENTIFYING[None]):
         value, usually = _of_machine(node.facts, name), _of_machine(other.facts, name)
         if value != usually:
-            yield f"{name} {_shown(value)} instead of {_shown(usually)}"
+            yield _instead(name, _shown(value), _shown(usually))
     for kind, what in _PARTS.items():
         parts, usual_parts = _parts(node, kind), _parts(other, kind)
         if parts.total() != usual_parts.total():
@@ -145,13 +145,20 @@ def _differences(node: Machine, other: Machine) -> Iterator[str]:
             yield f"other {what}: {_first(parts - usual_parts)} instead of {_first(usual_parts - parts)}"
 
 
+def _instead(what: str, own: str | None, usual: str | None) -> str:
+    """A difference in a few words; None: a node does not state it."""
+    if usual is None:
+        return f"{what} {own}, which the others do not state"
+    return f"no {what}, where the others have {usual}" if own is None else f"{what} {own} instead of {usual}"
+
+
 def _limit_B(facts: Facts) -> int | None:
     limit = facts.number("cgroup_memory_limit")
     return None if limit is None else round(limit)
 
 
-def _bytes(size: int | None) -> str:
-    return "unknown" if size is None else show(size, "B", binary=True)
+def _bytes(size: int | None) -> str | None:
+    return None if size is None else show(size, "B", binary=True)
 
 
 def _of_machine(facts: Facts, name: str) -> FactValue | frozenset[str] | None:
@@ -162,9 +169,9 @@ def _of_machine(facts: Facts, name: str) -> FactValue | frozenset[str] | None:
     return frozenset(word for word in words if not _OF_ONE_NODE.match(word.partition("=")[0]))
 
 
-def _shown(value: FactValue | frozenset[str] | None) -> str:
+def _shown(value: FactValue | frozenset[str] | None) -> str | None:
     if value is None:
-        return "unknown"
+        return None
     text = " ".join(sorted(value)) if isinstance(value, frozenset) else str(value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 

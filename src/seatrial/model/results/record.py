@@ -102,6 +102,12 @@ class RepeatRecord(Frozen):
     seen: Mapping[str, Any] = {}
 
 
+def share_a_cpu(seen: Mapping[str, Any], a: str, b: str) -> bool:
+    """Whether two nodes of a repeat have a CPU in common, as those of a cluster of one machine may: what is measured
+    between them shows the scheduler, not a link."""
+    return a != b and any(a in group and b in group for group in seen.get("shared_cpus", ()))
+
+
 def encode(record: RepeatRecord) -> bytes:
     """One line of JSON that ends with the CRC-32 of everything before it. NaN and infinities become null."""
     document = {

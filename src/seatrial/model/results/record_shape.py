@@ -117,6 +117,7 @@ _SEEN: Mapping[str, Any] = {
     **_amounts("budget_s", "outside_s", "cpu_window_s", "others_s", "others_share", "clock_step_s"),
     **dict.fromkeys(("busy_s", "pressure"), dict[str, NonNegative]),
     "affinity": list[list[Count]],
+    "shared_cpus": list[list[str]],
     "libs": dict[str, str],
     "command": list[str] | str,
     "variables": dict[str, str | None],

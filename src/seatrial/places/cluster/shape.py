@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -101,6 +101,11 @@ class ClusterShape(Frozen):
     nodes: tuple[NodeShape, ...]
     switches: tuple[Switch, ...]
     ratio: float | None = None
+
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """Those of all nodes together."""
+        return tuple(sorted({cpu for node in self.nodes for cpu in node.cpus}))
 
     def below(self, switch: str) -> tuple[NodeShape, ...]:
         """The nodes whose links lead to this switch."""
@@ -361,6 +366,18 @@ class Home(Frozen):
         if self.path == _USUAL:
             with suppress(OSError):
                 self.path.parent.rmdir()
+
+
+def own_cluster(variables: Mapping[str, str]) -> ClusterState | None:
+    """The cluster on a node of which this process runs, by its variables; None on no cluster of one machine."""
+    folder = variables.get(FOLDER)
+    return None if folder is None else Home(Path(folder)).read_state()
+
+
+def sharing_cpus(shape: ClusterShape, nodes: Collection[str]) -> tuple[tuple[str, ...], ...]:
+    """The groups of these nodes that have a CPU of the machine in common."""
+    by_cpu = [[node.name for node in shape.nodes if cpu in node.cpus and node.name in nodes] for cpu in shape.cpus]
+    return tuple(dict.fromkeys(tuple(group) for group in by_cpu if len(group) > 1))
 
 
 def home_path(variables: Mapping[str, str]) -> Path:

@@ -284,10 +284,9 @@ def _open_words(answer: Answer) -> list[str]:
 def _more(answer: Answer) -> str:
     """The time that may decide: of a study with the budget to give, "about 4.0 min more (a budget of 9min)"."""
     time = f"about {duration(answer.more_s or 0.0)} more"
-    if answer.budget_s is None:
-        return time
-    maximum = "" if answer.maximum is None else f" and max: {answer.maximum}"
-    return f"{time} (a budget of {budget_for(answer.budget_s)}{maximum})"
+    given = [] if answer.budget_s is None else [f"a budget of {budget_for(answer.budget_s)}"]
+    given += [] if answer.maximum is None else [f"max: {answer.maximum}"]
+    return f"{time} ({' and '.join(given)})" if given else time
 
 
 # Scaling

@@ -146,11 +146,9 @@ def needed_words(answer: Answer) -> str:
     some = "" if answer.decidable == answer.undecided else f"; for {answer.decidable} of them"
     time = f"about {duration(answer.more_s)} more"
     text = f"{answer.undecided} of {answer.asked} {UNDECIDED}{some}: {_repeats(answer)}{time}"
-    if answer.budget_s is None:
-        return text
-    maximum = "" if answer.maximum is None else f" and `max: {answer.maximum}` in the study"
-    budget = budget_for(answer.budget_s)
-    return f"{text}. With --budget {budget}{maximum}, the same command goes on from these repeats"
+    given = [] if answer.budget_s is None else [f"--budget {budget_for(answer.budget_s)}"]
+    given += [] if answer.maximum is None else [f"`max: {answer.maximum}` in the study"]
+    return f"{text}. With {' and '.join(given)}, the same command goes on from these repeats" if given else text
 
 
 def _repeats(answer: Answer) -> str:
