@@ -169,7 +169,7 @@ def references_document(references: Iterable[Reference]) -> list[Json]:
     return [filled(ReferenceJson, reference) for reference in references]
 
 
-@shape(None, OPEN)
+@shape(None)
 class FormatJson(TypedDict):
     """A format of other tools that is read."""
 
