@@ -340,6 +340,14 @@ def test_each_status_of_peer_access_is_explained(status: str, means: str) -> Non
     assert finding.devices == ("GPU0", "GPU1")
 
 
+def test_access_that_amd_smi_lists_as_disabled_has_no_known_cause() -> None:
+    given = access(("NS", "NS"))
+    of_amd = replace(given, devices=tuple(gpu(one.name, vendor_id="1002") for one in given.devices))
+    (finding,) = found(of_amd, "gpus-without-peer-access")
+    assert "NS: amd-smi lists it as disabled, and does not say why. " in finding.diagnosis
+    assert "data sheet" not in finding.remedy and "amd-smi topology --access" in finding.remedy
+
+
 def test_access_in_one_direction_is_said() -> None:
     (finding,) = found(access(("OK", "CNS"), ("OK", "OK")), "gpus-without-peer-access")
     assert "1 pair can only read or only write." in finding.observation

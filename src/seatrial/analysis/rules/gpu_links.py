@@ -27,6 +27,12 @@ _NO_ACCESS = {
     "DR": ("it is disabled by a driver registry key", "remove the key from the options of the nvidia module"),
 }
 """Status -> (meaning, remedy). Legend of `nvidia-smi topo -p2p`; OK and U (unknown) are not problems."""
+_OF_AMD = {
+    "NS": (
+        "amd-smi lists it as disabled, and does not say why",
+        "look for the cause in the log of the kernel (`dmesg`)",
+    )
+}
 _NUMBERED = re.compile(r"(?:GPU|gpu-?)([0-9]{1,4})\Z")
 _MOST_EVIDENCE = 16
 _TOTALS = (("nvlink_links", "NVLink"), ("xgmi_links", "XGMI link"))
@@ -47,8 +53,9 @@ def no_peer_access(case: Case) -> Iterator[Finding]:
     if not refused:
         return
     statuses = Counter(status for _, status in refused if status is not None)
-    means = "; ".join(f"{status}: {_NO_ACCESS[status][0]}" for status in statuses)
-    todo = "; ".join(f"{status}: {_NO_ACCESS[status][1]}" for status in statuses)
+    words = {**_NO_ACCESS, **_OF_AMD} if _is_of_amd(case.machine) else _NO_ACCESS
+    means = "; ".join(f"{status}: {words[status][0]}" for status in statuses)
+    todo = "; ".join(f"{status}: {words[status][1]}" for status in statuses)
     counts = listed(f"{status}: {number}" for status, number in statuses.items())
     one_way = [pair for pair, _ in refused if "OK" in (pair.read, pair.write)]
     yield warning(
@@ -63,9 +70,14 @@ def no_peer_access(case: Case) -> Iterator[Finding]:
     )
 
 
+def _is_of_amd(machine: Machine) -> bool:
+    """Whether all GPUs are of AMD."""
+    return all(gpu.facts.text("vendor_id") == "1002" for gpu in gpus(machine))
+
+
 def _commands(machine: Machine) -> str:
     """The commands that list peer access."""
-    if all(gpu.facts.text("vendor_id") == "1002" for gpu in gpus(machine)):
+    if _is_of_amd(machine):
         return "`amd-smi topology --access`"
     return "`nvidia-smi topo -p2p r` and `nvidia-smi topo -p2p w`"
 
