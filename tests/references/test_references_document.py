@@ -173,3 +173,10 @@ def test_the_variable_names_another_file_which_must_be_there(monkeypatch, tmp_pa
     )
     with pytest.raises(UsageError, match=r"two references have the id 's2\.p2p-v100'"):
         all_references()
+
+
+@pytest.mark.parametrize("number", ["9" * 400, "-" + "9" * 400, "nan", "inf", "1e308"])
+def test_a_parameter_that_no_float_can_hold_is_refused(number):
+    text = file_of("parameters = { threads = 2 }").replace(b"threads = 2", f"threads = {number}".encode())
+    with pytest.raises(UsageError, match="up to 2\\^53"):
+        read(text, "f.toml")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.store.claim import _private, abandoned, claim, settle
+from seatrial.store.claim import _private, abandoned, claim, claimed_elsewhere, settle
 from seatrial.store.folder import ResultsFolder
 
 _CLAIMS_AND_DIES = """
@@ -98,3 +98,14 @@ def test_what_a_dead_process_was_preparing_is_swept(folder: ResultsFolder) -> No
         path.mkdir(parents=True)
     abandoned(folder, "host", "experiment")
     assert sorted(room.iterdir()) == sorted([mine, foreign])
+
+
+@pytest.mark.parametrize("limit", ["9" * 400, "1e999", "[" * 5000 + "]" * 5000, '"\\ud800"'])
+def test_a_claim_with_impossible_numbers_is_damaged(limit: str, tmp_path: Path) -> None:
+    folder = ResultsFolder.create(tmp_path / "r")
+    made = claim(folder, "n1", "0123456789abcdef", 0, {"limit_s": 5.0})
+    assert made is not None
+    file = next(path for path in made.path.iterdir())
+    file.write_text(file.read_text().replace("5.0", limit))
+    assert abandoned(folder, "n1", "0123456789abcdef") == []
+    assert claimed_elsewhere(folder, "n2", "0123456789abcdef", ()) == {}

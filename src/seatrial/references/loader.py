@@ -170,7 +170,7 @@ def _parameters(entry: Mapping[str, Any]) -> dict[str, Value]:
             raise UsageError(f"the parameter {name!r} must be a number, a text, true or false", _SEE)
         if isinstance(value, str):
             _checked(value, f"the parameter {name!r}")
-        elif not math.isfinite(value) or abs(value) > LARGEST_COUNT:
+        elif not -LARGEST_COUNT <= value <= LARGEST_COUNT:  # also not NaN; an int may be too large for a float
             raise UsageError(f"the parameter {name!r} must be a number up to 2^53", _SEE)
         _checked(name, "the name of a parameter")
     return dict(given)

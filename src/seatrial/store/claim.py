@@ -9,7 +9,6 @@ process of its host takes them over: if the program finished, the repeat is reco
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import secrets
@@ -24,6 +23,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_check import parse_json
 from seatrial.model.json_object import json_of
 from seatrial.processes.file_lock import lock
 from seatrial.store.files import make_folder, opened_file, opened_folder, write_once
@@ -232,7 +232,7 @@ def _read_owner(path: Path) -> tuple[Mapping[str, Any], float]:
     try:
         with opened_file(path, _CLAIM_FILE) as file:
             data, written_s = file.read(_LARGEST_CLAIM_B + 1), os.fstat(file.fileno()).st_mtime
-        owner = json.loads(data) if len(data) <= _LARGEST_CLAIM_B else {}
+        owner = parse_json(data) if len(data) <= _LARGEST_CLAIM_B else {}
     except (OSError, ValueError, RecursionError):
         return {}, 0.0
     return (owner if isinstance(owner, dict) else {}), written_s

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec.structs import astuple
 
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_check import parse_json
 from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import As, Count
 
@@ -159,7 +160,7 @@ def read_facts(data: bytes) -> ImageFacts | None:
     if len(data) > MOST_FACTS_B:
         return None
     try:
-        facts = record_of(ImageFacts, json.loads(data))
+        facts = record_of(ImageFacts, parse_json(data))
     except (ValueError, RecursionError):
         return None
     digests = [facts.content, facts.definition, *(program.digest for program in facts.programs)]

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from seatrial.errors import UsageError
+from seatrial.model.json_check import parse_json
 from seatrial.places.images.entries import EntryLeftOut, add_tar, opened_tar
 from seatrial.places.images.tree import Entry, EntryKind, Tree
 
@@ -233,7 +234,7 @@ class _Blobs(ArchiveParts):
     def manifest(self) -> Mapping[str, Any]:
         """The manifest for this machine's architecture, or the only one."""
         try:
-            found = json.loads(self.small("index.json"))
+            found = parse_json(self.small("index.json"))
             for _ in range(4):  # an index may contain an index
                 if "layers" in found:
                     return dict(found)
@@ -251,7 +252,7 @@ class _Blobs(ArchiveParts):
         data = self.small(self._path(digest))
         if _digest(data) != digest:
             raise self._other_content(digest)
-        found = json.loads(data)
+        found = parse_json(data)
         if not isinstance(found, dict):
             raise self.damaged(f"{digest[:30]} is not a JSON object")
         return found
@@ -323,10 +324,10 @@ def add_docker(tree: Tree, archive: Path, work: Path, latest_s: int, left_out: E
     for what is damaged, or has another digest than its configuration states."""
     parts = ArchiveParts(archive, "docker archive")
     try:
-        images = json.loads(parts.small(_DOCKER_MANIFEST))
+        images = parse_json(parts.small(_DOCKER_MANIFEST))
         if len(images) != 1:
             raise parts.damaged(f"it has {len(images)} images: save one alone")
-        config = json.loads(parts.small(images[0]["Config"]))
+        config = parse_json(parts.small(images[0]["Config"]))
         layers, digests = list(images[0]["Layers"]), list(config["rootfs"]["diff_ids"])
         if len(layers) != len(digests):
             raise parts.damaged(f"it has {len(layers)} layers, and its configuration names {len(digests)}")
