@@ -44,8 +44,10 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import count
 from seatrial.model.study.screen import MARGIN, OddKind, Screen
 from seatrial.model.study.study import refuse_margin
+from seatrial.model.units import duration
 from seatrial.plan.points import Settings
 from seatrial.plan.targets import with_declared
+from seatrial.stats.interval import MINIMUM_REPEATS
 from seatrial.store.folder import ResultsFolder
 
 FEWEST_NODES = 2
@@ -197,7 +199,9 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
         part = replace(asked, targets=tuple(names), settings=settings or {}, budget_s=asked.budget_s or usual_s, **more)
         return run_in_jobs([at], part)
 
+    is_own = where.place.system.name == CLUSTER
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
+    tell(_lasting(len(nodes), len(trial), asked.budget_s, in_turn=is_own, with_links=with_links))
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
     most = 1 if where.place.system.name == CLUSTER else _most_at_once(queue, where.options.qos, results)
     if most is not None and 1 < most < len(alone):
@@ -224,7 +228,6 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})
     missing += [f"link of {node}: {why}" for node, why in why_not.items()]
     # Nodes of our own cluster are on one machine: those with a CPU in common wait for each other.
-    is_own = where.place.system.name == CLUSTER
     not_apart = [
         (a, b)
         for a, b in combinations(sorted(machines) if is_own else (), 2)
@@ -288,6 +291,22 @@ def _most_at_once(queue: Queue, qos: str | None, results: Path) -> int | None:
             outputs.append("")
     found = read_limits(outputs, ours)
     return None if found is None else max(1, found)
+
+
+def _lasting(nodes: int, benchmarks: int, budget_s: float | None, *, in_turn: bool, with_links: bool) -> str:
+    """How long a screen takes, as far as it is known before anything is measured. What is named is measured six times,
+    whatever a budget says (docs/adr/0031)."""
+    each_s, links_s = budget_s or BUDGET_S, budget_s or LINKS_BUDGET_S
+    turn = (
+        f"one after the other ({duration(nodes * each_s)})"
+        if in_turn and nodes > 1
+        else "all at once where they are free"
+    )
+    links = f", then {duration(links_s)} of messages" if with_links else ""
+    return (
+        f"{duration(each_s)} on each node, {turn}{links}; longer where {count(MINIMUM_REPEATS, 'repeat')} of "
+        f"{'each benchmark' if benchmarks > 1 else 'the benchmark'} take longer"
+    )
 
 
 def _odd_nodes(results: Path, margin: float) -> dict[str, list[str]]:
