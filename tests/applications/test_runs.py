@@ -78,6 +78,7 @@ def test_runs_started_by_equal_commands_are_repeats_and_others_are_not() -> None
 def test_runs_whose_commands_are_unknown_stay_apart() -> None:
     log = stream() + stream(rates_MBps=(38001.0, *RATES[1:]))
     assert experiments(repeats("stream", log)) == 2
+    assert "none of which has its own command" in repeats("stream", log)[0].remarks[0]
     assert experiments(repeats("stream", log, are_repeats=True)) == 1
     loop = "$ for i in 1 2; do ./stream; done\n"
     assert experiments(repeats("stream", loop + log)) == 1
@@ -98,7 +99,7 @@ def labelled(*texts: str) -> str:
 def test_copies_of_a_program_are_distinguished_by_their_labels() -> None:
     found = repeats("stream", labelled(*map(copy_of, range(96))))
     assert len(found) == experiments(found) == 96
-    assert found[17].environment["copy"] == "17" and found[17].samples[0].work["bytes"] > 0
+    assert found[17].environment["copy"] == "17" and found[17].seen["remarks"] == ["the lines labelled 17"]
     assert "96 copies of the program, distinguished by the labels" in found[0].remarks[0]
 
 
@@ -293,3 +294,14 @@ def test_rows_that_were_written_again_by_hand_fit_if_all_have_one_form(form: str
     assert [sample.elapsed_s for sample in found.samples] == pytest.approx([908.30e-6, 1882.74e-6, 10.2e-6])
     with pytest.raises(ParseError):
         repeats("osu", text + "\n".join([*rows[:2], form.format(16, "10.2")]))
+
+
+def test_a_specification_holds_for_commands_that_leave_the_sizes_to_it() -> None:
+    text = "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n"
+    text += "+ srun -n 2 ./osu_latency\n" + osu(1.1, 1.2, program="Latency")
+    text += "+ srun ./osu_allreduce\n" + osu(5.1, 6.2)
+    pair, all_ranks = (one.experiment.parameters for one in repeats("osu", text))
+    assert (pair["ranks"], pair["nodes"]) == (2, "unknown")
+    assert (all_ranks["ranks"], all_ranks["nodes"]) == (8, 2)
+    (found,) = repeats("osu", "#SBATCH -N 2 -n 8\n$ srun -N 2 -n 8 ./osu_latency\n" + osu(1.1, 1.2, program="Latency"))
+    assert found.experiment.parameters["nodes"] == "unknown", "the two ranks may be on one node"

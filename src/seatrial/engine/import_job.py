@@ -23,7 +23,10 @@ def with_job(
     notes = {**found.notes, "command": content.command} if content.command else found.notes
     known = {parameter.name for parameter in benchmark.parameters}
     parameters, remarks, from_job = dict(found.parameters), list(found.remarks), {}
+    started = next((fact.value for fact in content.job if fact.name == RANKS), None)
     for fact in content.job:
+        if fact.name == NODES and parameters.get(RANKS, started) != started:
+            continue  # some of the ranks took part: on which nodes is unknown
         stated = parameters.get(fact.name, UNKNOWN)
         if fact.name not in known:
             continue

@@ -216,14 +216,16 @@ def _repeat(
     }
     if content.libraries:
         environment["libraries"] = list(content.libraries)
-    environment |= _kept_apart(environment["name"], file, content, parameters, given)
+    apart = _kept_apart(environment["name"], file, content, parameters, given)
+    environment |= apart
+    remarks = [*found.remarks, *([content.run.name] if content.run is not None and "name" in apart else [])]
     seen: dict[str, Any] = {
         "source": {**file.source_of(content.run), "tool": content.tool, "version": content.version},
         "notes": dict(found.notes),
         "parameters_not_told": list(missing),
     }
-    if found.remarks:
-        seen["remarks"] = list(found.remarks)
+    if remarks:
+        seen["remarks"] = remarks
     if content.host is not None:
         seen["host"] = content.host
     return ImportedRepeat(

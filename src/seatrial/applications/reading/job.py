@@ -84,20 +84,24 @@ class Job(Frozen):
 
 
 def job_of(
-    lines: Sequence[str], above: int, begin: int, of_text: Mapping[str, JobFact], program: ProgramOptions
+    lines: Sequence[str],
+    above: int,
+    begin: int,
+    of_text: Mapping[str, JobFact],
+    program: ProgramOptions,
+    *,
+    is_alone: bool,
 ) -> Job:
     """The job of a run whose program printed its first line at index `begin`; the lines from index `above` on are of
-    the shell. `of_text` is what `specified` found."""
+    the shell. `of_text` is what `specified` found; without a command it holds only if the text has one run."""
     found = list(commands.commands_in(lines[above:begin]))
     while found and found[-1][1].split()[0].rpartition("/")[2] == "tee":
         del found[-1]
     variables = _variables(lines[:begin])
-    if not found:
-        return Job(facts=tuple(of_text.values()))
-    index, shown = found[-1]
+    index, shown = found[-1] if found else (0, "")
     command = commands.started_by(shown)
     if command is None:
-        return Job(facts=tuple(of_text.values()))
+        return Job(facts=tuple(of_text.values()) if is_alone else ())
     started = commands.read_command(command, variables)
     where = (above + index + 1, " ".join(shown.split())[:300])
     values: dict[str, int | str | None] = {NODES: started.nodes, THREADS: started.threads, **program.stated(started)}

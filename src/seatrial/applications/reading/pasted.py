@@ -89,7 +89,7 @@ def _runs(form: Form, source: Unlabelled, data: bytes | None = None) -> list[Imp
             why = f"the same results again, from line {source.numbers[part.begin]}: they count once"
             found[-1] = _remarked(found[-1], why)
             continue
-        own_job = job_of(source.lines, part.above, part.begin, of_text if len(parts) == 1 else {}, form.options)
+        own_job = job_of(source.lines, part.above, part.begin, of_text, form.options, is_alone=len(parts) == 1)
         job = job if job.is_repeated and not own_job.command else own_job
         facts = [replace(fact, line=source.number_of(fact.line)) for fact in job.facts]
         if (device := device_of(source.lines[part.begin : part.end])) is not None:
@@ -157,7 +157,12 @@ def _merged(runs: Sequence[ImportedFile]) -> ImportedFile:
     if len(runs) == 1 and (runs[0].run is None or not runs[0].run.label):
         return replace(runs[0], run=None)
     experiments = tuple(replace(e, failed=e.failed or run.failed) for run in runs for e in run.experiments)
-    return replace(runs[0], experiments=experiments, failed="", job=(), command="", run=None, runs=tuple(runs))
+    merged = replace(runs[0], experiments=experiments, failed="", job=(), command="", run=None, runs=tuple(runs))
+    unknown = sum(run.run is not None and not run.run.label and not run.run.command for run in runs)
+    if not unknown:
+        return merged
+    which = "none of which has its own command" if unknown == len(runs) else f"{unknown} of them without a command"
+    return _remarked(merged, f"{len(runs)} runs in one text, {which}: they are repeats only with --set runs=repeats")
 
 
 def _together(
