@@ -125,3 +125,19 @@ def test_settings_of_jobs() -> None:
     for places, settings in wrong:
         with pytest.raises(UsageError):
             with_job_settings(places, settings)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "slurm_load_jobs error: Invalid job id specified",
+        "qstat: Unknown Job Id 7.server",
+        "qstat: 7.server Job has finished, use -x or -H to obtain historical job information",
+        "Job <7> is not found",
+        "flux-jobs: ERROR: JobID f2TRD37vP unknown",
+        "Slurm accounting storage is disabled",
+    ],
+)
+def test_what_they_say_of_unknown_jobs(said: str, tmp_path: Path) -> None:
+    asked = queue(tmp_path, squeue=f"echo '{said}' >&2; exit 1", scontrol="exit 1", sacct="exit 1")
+    assert asked.statuses(["7", "8"])["7"].state is JobState.UNKNOWN

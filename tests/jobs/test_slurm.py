@@ -9,7 +9,14 @@ import pytest
 from jobs.requests import REQUEST, sample, states_of
 
 from seatrial.errors import ParseError
-from seatrial.jobs.batch.slurm import REFUSED_FOR_NOW, Slurm, limit_commands, read_limits, read_nodes
+from seatrial.jobs.batch.slurm import (
+    REFUSED_FOR_NOW,
+    Slurm,
+    limit_commands,
+    read_limits,
+    read_nodes,
+    read_topology,
+)
 from seatrial.jobs.batch.system import JobState
 from seatrial.model.environment.site import ALL_MEMORY, JobOptions
 
@@ -156,3 +163,10 @@ def test_a_refusal_that_passes() -> None:
 def test_planned_nodes_are_up() -> None:
     nodes, others = read_nodes("Welcome to tera\nn1|idle\nn2|plnd\nn3|drain*\n")
     assert (nodes, others) == (("n1", "n2"), {"n3": "drain*"})
+
+
+def test_blocks_of_nodes() -> None:
+    text = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n3 BlockSize=2\n"
+    assert read_topology(text) == {"n1": "b1", "n2": "b1", "n3": "b2"}
+    switches = "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1\nSwitchName=top Level=1 LinkSpeed=1 Nodes=n1 Switches=s1\n"
+    assert read_topology(switches) == {"n1": "s1"}

@@ -39,6 +39,8 @@ def test_pbs_text_and_json() -> None:
         ({"job_state": "F", "Exit_status": "3"}, JobState.FAILED, 3),
         ({"job_state": "F", "Exit_status": "265"}, JobState.FAILED, 137),
         ({"job_state": "F", "Exit_status": "-29"}, JobState.TIMED_OUT, -29),
+        ({"job_state": "F", "Exit_status": "-28"}, JobState.TIMED_OUT, -28),
+        ({"job_state": "F", "Exit_status": "-4"}, JobState.NODE_FAILED, -4),
         ({"job_state": "F", "Exit_status": "271", "substate": "91"}, JobState.CANCELLED, 143),
         ({"job_state": "Q", "comment": "Can Never Run: Insufficient amount of resource: ncpus"},
          JobState.NEVER_STARTS, None),
@@ -135,6 +137,21 @@ def test_lsf_says_please_wait_within_a_table() -> None:
     wait = "LSF is processing your request. Please wait ...\n"
     jobs = LSF.statuses(f"{wait}JOBID|STAT\n{wait}7|RUN\nbatch system daemon not responding ... still trying\n8|DONE\n")
     assert [job.state for job in jobs] == [JobState.RUNNING, JobState.ENDED]
+
+
+@pytest.mark.parametrize(
+    ("cells", "state"),
+    [
+        ("PEND|-|Job dependency condition not satisfied;", JobState.PENDING),
+        ("PEND|-|Dependency condition invalid or never satisfied;", JobState.NEVER_STARTS),
+        ("EXIT|TERM_ORPHAN_SYSTEM: terminated|-", JobState.CANCELLED),
+        ("EXIT|TERM_BUCKET_KILL: killed with bkill -b|-", JobState.CANCELLED),
+        ("EXIT|TERM_RC_RECLAIM: host reclaimed|-", JobState.REQUEUED),
+    ],
+)
+def test_lsf_reasons(cells: str, state: JobState) -> None:
+    (job,) = LSF.statuses(f"JOBID|STAT|EXIT_REASON|PEND_REASON\n7|{cells}\n")
+    assert job.state is state
 
 
 def test_flux_asks_for_the_gpus_of_a_node() -> None:

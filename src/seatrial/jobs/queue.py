@@ -167,7 +167,8 @@ _MOST_IDS = 200
 """Jobs in one command."""
 _LONGEST_SAID = 600
 _UNKNOWN = re.compile(
-    r"invalid job id|unknown job|job [^\n]{0,80} not found|no (?:matching |such )?jobs?\b|job has finished|disabled",
+    r"invalid job id|unknown job|jobid \S{1,80} unknown|job [^\n]{0,80} not found|no (?:matching |such )?jobs?\b"
+    r"|job has finished|disabled",
     re.IGNORECASE,
 )
 """What batch systems say of jobs that they do not know (any more), and of missing accounting."""

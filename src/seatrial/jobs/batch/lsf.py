@@ -32,10 +32,12 @@ _STATES = {
 _ENDS = {
     **dict.fromkeys(("TERM_RUNLIMIT", "TERM_DEADLINE", "TERM_CPULIMIT"), JobState.TIMED_OUT),
     **dict.fromkeys(("TERM_OWNER", "TERM_ADMIN", "TERM_FORCE_OWNER", "TERM_FORCE_ADMIN"), JobState.CANCELLED),
+    **dict.fromkeys(("TERM_BUCKET_KILL", "TERM_ORPHAN_SYSTEM", "TERM_REMOVE_HUNG_JOB"), JobState.CANCELLED),
     "TERM_PREEMPT": JobState.PREEMPTED,
-    **dict.fromkeys(("TERM_REQUEUE_OWNER", "TERM_REQUEUE_ADMIN"), JobState.REQUEUED),
+    **dict.fromkeys(("TERM_REQUEUE_OWNER", "TERM_REQUEUE_ADMIN", "TERM_RC_RECLAIM"), JobState.REQUEUED),
     **dict.fromkeys(("TERM_ZOMBIE", "TERM_EXTERNAL_SIGNAL_HOST_DOWN"), JobState.NODE_FAILED),
 }
+_NEVER = re.compile("Dependency condition invalid or never satisfied", re.IGNORECASE)
 _FIELDS = "jobid stat exit_code exit_reason exec_host pend_reason"
 _SLOTS = re.compile(r"(?:\d{1,6}\*)?(\S+)\Z", re.ASCII)
 _MESSAGE = re.compile(
@@ -105,6 +107,8 @@ def _status(its: Mapping[str, str]) -> JobStatus:
     reason = its.get("exit_reason") or its.get("pend_reason") or ""
     if state is JobState.FAILED:
         state = _ENDS.get(reason.partition(":")[0].strip(), state)
+    elif state is JobState.PENDING and _NEVER.search(reason):
+        state = JobState.NEVER_STARTS
     if state is JobState.UNKNOWN:
         reason = ", ".join(filter(None, (its["stat"], reason)))
     code = its.get("exit_code", "")

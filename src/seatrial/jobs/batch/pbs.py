@@ -31,8 +31,9 @@ _STATES = {
     **dict.fromkeys("REBSU", JobState.RUNNING),
     **dict.fromkeys("FXC", JobState.ENDED),  # until its exit status is known
 }
-_OVER_WALL_TIME = -29
-_RETRIED = (-3, -4, -5, -6)
+_OVER_TIME = (-28, -29)
+_ABORTED_ON_NODE = -4
+_RETRIED = (-3, -5, -6)
 _TERMINATED_SUBSTATE = "91"
 _DELETED = 271  # 256 and SIGTERM: qdel, or a limit
 _JOB = re.compile(r"Job Id:\s*(\S+)\s*\Z")
@@ -159,8 +160,10 @@ def _end(status: int | None, its: Mapping[str, str]) -> JobState:
         return JobState.CANCELLED
     if status is None:
         return JobState.UNKNOWN
-    if status == _OVER_WALL_TIME:
+    if status in _OVER_TIME:
         return JobState.TIMED_OUT
+    if status == _ABORTED_ON_NODE:
+        return JobState.NODE_FAILED
     if status in _RETRIED:
         return JobState.REQUEUED
     if status == 0:

@@ -268,16 +268,18 @@ def topology_command() -> list[str]:
 
 
 def read_topology(output: str) -> dict[str, str]:
-    """Node -> its leaf switch; empty if Slurm does not know the switches. Raises ParseError."""
+    """Node -> its leaf switch, or its block (topology.conf(5), topology/block); empty if Slurm does not know the
+    switches. Raises ParseError."""
     found: dict[str, str] = {}
     for number, line in enumerate(output.splitlines(), start=1):
         pairs = dict(_TOPOLOGY_PAIR.findall(line))
-        if pairs.get("Level") != "0" or "SwitchName" not in pairs:
+        name = pairs.get("SwitchName") if pairs.get("Level") == "0" else pairs.get("BlockName")
+        if name is None:
             continue
         try:
             nodes = expand_hosts(pairs.get("Nodes", ""))
         except ValueError as error:
             raise ParseError("scontrol show topology", number, line, str(error)) from None
         for node in nodes:
-            found[node] = pairs["SwitchName"]
+            found[node] = name
     return found
