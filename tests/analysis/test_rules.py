@@ -659,3 +659,21 @@ def test_half_the_arithmetic_rate_on_several_cpus_of_a_guest_points_at_one_core_
     assert "on one core" not in shared_core_diagnosis("kvm", 1.0, 3.0, "flop/s", 2)
     assert "on one core" not in shared_core_diagnosis("kvm", 1.0, 2.0, "B/s", 2)
     assert "on one core" not in shared_core_diagnosis("kvm", 1.0, 2.0, "flop/s", 1)
+
+
+def test_segments_of_tcp_that_were_lost_are_a_finding_and_those_sent_needlessly_are_not():
+    names = ("host", "port", "counter", "kind", "grew_by")
+
+    def given(lost):
+        counters = {"TcpRetransSegs": 16 + lost, "TcpExtTCPDSACKRecvSegs": 16, "TcpExtTCPTimeouts": 2}
+        entries = [(node, "TCP", name, "retry", by) for node in ("n1", "n2") for name, by in counters.items()]
+        gaps = [("n3", "TCP", "TcpExtTCPOFOQueue", "retry", 3 * lost)] if lost else []
+        return {"links": [dict(zip(names, entry, strict=True)) for entry in (*entries, *gaps)]}
+
+    clean = Case(Machine("m"), (), {("e", n): given(0) for n in range(3)})
+    assert not [finding for each in rules() for finding in each(clean)]
+    lossy = Case(Machine("m"), (), {("e", 0): given(170)})
+    (finding,) = (finding for each in rules() for finding in each(lossy))
+    assert (finding.rule, finding.severity.value) == ("packets-lost", "warning")
+    assert "340 segments of TCP were lost" in finding.observation and "TCP of n3 510" in finding.observation
+    assert "4 times" in finding.diagnosis
