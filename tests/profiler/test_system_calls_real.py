@@ -29,6 +29,11 @@ def test_calls_on_files_are_counted_outside_mpi(name: str, tmp_path: Path) -> No
         assert used["sync"].calls == (20 if table.rank == 0 else 0)
         assert used["open"].calls == 22 and used["close"].calls == 22, "with fopen and fclose"
         assert used["lock"].calls == 2, "fcntl(F_SETLK) does not wait"
+        assert used["thread"].calls == 1, "pthread_join"
+        assert table.extension is not None
+        kernel = table.extension.kernel
+        assert kernel.loops >= 64 and kernel.least_loop_ns > 0, "the loop that shows how fast the CPU is"
+        assert kernel.children_ns is not None and kernel.children_ns > 0, "of system()"
         assert used["metadata"].calls == 20 and used["sleep"].calls == 1 and used["child"].calls == 1
         assert 20 * 4096 <= used["write"].bytes < 21 * 4096 and used["sleep"].time_s >= 0.02
         assert all(use.time_s > 0 for use in table.system_uses if use.calls)

@@ -152,7 +152,7 @@ def recurring_delay(ranks: Sequence[CpuSlices | None]) -> Recurring | None:
     delays = [sum(one.growth(one.delay_s, begin, begin + width_s) for one in known) for begin in begins]
     bursts = [delay if delay >= _IN_BURST * width_s else 0.0 for delay in delays]
     found = recurring(bursts)
-    if found is None or found[1] * width_s < _LEAST_PERIOD_S or sum(bursts) < _MOST_OF_DELAY * sum(delays):
+    if found is None or found[1] * width_s < _LEAST_PERIOD_S or sum(bursts) < EXPLAINS * sum(delays):
         return None
     return Recurring(found[0], found[1] * width_s)
 
