@@ -203,7 +203,7 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
     tell(_lasting(len(nodes), len(trial), asked.budget_s, in_turn=is_own, with_links=with_links))
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
-    most = 1 if where.place.system.name == CLUSTER else _most_at_once(queue, where.options.qos, results)
+    most = 1 if is_own else _most_at_once(queue, where.options.qos, results)
     if most is not None and 1 < most < len(alone):
         tell(f"Slurm accepts {count(most, 'more job')} of this user: further nodes follow as jobs end")
     for at, sent in in_turn(
