@@ -33,7 +33,7 @@ def figures_in(repeats: Iterable[ImportedRepeat]) -> Figures:
     """Every figure of the repeats in a file that are not called wrong."""
     found: Figures = {}
     for repeat in repeats:
-        if not repeat.outcome.is_ok:
+        if not repeat.outcome.is_ok or not repeat.samples:  # a table of figures may name any benchmark
             continue
         benchmark = benchmark_named(repeat.experiment.benchmark)
         parameters = tuple(sorted((name, str(value)) for name, value in repeat.experiment.parameters.items()))
@@ -331,7 +331,7 @@ def contradiction(kind: str, text: str) -> str:
     return next(iter(_STATEMENTS.get(kind, lambda text: ())(text)), "")
 
 
-_CAUTION = re.compile("missing|wrong|left out|may be|contradict")
+_CAUTION = re.compile("missing|wrong|left out|may be|contradict|is not read")
 
 
 @cache
