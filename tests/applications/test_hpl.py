@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from applications.result_texts import hpl, hpl_row
+from cli.in_process import seatrial_here
 from engine.harness import run_one
 from made_up import facts, made_up_machine
 from one_point import prepare_point
@@ -297,3 +298,10 @@ def test_the_order_is_the_same_when_memory_varies(percent: int) -> None:
     assert resolved(machine(usable), bound="memory")["n"] == resolved(
         machine(usable * (100 + percent) // 100), bound="memory"
     )["n"]  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [("threads=auto", "nodes=2"), ("threads=auto", "nodes=2", "copies=2")])
+def test_words_of_a_run_that_does_not_fit_are_no_error(settings: tuple[str, ...], tmp_path: Path) -> None:
+    words = [word for setting in settings for word in ("--set", setting)]
+    done = seatrial_here("plan", "apps.hpl", *words, cwd=tmp_path)
+    assert "Traceback" not in done.stderr and done.returncode in (0, 2, 3), done.stderr

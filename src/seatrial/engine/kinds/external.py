@@ -29,7 +29,7 @@ from seatrial.launch.ranks import placed
 from seatrial.model.benchmark.benchmark import External, InputExchange
 from seatrial.model.benchmark.declaration import WALL
 from seatrial.model.benchmark.parameter import Params, whole
-from seatrial.model.benchmark.program import RANKS, Hello, ProgramRecord
+from seatrial.model.benchmark.program import RANKS, UNREADABLE, Hello, ProgramRecord
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.results.record import content_key
 from seatrial.model.results.sample import Outcome, Sample
@@ -231,7 +231,7 @@ class ExternalKind(ProgramKind[External]):
             described["mpi"] = mpi.document()
         identity = {"program": found.key, **described, **({"probes": ["mpi"]} if point.is_profiled else {})}
         of_defaults = {name: value for name, value in chosen.defaults.items() if name not in variables}
-        ours = {**of_defaults, **chosen.variables(point.parameters)}
+        ours = {**of_defaults, **_set_by(chosen, point)}
         if deviating := {n: variables[n] for n in chosen.sensitive_to if n in variables and n not in ours}:
             identity["bent_by"] = deviating
         key = content_key(identity) if len(identity) > 1 else found.key
@@ -319,3 +319,14 @@ def _is_named(mpi: Mpi, name: str, variables: Mapping[str, str]) -> bool:
         return choose_mpi(name, variables).library == mpi.library
     except (BuildError, UsageError):
         return False
+
+
+def _set_by(chosen: External, point: Point) -> Mapping[str, str | None]:
+    """The variables that a program sets by its parameters. Those of a point that does not fit this machine may still be
+    words (`threads: auto`)."""
+    try:
+        return chosen.variables(point.parameters)
+    except UNREADABLE:
+        if point.refusal is None:
+            raise
+        return {}
