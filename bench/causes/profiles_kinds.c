@@ -293,8 +293,8 @@ static void even(long step) {
 static void even_neighbours(long step) {
   (void)step;
   compute(2e-3);
-  MPI_Sendrecv(from, 64, MPI_DOUBLE, partner(), 0, to, 64, MPI_DOUBLE, partner(), 0,
-               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(from, 64, MPI_DOUBLE, partner(), 0, to, 64, MPI_DOUBLE, partner(), 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
 }
 
 static void lock_in_turn(long step) {

@@ -143,7 +143,7 @@ struct seatrial_any_use {
 struct seatrial_kernel_use {
   uint64_t system_first_ns; /* CPU time in the kernel, of all threads, when MPI was initialised */
   uint64_t system_last_ns;  /* and when MPI ended; 0: not taken */
-  struct seatrial_system_use locks; /* outside MPI: waiting for locks of files, and semaphores */
+  struct seatrial_system_use locks;   /* outside MPI: waiting for locks of files, and semaphores */
   struct seatrial_system_use threads; /* outside MPI: waiting for threads of the process */
   uint64_t children_first_ns;         /* CPU time of processes that it started; children.h */
   uint64_t children_last_ns;

@@ -86,10 +86,10 @@ enum seatrial_system_kind {
   SEATRIAL_SYSTEM_CLOSE = 4,
   SEATRIAL_SYSTEM_METADATA = 5, /* stat, unlink, mkdir, ... */
   SEATRIAL_SYSTEM_SLEEP = 6,
-  SEATRIAL_SYSTEM_POLL = 7,  /* sockets, and waiting for them or for pipes */
-  SEATRIAL_SYSTEM_CHILD = 8, /* starting child processes and waiting for them */
-  SEATRIAL_SYSTEM_KINDS = 9, /* in the header; */
-  SEATRIAL_SYSTEM_LOCK = 9,  /* locks of files, and semaphores: in the extension, as are */
+  SEATRIAL_SYSTEM_POLL = 7,   /* sockets, and waiting for them or for pipes */
+  SEATRIAL_SYSTEM_CHILD = 8,  /* starting child processes and waiting for them */
+  SEATRIAL_SYSTEM_KINDS = 9,  /* in the header; */
+  SEATRIAL_SYSTEM_LOCK = 9,   /* locks of files, and semaphores: in the extension, as are */
   SEATRIAL_SYSTEM_THREAD = 10 /* threads of the process: mutexes, conditions, joins */
 };
 
