@@ -13,6 +13,7 @@ from seatrial.analysis.scaling import scaling
 from seatrial.cli.output import Output
 from seatrial.cli.run_results import Printer
 from seatrial.model.machine.fact import Finding, Severity
+from seatrial.model.machine.machine import UNNAMED, Machine
 from seatrial.report.blocks import Detail
 from seatrial.report.documents.results import results_document
 from seatrial.report.text.results import results_text
@@ -65,3 +66,15 @@ def test_an_interval_that_is_missing_says_why() -> None:
     assert whole["no_interval_because"] == ""
     (made,) = scaling([result(figure([1.0 / n] * 3), n=n) for n in (1, 2)], "strong", "n", {})
     assert {point.reason for point in made.points} == {"an interval needs 6 repeats, 3 made"}
+
+
+def test_many_experiments_with_one_title_are_one_block() -> None:
+    copies = [result(figure([float(rate)]), n=1) for rate in range(10, 106)]
+    title, number, line = results_text(copies, detail=Detail.FULL).splitlines()
+    assert title == "made.up n=1" and "96 experiments" in number
+    assert "median 57.5" in line and "from 10 to 105" in line
+    assert len(results_text(copies[:2]).split("\n\n")) == 2, "few are listed one by one"
+
+
+def test_a_machine_without_a_name_is_a_machine() -> None:
+    assert Machine(UNNAMED).title == Machine("").title == "a machine" and Machine("n1").title == "n1"

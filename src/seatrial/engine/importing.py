@@ -29,14 +29,12 @@ from seatrial.model.benchmark.program import NODES, RANKS, THREADS, UNREADABLE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.limit import Basis, Limit
-from seatrial.model.machine.machine import Machine, NamedLimit
+from seatrial.model.machine.machine import UNNAMED, Machine, NamedLimit
 from seatrial.model.results.figure_result import STATED
 from seatrial.model.results.imported import ImportedExperiment, ImportedFile, ImportedRun, StatedExperiment
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.results.sample import Outcome, Sample
 
-UNNAMED = "not told"  # as in records of earlier versions: it is part of the identity of a machine
-"""The machine's name if neither the file nor the user states one; part of its identity."""
 _A_DAY_S = 86400.0
 _OF_THE_JOB = (RANKS, NODES, THREADS, "devices", "device", "buffers", "buffer", "groups")
 """Parameters in which jobs differ more than a figure varies between repeats."""

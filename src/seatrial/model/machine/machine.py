@@ -250,6 +250,11 @@ class NamedLimit(Frozen):
     limit: Flat[Limit]
 
 
+UNNAMED = "not told"
+"""The name of a machine that results of other tools do not state, as in records of the first versions: it identifies
+the machine."""
+
+
 @published(keywords={"$id": "https://seatrial.dev/schemas/machine-1.json"})
 class Machine(Frozen, dict=True, eq=False):
     """What a machine is: the output of `seatrial discover --format json`. Sizes are in bytes, rates in B/s per
@@ -290,6 +295,11 @@ class Machine(Frozen, dict=True, eq=False):
             for name in self.__struct_fields__
             if name not in ("allocation", "guests")
         )
+
+    @property
+    def title(self) -> str:
+        """Its name, in the words of a page."""
+        return "a machine" if self.name in ("", UNNAMED) else self.name
 
     @cached_property
     def _by_id(self) -> Mapping[str, Device]:

@@ -146,7 +146,7 @@ def _title(trials: Sequence[Trial], studies: Sequence[StudyResult], profiles: Se
             named = named.capitalize()
         return f"{named} and {machines_words(trials)}" if trials else named
     if len(trials) == 1:
-        return f"Sea trial of {trials[0].machine.name or 'a machine'}"
+        return f"Sea trial of {trials[0].machine.title}"
     return f"Sea trials of {machines_words(trials)}"
 
 

@@ -24,13 +24,15 @@ _MOST_PAIRS = 10
 _MOST_POINTS = 3
 """Points of a sweep that are listed one by one."""
 _MOST_NAMES = 8
+_MOST_ALIKE = 4
+"""Experiments with the same title that are listed one by one."""
 _TONES: dict[State, Tone] = {State.SKIPPED: "near", State.UNSUPPORTED: "warning"}
 
 
 def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN, detail: Detail = Detail.USUAL) -> str:
     """A block for each experiment: its parameters, then a line for each figure, or the reason why there is none; in
     full, a line for each point of a sweep, and how limits are derived. Experiments that could not be run for the
-    same reason are one line, at the end."""
+    same reason are one line, at the end; many that differ in nothing that is shown are one block."""
     shared = {reason: alike for reason, alike in not_run(results).items() if len(alike) > 1}
     left_out = {id(result) for alike in shared.values() for result in alike}
     several = len({host for result in results for host in result.hosts}) > 1
@@ -38,13 +40,43 @@ def results_text(results: Sequence[ExperimentResult], style: Style = PLAIN, deta
     first = first_of_results(kept)
     blocks = ["\n".join(style.paint(line, "warning") for line in style.wrapped(f"{first}."))] if first else []
     shown = {"has_hosts": several, "has_company": len(kept) > 1, "is_full": detail is Detail.FULL}
-    blocks += [_experiment(result, style, **shown) for result in kept]
+    for alike in _runs_alike(kept):
+        blocks += (
+            [_together(alike, style)] if len(alike) > _MOST_ALIKE else [_experiment(r, style, **shown) for r in alike]
+        )
     blocks += [
         f"{style.paint(state.value, _TONES[state])} ({len(alike)} experiments): "
         f"{few([result.experiment.benchmark for result in alike])}\n  {reason}"
         for (state, reason), alike in shared.items()
     ]
     return "\n\n".join(blocks)
+
+
+def _runs_alike(results: Sequence[ExperimentResult]) -> Iterable[list[ExperimentResult]]:
+    """Experiments with figures and the same title, which differ in what it does not state (copies of a program in one
+    text, runs of unknown size), in the order of the first; each other one alone."""
+
+    def title(number: int, result: ExperimentResult) -> object:
+        is_plain = result.outcome.is_ok and result.shown and result.no_cpu is None and result.screening is None
+        return _title(result) if is_plain else number
+
+    return grouped((title(number, result), result) for number, result in enumerate(results)).values()
+
+
+def _together(results: Sequence[ExperimentResult], style: Style) -> str:
+    """A line for each figure, or for the ends of its sweep, over experiments with the same title; what all note."""
+    rows = []
+    by_name = grouped((figure.name, figure) for result in results for figure in result.shown)
+    for name, figures in by_name.items():
+        by_point = grouped((settings(figure.point), figure) for figure in figures)
+        points = list(by_point)
+        for point in points if len(points) <= _MOST_POINTS else (points[0], points[-1]):
+            unit, medians = by_point[point][0].unit, [figure.median for figure in by_point[point]]
+            middle = f"median {show(median(medians), unit)} {arrow(figures[0].better)}"
+            rows.append((f"{name} {point}".rstrip(), middle, f"from {show_range(min(medians), max(medians), unit)}"))
+    notes = [note for note in results[0].notes if all(note in result.notes for result in results)]
+    lines = [style.paint(_title(results[0]), "heading"), f"  {len(results)} experiments, each on the page:"]
+    return "\n".join([*lines, style.table(rows), *(f"  note: {note}" for note in notes)])
 
 
 def not_run(results: Iterable[ExperimentResult]) -> dict[tuple[State, str], list[ExperimentResult]]:
@@ -62,9 +94,12 @@ def few(names: Iterable[str]) -> str:
     return ", ".join(found) if more <= 1 else f"{', '.join(found[:_MOST_NAMES])} and {more} more"
 
 
+def _title(result: ExperimentResult) -> str:
+    return f"{result.experiment.benchmark} {settings(result.experiment.parameters)}".rstrip()
+
+
 def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, has_company: bool, is_full: bool) -> str:
-    title = f"{result.experiment.benchmark} {settings(result.experiment.parameters)}".rstrip()
-    lines = [style.paint(title, "heading") + ("  (stored)" if result.reused else "")]
+    lines = [style.paint(_title(result), "heading") + ("  (stored)" if result.reused else "")]
     if not result.outcome.is_ok:
         state = style.paint(result.outcome.state.value, _TONES.get(result.outcome.state, "error"))
         lines.append(f"  {state}: {result.outcome.reason}")
