@@ -317,6 +317,9 @@ OF_LINKS = {
 }
 
 
+OF_TCP = {"packets-lost": link_case(("TCP", "TcpRetransSegs", "retry", 200))}
+
+
 @pytest.mark.parametrize("rule", OF_LINKS)
 def test_counters_of_links_that_grew_are_findings(rule):
     (finding,) = (finding for each in rules() for finding in each(OF_LINKS[rule]))
@@ -340,12 +343,12 @@ def everything():
 def test_every_rule_is_tested():
     cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
-    cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values(), *OF_LINKS.values()]
+    cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values(), *OF_LINKS.values(), *OF_TCP.values()]
     for rule in rules():
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in rules() for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS}
+    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS, *OF_TCP}
     assert names == expected, "a rule speaks under a name that has no case"
 
 

@@ -86,7 +86,8 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
 
 
 def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
-    """The results of every experiment of the folder: by benchmark, then by parameters in declared order."""
+    """The results of every experiment of the folder: by benchmark, then by parameters in declared order, then as they
+    were measured."""
     machines = machines_of(contents)
     keys = sorted(contents.experiments, key=lambda key: rank_of(contents.experiments[key]))
     gone = superseded(
@@ -280,7 +281,7 @@ def _container(environment: Mapping[str, Any]) -> str:
 def rank_of(experiment: Experiment) -> tuple[object, ...]:
     """The sort key of an experiment; values are ranked by type first, since types do not compare."""
     values = experiment.parameters.values()
-    return (experiment.benchmark, tuple((isinstance(v, str), isinstance(v, tuple), v) for v in values), experiment.id)
+    return (experiment.benchmark, tuple((isinstance(v, str), isinstance(v, tuple), v) for v in values))
 
 
 def _with_ceilings(

@@ -299,7 +299,7 @@ def packets_were_lost(case: Case) -> Iterator[Finding]:
         f"{_by_port(lost)}{arrived}",
         diagnosis="A message waits until its lost segment was sent again: for 0.2 s or longer where TCP waited for its "
         f"timer, which it did {waits} times. Medians and best values hide this.",
-        remedy="Find the node that loses packets (`seatrial screen` with mpi.pairs over these nodes), and where they "
+        remedy="Find the node that loses packets (`seatrial screen` over these nodes), and where they "
         "are dropped (`ip -s link`, `ethtool -S`, `nstat`)",
         evidence="counters of TCP on each node before the first and after the last message",
     )
