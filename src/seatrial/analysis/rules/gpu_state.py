@@ -154,7 +154,7 @@ def gpu_power_limit(case: Case) -> Iterator[Finding]:
             "{} drew as much power as the limit allows when the state was read.",
             "That is normal under full load. Clocks then follow the power, so rates vary with temperature and from "
             "card to card.",
-            "Record power and clocks beside the figures: `seatrial run BENCHMARK --probe power`",
+            "Record power and clocks during the run: `nvidia-smi --query-gpu=power.draw,clocks.sm --format=csv -l 1`",
         )  # fmt: skip
 
 
