@@ -37,11 +37,9 @@ def spinners(cpus: Sequence[int]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def passing_spinner(cpu: int, begin_s: float, end_s: float) -> Iterator[None]:
-    """A process on this CPU that spins between two times from now on, and sleeps before."""
-    spin = "import sys, time\nbegin, end = map(float, sys.argv[1:])\nstart = time.monotonic()\ntime.sleep(begin)\n"
-    spin += "while time.monotonic() < start + end: pass"
-    words = ["taskset", "-c", str(cpu), sys.executable, "-c", spin, str(begin_s), str(end_s)]
+def _spinning(cpu: int, program: str, *times_s: float) -> Iterator[None]:
+    """A Python program on this CPU, which is given these times and is ended."""
+    words = ["taskset", "-c", str(cpu), sys.executable, "-c", program, *map(str, times_s)]
     process = subprocess.Popen(words, start_new_session=True)
     try:
         yield
@@ -50,19 +48,19 @@ def passing_spinner(cpu: int, begin_s: float, end_s: float) -> Iterator[None]:
         process.wait()
 
 
-@contextlib.contextmanager
-def recurring_spinner(cpu: int, busy_s: float, every_s: float) -> Iterator[None]:
+def passing_spinner(cpu: int, begin_s: float, end_s: float) -> contextlib.AbstractContextManager[None]:
+    """A process on this CPU that spins between two times from now on, and sleeps before."""
+    spin = "import sys, time\nbegin, end = map(float, sys.argv[1:])\nstart = time.monotonic()\ntime.sleep(begin)\n"
+    spin += "while time.monotonic() < start + end: pass"
+    return _spinning(cpu, spin, begin_s, end_s)
+
+
+def recurring_spinner(cpu: int, busy_s: float, every_s: float) -> contextlib.AbstractContextManager[None]:
     """A process on this CPU that spins for a part of each period, and sleeps for the rest."""
     spin = "import sys, time\nbusy, every = map(float, sys.argv[1:])\nat = time.monotonic()\n"
     spin += "while True:\n at += every\n time.sleep(max(0, at - busy - time.monotonic()))\n"
     spin += " while time.monotonic() < at: pass"
-    words = ["taskset", "-c", str(cpu), sys.executable, "-c", spin, str(busy_s), str(every_s)]
-    process = subprocess.Popen(words, start_new_session=True)
-    try:
-        yield
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    return _spinning(cpu, spin, busy_s, every_s)
 
 
 @contextlib.contextmanager

@@ -114,3 +114,14 @@ def test_one_script_makes_every_picture() -> None:
     shown = {name for page in pages for name in re.findall(r"images/([\w-]+)\.png", page.read_text(encoding="utf-8"))}
     assert shown == {file.stem for file in (DOCS / "images").iterdir()}
     assert not [name for name in shown if f'"{name}":' not in script]
+
+
+def test_options_that_a_sentence_names_exist(tmp_path: Path) -> None:
+    named: dict[str, set[str]] = {}
+    for file in (DOCS.parent / "src/seatrial").rglob("*.py"):
+        for command, words in re.findall(r"`seatrial ([a-z]+(?: up)?)( [^`\n]*)`", file.read_text(encoding="utf-8")):
+            named.setdefault(command, set()).update(re.findall(r"(?<!\S)--[a-z-]+", words.split(" -- ")[0]))
+    assert {"run", "profile"} <= named.keys()
+    for command, options in named.items():
+        shown = seatrial_here(*command.split(), "--help", cwd=tmp_path).stdout
+        assert [option for option in options if option not in shown] == [], command
