@@ -10,7 +10,7 @@ from conftest import SHARED_DATA
 from seatrial.errors import UsageError
 from seatrial.machine.dumps import READERS
 from seatrial.machine.files import FileTree
-from seatrial.machine.live import survey_network_tools
+from seatrial.machine.live import survey_tools
 from seatrial.machine.sysfs.devices import survey_network
 
 FABRICS = SHARED_DATA / "fabrics"
@@ -98,6 +98,6 @@ def test_installed_tools_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    opainfo, cxi = survey_network_tools()
+    opainfo, cxi = survey_tools()
     assert [part.name for part in cxi.named_parts] == ["cxi0"]
     assert "exit status 4: no driver" in opainfo.unread[0]

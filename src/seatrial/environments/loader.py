@@ -20,19 +20,17 @@ import platform
 import re
 import shutil
 import stat
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from seatrial.environments.asking import ask, ask_once, side_by_side
 from seatrial.environments.cache import cache_folder, caches, keep_others_from_writing
 from seatrial.environments.cached_files import building_folder, private_copy
 from seatrial.environments.compiler import Compiler
 from seatrial.errors import BuildError, NoCompilerError, ParseError
-from seatrial.model.frozen import Frozen
+from seatrial.machine.elf_head import ELF_IDENT, elf_head
 from seatrial.model.results.record import content_key
 from seatrial.processes.working_folder import on_path
 
@@ -190,37 +188,10 @@ def _link(commands: Sequence[Sequence[str]], environment: Mapping[str, str]) -> 
     ask(commands[-1], environment, _COMPILE_LIMIT_S)
 
 
-_IDENT = b"\x7fELF\x02\x01"
-_HEADER = struct.Struct("<16xHHIQQQIHHHHHH")
-_SEGMENT = struct.Struct("<IIQQQQQQ")
 _INTERPRETER = 3  # PT_INTERP
 _PROGRAM, _POSITION_INDEPENDENT = 2, 3
 _MACHINES = {"x86_64": 62, "aarch64": 183}
-_MOST_SEGMENTS = 4096
 _LISTED = re.compile(r"^\s*(\S+) => (\S.*?) \(0x[0-9a-f]+\)$", re.MULTILINE)
-
-
-class ElfHead(Frozen):
-    """The head of an ELF-64 file (System V gABI): its type, its machine, and (type, offset, bytes) of its segments."""
-
-    kind: int
-    machine: int
-    segments: tuple[tuple[int, int, int], ...]
-
-
-def elf_head(stream: BinaryIO) -> ElfHead:
-    """The head of a file that was just opened. Raises ValueError if it is not a little-endian 64-bit ELF file."""
-    start = stream.read(_HEADER.size)
-    if len(start) < _HEADER.size or not start.startswith(_IDENT):
-        raise ValueError("it is not a little-endian 64-bit ELF file")
-    kind, machine, _, _, table, _, _, _, size, number, *_ = _HEADER.unpack(start)
-    if size != _SEGMENT.size or number > _MOST_SEGMENTS:
-        raise ValueError("its header is not that of a program or shared object")
-    stream.seek(table)
-    segments = stream.read(size * number)
-    if len(segments) < size * number:
-        raise ValueError("it is cut off")
-    return ElfHead(kind, machine, tuple((one[0], one[2], one[5]) for one in _SEGMENT.iter_unpack(segments)))
 
 
 def libraries_of(program: Path, variables: Mapping[str, str], loader: str | None = None) -> dict[str, str]:
@@ -279,8 +250,8 @@ def why_not_preloaded(program: Path) -> str | None:
     try:
         mode = program.stat().st_mode
         with program.open("rb") as stream:
-            ident = stream.read(len(_IDENT))
-            if ident[:4] == _IDENT[:4] and ident != _IDENT:
+            ident = stream.read(len(ELF_IDENT))
+            if ident[:4] == ELF_IDENT[:4] and ident != ELF_IDENT:
                 return "it is not a 64-bit program"
             stream.seek(0)
             head = elf_head(stream)

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-import struct
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seatrial.environments.asking import ask_once, once_for_each_file
-from seatrial.environments.loader import elf_head
 from seatrial.errors import BuildError
+from seatrial.machine.elf_head import build_id_in
 from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.frozen import Frozen
 
 _LARGEST_HEADER_B = 2 << 20
-_LARGEST_NOTES_B = 1 << 16
-_NOTE, _BUILD_ID = 4, 3
 
 _MACRO = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(OMPI_(?:MAJOR|MINOR|RELEASE)_VERSION|(?:MPICH|I_MPI|MVAPICH2?|CRAY_MPICH)_VERSION)"
@@ -150,34 +147,9 @@ def build_id_of(library: Path) -> str:
 
 @once_for_each_file
 def _build_id(library: Path) -> str:
-    try:
-        found = _noted(library)
-    except (struct.error, ValueError):
-        found = ""
-    return found or f"sha256:{hashlib.sha256(library.read_bytes()).hexdigest()}"
-
-
-def _noted(library: Path) -> str:
-    """The build id in the notes of an ELF-64 file (System V gABI, "Note Section"), or ""."""
     with library.open("rb") as stream:
-        for kind, offset, length in elf_head(stream).segments:
-            if kind == _NOTE and length <= _LARGEST_NOTES_B:
-                stream.seek(offset)
-                if build_id := _in_notes(stream.read(length)):
-                    return build_id
-    return ""
-
-
-def _in_notes(notes: bytes) -> str:
-    """Records of name size, content size, type, name, content, each part padded to 4 bytes."""
-    at = 0
-    while at + 12 <= len(notes):
-        name_size, size, kind = struct.unpack_from("<III", notes, at)
-        content = at + 12 + (name_size + 3 & ~3)
-        if kind == _BUILD_ID and notes[at + 12 : at + 16] == b"GNU\0" and name_size == 4:
-            return notes[content : content + size].hex()
-        at = content + (size + 3 & ~3)
-    return ""
+        found = build_id_in(stream)
+    return found or f"sha256:{hashlib.sha256(library.read_bytes()).hexdigest()}"
 
 
 def is_for_this_machine(library: Path) -> bool:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from seatrial.analysis.folder import contents_in
 from seatrial.analysis.results import machines_of
+from seatrial.analysis.screening.columns import natural
 from seatrial.analysis.screening.inputs import folder_to_screen, screen_input
 from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.benchmarks import benchmark_of
@@ -42,7 +43,7 @@ from seatrial.model.machine.fabric import Fabric
 from seatrial.model.machine.identity import unlike
 from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import count
-from seatrial.model.study.screen import MARGIN, OddKind, Screen
+from seatrial.model.study.screen import MARGIN, NoResult, OddKind, Screen
 from seatrial.model.study.study import refuse_margin
 from seatrial.model.units import duration
 from seatrial.plan.points import Settings
@@ -61,15 +62,17 @@ def screen(
     switch_of: Mapping[str, str] | None = None,
     not_apart: Iterable[tuple[str, str]] = (),
     missing: Sequence[str] = (),
+    no_results: Sequence[NoResult] = (),
     with_later: bool = True,
 ) -> Screen:
     """The odd nodes, devices, links and switches in results of one cluster; nothing is measured.
 
     `folders` are results folders, of all nodes or of one node each; `fabric` tells which nodes share a switch.
     `switch_of` does so without a fabric; messages between nodes of `not_apart`, which share CPUs, are ignored.
-    `missing` says what could not be measured. Without `with_later`, what was measured again is ignored.
-    `margin`: nodes that differ from the others by less than this share are not named. Raises UsageError for a folder
-    that is missing, and if there are results of fewer than two nodes.
+    `missing` says what could not be measured, `no_results` which benchmarks gave no result and have no record. Without
+    `with_later`, what was measured again is ignored. `margin`: nodes that differ from the others by less than this
+    share are not named. Raises UsageError for a folder that is missing, and if there are results of fewer than two
+    nodes.
     """
     refuse_margin(margin)
     if not folders:
@@ -77,6 +80,8 @@ def screen(
     measured = [folder_to_screen(Path(folder)) for folder in folders]
     of_nodes, ratio = places(fabric) if fabric is not None else (dict(switch_of or {}), None)
     given = screen_input(measured, of_nodes, ratio, _confirmed_s(folders))
+    named = sorted({*given.nodes, *(one.node for one in no_results)}, key=natural)
+    given = replace(given, nodes=tuple(named), no_results=(*given.no_results, *no_results))
     if len(given.nodes) < FEWEST_NODES:
         found = f"results of one node ({given.nodes[0]})" if given.nodes else "no results with the name of their node"
         raise UsageError(
@@ -203,6 +208,8 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
     tell(_lasting(len(nodes), len(trial), asked.budget_s, in_turn=is_own, with_links=with_links))
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
+    no_results: list[NoResult] = []
+    names = with_declared(list(trial))
     most = 1 if is_own else _most_at_once(queue, where.options.qos, results)
     if most is not None and 1 < most < len(alone):
         tell(f"Slurm accepts {count(most, 'more job')} of this user: further nodes follow as jobs end")
@@ -210,8 +217,9 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
         alone, lambda at: _is_accepted(run(at, trial, detach=True)), lambda at: run(at, trial), most
     ):
         missing += [f"{at.node}: {why}" for why in sent.unmeasured]
+        no_results += _no_results(at.node or "", names, sent)
     odd = _odd_nodes(results, margin)
-    target_of = dict(zip(with_declared(list(trial)), trial, strict=True))  # also of a benchmark in a file
+    target_of = dict(zip(names, trial, strict=True))  # also of a benchmark in a file
     named = [(at, [target_of[name] for name in odd.get(at.node or "", ()) if name in target_of]) for at in alone]
     suspects = [(at, names) for at, names in named if names]
     if suspects:
@@ -247,7 +255,19 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     elif with_links:
         fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
         missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
-    return screen([results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing)
+    return screen(
+        [results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing, no_results=no_results
+    )
+
+
+def _no_results(node: str, benchmarks: Sequence[str], sent: Sent) -> Iterator[NoResult]:
+    """What gave no result on a node and has no record: benchmarks that were not started, all of a job that did not end
+    by itself."""
+    if sent.unfinished:
+        why = "; ".join(outcome.reason for outcome in sent.unfinished)
+        yield from (NoResult(node, benchmark, why) for benchmark in benchmarks)
+    else:
+        yield from (NoResult(node, benchmark, why) for benchmark, why in sent.not_started)
 
 
 def in_turn(

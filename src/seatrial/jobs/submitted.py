@@ -90,12 +90,20 @@ class Sent(Frozen):
             return [outcome.reason for outcome in self.unfinished]
         if self.result is None:
             return []
-        found = [
-            f"{one.experiment.benchmark} {one.outcome.state.value.replace('_', ' ')}: {one.outcome.reason}"
-            for one in self.result.experiments
+        found = [why for _, why in self.not_started]
+        return found if self.result.problem is None else [*found, self.result.problem.message]
+
+    @property
+    def not_started(self) -> list[tuple[str, str]]:
+        """The benchmarks that jobs did not start, of which there is no record, and why."""
+        return [
+            (
+                one.experiment.benchmark,
+                f"{one.experiment.benchmark} {one.outcome.state.value.replace('_', ' ')}: {one.outcome.reason}",
+            )
+            for one in (self.result.experiments if self.result else ())
             if not one.outcome.is_ok and not one.hosts
         ]
-        return found if self.result.problem is None else [*found, self.result.problem.message]
 
 
 def run_in_jobs(places: Sequence[Where], asked: Submission) -> Sent:

@@ -7,6 +7,7 @@ files that require more permissions are listed in `refused`, since the user can 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 from seatrial.machine.survey import FactBook
 
@@ -39,6 +40,13 @@ class FileTree:
             self.refused.add(path)
             return None
         except OSError:  # missing; a folder; EINVAL and EIO of drivers without a value
+            return None
+
+    def opened(self, path: str) -> BinaryIO | None:
+        """A file to read parts of, or None."""
+        try:
+            return (self.root / path.lstrip("/")).open("rb")
+        except OSError:
             return None
 
     def text(self, path: str) -> str | None:

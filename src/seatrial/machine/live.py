@@ -16,6 +16,7 @@ from seatrial.machine.readers.nvidia_smi import ECC_QUERY, ROWS_QUERY, read_ecc_
 from seatrial.machine.survey import FactBook, NamedPart, Survey
 from seatrial.machine.sysfs.memory import survey_firmware
 from seatrial.machine.sysfs.platform import survey_sysfs
+from seatrial.machine.sysfs.software import RPM_QUERY, read_ofed_info, read_rpm, survey_software
 from seatrial.model.machine.machine import Machine
 from seatrial.processes.start import OutOfTimeError, output_of
 from seatrial.processes.working_folder import NEUTRAL, on_path, without_working_folder
@@ -72,20 +73,27 @@ def _unread(why: str) -> str:
 
 
 _TIMEOUT_S = 10.0
-_TOOLS: dict[str, Callable[[bytes], Survey]] = {"opainfo": read_opainfo, "cxi_stat": read_cxi_stat}
+_TOOLS: Mapping[str, tuple[tuple[str, ...], Callable[[bytes], Survey]]] = {
+    "opainfo": ((), read_opainfo),
+    "cxi_stat": ((), read_cxi_stat),
+    "ofed_info": (("-s",), read_ofed_info),
+    "rpm": (RPM_QUERY, read_rpm),
+}
+"""Tool -> its arguments, and how its output is read."""
 
 
-def survey_network_tools() -> tuple[Survey, ...]:
+def survey_tools() -> tuple[Survey, ...]:
     """A survey of each tool on PATH. What cannot be read is in `unread`."""
     programs = ((name, on_path(name)) for name in _TOOLS)
     return tuple(_survey(name, program) for name, program in programs if program is not None)
 
 
 def _survey(name: str, program: str) -> Survey:
+    arguments, read = _TOOLS[name]
     try:
-        done = output_of([program], {**os.environ, "LC_ALL": "C"}, _TIMEOUT_S)
+        done = output_of([program, *arguments], {**os.environ, "LC_ALL": "C"}, _TIMEOUT_S)
         if done.returncode == 0:
-            return _TOOLS[name](done.stdout)
+            return read(done.stdout)
         problem = f"exit status {done.returncode}: {done.stderr.decode('utf-8', 'replace').strip()[:200]}"
     except OutOfTimeError:
         problem = f"no output within {_TIMEOUT_S:g} s"
@@ -116,7 +124,8 @@ def survey_live(root: Path = Path("/"), *, use_hwloc: bool = True) -> list[Surve
         surveys.append(_survey_process())
         if use_hwloc:
             surveys.append(_survey_hwloc())
-        surveys += survey_network_tools()
+        surveys += survey_tools()
+    surveys.append(survey_software(files, os.environ if is_live else {}))
     surveys.append(survey_firmware(files, is_virtual="hypervisor" in surveys[0].facts))
     return surveys
 

@@ -25,7 +25,7 @@ from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.identity import is_stored_as_emulated
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.results.no_cpu import NoCpu, worst_of
-from seatrial.model.study.screen import CountsOfNodes, HalfFigure, LinkCount, PairFigure, ScreenInput
+from seatrial.model.study.screen import CountsOfNodes, HalfFigure, LinkCount, NoResult, PairFigure, ScreenInput
 from seatrial.store.folder import ResultsFolder
 
 _MOST_NAMED = 4
@@ -77,6 +77,8 @@ def screen_input(
     nodes = dict.fromkeys(item.node for figure in made for item in figure.items)
     nodes |= dict.fromkeys(node for figure in of_pairs for pair in figure.pairs for node in pair)
     nodes |= dict.fromkeys(facts)
+    no_results = tuple(_no_results(folders))
+    nodes |= dict.fromkeys(one.node for one in no_results)
     names = tuple(sorted(nodes, key=natural))
     return ScreenInput(
         nodes=names,
@@ -87,6 +89,8 @@ def screen_input(
         switch_of={node: switch_of[node] for node in names if node in switch_of},
         oversubscription=oversubscription,
         failed=(*_emulated(folders), *_failed(folders)),
+        no_results=no_results,
+        results=_results(folders),
         link_counts=_link_counts(folders),
         counts_of_repeats=_counts_of_repeats(folders),
         no_cpu=tuple(_missing_cpus(folders)),
@@ -116,7 +120,7 @@ def _add_facts(facts: dict[str, Mapping[str, FactValue]], folder: ScreenFolder) 
     of_machine: dict[str, Mapping[str, FactValue]] = {}  # like nodes are one
     for experiment, given in enumerate(folder.experiments):
         document = folder.facts.machines.get(given.machine)
-        if document is None or not folder.has_figures[experiment]:
+        if document is None or is_stored_as_emulated(document):
             continue
         if given.machine not in of_machine:
             of_machine[given.machine] = facts_of_node(document)
@@ -197,6 +201,31 @@ def _failed(folders: Sequence[ScreenFolder]) -> tuple[str, ...]:
             reason = f": {left[0][1]}" if left[0][1] else ""
             found.append(f"{benchmark} {state}{where}{reason}")
     return tuple(found)
+
+
+def _no_results(folders: Sequence[ScreenFolder]) -> Iterator[NoResult]:
+    """What ran on one node only, and failed in its latest repeat."""
+    for folder in folders:
+        for place, experiment in enumerate(folder.experiments):
+            outcome = folder.latest[place]
+            nodes = {host for own in folder.hosts_of(place) for host in own.of_ranks}
+            if not outcome.is_ok and len(nodes) == 1:
+                why = f"{experiment.benchmark} {outcome.state.value.replace('_', ' ')}: {outcome.reason}"
+                yield NoResult(nodes.pop(), experiment.benchmark, why)
+
+
+def _results(folders: Sequence[ScreenFolder]) -> dict[str, frozenset[str]]:
+    """Node -> the benchmarks whose latest repeat on it alone was ok."""
+    each = (
+        (host, experiment.benchmark)
+        for folder in folders
+        for place, experiment in enumerate(folder.experiments)
+        if folder.latest[place].is_ok
+        for own in folder.hosts_of(place)
+        if not own.are_several
+        for host in own.of_ranks
+    )
+    return {node: frozenset(names) for node, names in grouped(each).items()}
 
 
 class _Pairs(Struct):

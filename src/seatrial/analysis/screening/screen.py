@@ -5,6 +5,7 @@ cluster was measured: damaged data, or a link that failed."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -16,7 +17,7 @@ from seatrial.analysis.screening.links import link_name, screen_halves, screen_p
 from seatrial.analysis.screening.losses import losing_nodes
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
 from seatrial.model.benchmark.benchmark import Better
-from seatrial.model.machine.fact import FactValue
+from seatrial.model.machine.fact import SOFTWARE, FactValue
 from seatrial.model.machine.links import LATE_BURSTS, LINK_COUNTERS, CounterKind
 from seatrial.model.spelling import count
 from seatrial.model.study.screen import (
@@ -28,6 +29,7 @@ from seatrial.model.study.screen import (
     Item,
     LinkCount,
     NodeClasses,
+    NoResult,
     NotSeenAgain,
     Odd,
     OddKind,
@@ -113,6 +115,28 @@ def nodes_with_less(differ: Sequence[FactThatDiffers], n: int) -> tuple[Odd, ...
     return tuple(found)
 
 
+def nodes_without_results(
+    tried: Sequence[NoResult], results: Mapping[str, frozenset[str]], nodes: Sequence[str]
+) -> Iterator[Odd]:
+    """The nodes on which benchmarks gave no result that most nodes have, as where memory is too small."""
+    have = Counter(benchmark for own in results.values() for benchmark in own)
+    missing: dict[str, dict[str, str]] = {}
+    for one in tried:
+        is_usual = len(nodes) >= 3 and 2 * have[one.benchmark] > len(nodes)
+        if is_usual and one.benchmark not in results.get(one.node, ()):
+            missing.setdefault(one.node, {})[one.benchmark] = one.why
+    if len(missing) > max(1, int(_RARE * len(nodes))):
+        return
+    for node, own in missing.items():
+        there = len(results.get(node, ()))
+        values = (float(there), float(there + len(own)), there / (there + len(own)))
+        why = "; ".join(dict.fromkeys(own.values()))
+        remedy = (
+            f"compare what is free on {node} (memory, limits, disk, libraries) with the others, then measure it again"
+        )
+        yield _read(OddKind.NODE, node, node, WITH_RESULT, values, remedy, len(nodes), why)
+
+
 def _number(value: FactValue | None) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
@@ -124,7 +148,10 @@ def _less(fact: str, node: str, own: float, usual: float, n: int) -> Odd:
         remedy = f"reseat the device or its riser in {node} and read the link again with lspci -vv"
     elif fact in ("memory", "memory modules"):
         where = "dmidecode -t memory, the BMC's log"
-        remedy = f"look for a memory module of {node} that is missing or switched off: {where}"
+        limits = (
+            "compare limits on its memory (control groups) with those of the others, then " if fact == "memory" else ""
+        )
+        remedy = f"{limits}look for a memory module of {node} that is missing or switched off: {where}"
     else:
         seen = f"what firmware and kernel of {node} see of its {fact}"
         remedy = f"check {seen}, and limits that are set on it"
@@ -173,6 +200,10 @@ def facts_of_node(machine: Mapping[str, Any]) -> dict[str, FactValue]:
     facts = machine["facts"]
     for name in _OF_THE_NODE:
         _keep(found, name.replace("_", " "), facts, name)
+    for name in facts:
+        if name.startswith(SOFTWARE):
+            kind = next(one for one in SOFTWARE if name.startswith(one))
+            _keep(found, name.replace(kind, kind.replace("_", " "), 1), facts, name)
     limits = [value for value in (_value(facts, "cgroup_memory_limit"),) if isinstance(value, int | float)]
     sizes = [value for value in (_value(facts, name) for name in _SIZES) if isinstance(value, int | float)]
     if sizes:
@@ -223,6 +254,7 @@ _FAILURES = frozenset(
 )
 """Each of these is a failure of the link; of damaged data, a sound link may count some."""
 _LEAST_DAMAGED = 10
+WITH_RESULT = "benchmarks with a result"
 COUNTED = "counted while it was measured"
 
 
@@ -308,6 +340,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
     not_screened += [text for answer in links for text in answer.not_screened]
     differ = facts_that_differ(given.facts)
     odd += nodes_with_less(differ, len(given.facts))
+    odd += nodes_without_results(given.no_results, given.results, given.nodes)
     odd += links_with_errors(given.link_counts, len(given.nodes), given.switch_of)
     odd += links_that_lose(given.counts_of_repeats, len(given.nodes), given.switch_of)
     return Screen(

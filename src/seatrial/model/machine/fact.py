@@ -22,6 +22,12 @@ from seatrial.model.units import SIUnit
 
 FactValue = str | int | float | bool
 
+LIBRARY, MODULE, PACKAGE = "library_", "kernel_module_", "package_"
+"""How the names of facts about software begin; what follows is its name."""
+PACKAGES, OFED = "installed_packages", "ofed"
+SOFTWARE = (LIBRARY, MODULE, PACKAGE, PACKAGES, OFED)
+"""How the names of all of them begin."""
+
 
 class FactKind(StrEnum):
     """Where the value of a fact comes from."""

@@ -152,11 +152,20 @@ CountsOfNodes = Mapping[str, Mapping[str, int]]
 """Of one repeat: every node -> counter of links -> what it grew by."""
 
 
+class NoResult(Frozen):
+    """A benchmark that was tried on one node and gave no result there, and why."""
+
+    node: str
+    benchmark: str
+    why: str
+
+
 class ScreenInput(Frozen):
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
 
     `not_apart` are pairs of nodes that share CPUs: messages between them show the scheduler, not a link.
-    `failed` says what was tried and gave no figure. `no_cpu` are the nodes whose programs had no CPU for a part of the
+    `failed` says what was tried and gave no figure; `no_results` what of it was tried on one node, and `results` which
+    benchmarks gave some on each. `no_cpu` are the nodes whose programs had no CPU for a part of the
     time.
     `oversubscription` is the designed ratio of the bandwidth of a switch's nodes to that of its uplinks, if known.
     """
@@ -170,6 +179,8 @@ class ScreenInput(Frozen):
     oversubscription: float | None = None
     not_apart: frozenset[tuple[str, str]] = frozenset()
     failed: tuple[str, ...] = ()
+    no_results: tuple[NoResult, ...] = ()
+    results: Mapping[str, frozenset[str]] = {}
     link_counts: tuple[LinkCount, ...] = ()
     counts_of_repeats: tuple[CountsOfNodes, ...] = ()
     no_cpu: tuple[NoCpu, ...] = ()

@@ -86,6 +86,7 @@ def cluster_article(found: Screen, name: str, jobs: Sequence[JobRow]) -> Article
         *(words.classes_sentence(one) for one in found.classes[:4]),
     ]
     lines += [words.not_seen_again_sentence(one) for one in found.not_seen_again[:4]]
+    lines += [f"{text}." for text in words.differing_sentences(found)[:4]]
     lines += [_not_screened(found)] if found.not_screened else []
     head = Head("Cluster", name, lines, about=words.about(found))
     return article(_IDENT, head, sections(found, jobs), is_alone=True)

@@ -28,15 +28,20 @@ def headline(found: Screen) -> str:
     of = count(len(found.nodes), "node")
     if what:
         return f"{len(what)} odd in {of}: {few_names(what, MOST_NAMED)}"
+    differing = {node for fact in found.facts_that_differ for node in fact.odd}
+    others = [node for node in found.nodes if node in differing]
+    facts = (
+        f", but {few_names(others, MOST_NAMED)} {'differ' if len(others) > 1 else 'differs'} in facts" if others else ""
+    )
     if not found.figures:
-        return f"Nothing was measured on several of the {of}"
+        return f"Nothing was measured on several of the {of}{facts}"
     names = tuple(f"{figure_name(one.benchmark, one.figure)}:" for one in found.figures)
     if all(any(text.startswith(name) for text in found.not_screened) for name in names):
         return f"Too little was measured to screen {of}"
     if found.not_screened:
         parts = count(len(found.not_screened), "part")
         return f"Nothing odd was found in {of}, but {parts} of the screen could not be done"
-    return f"Nothing is odd in {of}"
+    return f"Nothing is odd in {of}{facts}"
 
 
 def figure_name(benchmark: str, figure: str) -> str:
@@ -107,6 +112,21 @@ def not_seen_again_sentence(one: NotSeenAgain) -> str:
         f"{what} was odd at first only: {figure_name(one.benchmark, one.figure)} {first} from the "
         f"others, {later} when it was measured again; what disturbed it is unknown"
     )
+
+
+def differing_sentences(found: Screen) -> list[str]:
+    """What single nodes have otherwise than most, with both values, but for what is odd by itself."""
+    made = []
+    known = {one.figure for one in found.odd if not one.benchmark}
+    for one in (fact for fact in found.facts_that_differ if fact.fact not in known):
+        usual = value_of_fact(one.fact, one.values[0].value)
+        for value in one.values[1:]:
+            if nodes := [node for node in value.nodes if node in one.odd]:
+                differ = "differ" if len(nodes) > 1 else "differs"
+                own = "none" if value.value is None else value_of_fact(one.fact, value.value)
+                others = "none" if one.values[0].value is None else usual
+                made.append(f"{few_names(nodes, MOST_NAMED)} {differ} in {one.fact}: {own}; most have {others}")
+    return made
 
 
 def value_of_fact(fact: str, value: FactValue | None) -> str:

@@ -50,10 +50,14 @@ def screen_text(found: Screen, style: Style = PLAIN, detail: Detail = Detail.USU
     )
 
 
+_MOST_DIFFERING = 6
+
+
 def _notes(found: Screen, detail: Detail) -> Iterator[str]:
     yield from map(words.not_seen_again_sentence, found.not_seen_again)
     yield from map(words.classes_sentence, found.classes)
     if detail is not Detail.FULL and found.facts_that_differ:
+        yield from words.differing_sentences(found)[:_MOST_DIFFERING]
         yield f"nodes differ in {count(len(found.facts_that_differ), 'fact')} (--verbose lists all)"
     if detail is not Detail.FULL and found.link_counts:
         yield f"{count(len(found.link_counts), 'counter')} of links grew meanwhile (--verbose lists all)"
