@@ -104,7 +104,7 @@ CALLS = (
     Planted(
         "a reduction with a slow operation of the program's own",
         "slow-operation",
-        planted("slow-collective"),
+        planted("operation"),
         source=COLLECTIVES,
         words=("MPI_Op_create",),
     ),

@@ -53,8 +53,8 @@ KINDS = (
     Kind("datatypes for each message", "datatypes", planted("local-calls"), words=("MPI_Type_",)),
     Kind("memory is mapped for each step", "fresh-memory", planted("page-faults")),
     Kind("random numbers of the kernel", "random-numbers", planted("kernel-time")),
-    Kind("a reduction to the root by a slow operation", "reduce-to-root", planted("slow-collective")),
-    Kind("a large reduction by a slow operation", "reduce-large", planted("slow-collective")),
+    Kind("a reduction to the root by a slow operation", "reduce-to-root", planted("operation")),
+    Kind("a large reduction by a slow operation", "reduce-large", planted("operation")),
     Kind("the ranks wait for programs that they run", "child-waited", planted("blocked"), words=("child processes",)),
     Kind(
         "programs of the ranks run while they compute",

@@ -189,7 +189,9 @@ def test_functions_that_are_called_instead_of_waiting() -> None:
         count = np.array(counts)
         whole, sites = np.zeros(len(counts), np.int64), np.zeros(len(counts), np.uint64)
         taken = (whole, np.arange(1, len(counts) + 1), whole, sites, count, whole, count * 1e-6, count * 1e-6, whole)
-        return polling_calls(Rows(*taken, pause_s=count * pause_s), names)
+        return polling_calls(
+            Rows(*taken, pause_s=count * pause_s, operated_s=0.0 * count, least_operated_s=0.0 * count), names
+        )
 
     assert polling(10_000, 10, 30, 10) == {1} and polling(30, 10, 61, 10) == {3}
     assert polling(30, 10, 60, 10) == frozenset()

@@ -107,6 +107,44 @@ def test_a_missing_cpu_does_not_hide_an_operation_of_the_program() -> None:
     assert found.share == pytest.approx(0.1) and found.value(Signal.CPU_SHARE) == pytest.approx(0.2)
 
 
+def operating(operated_s: list[float], mpi_s: float, function: int = 0) -> list[Table]:
+    """Ranks that make 1000 reductions, and are in an operation of the program for so many seconds of it."""
+    applied = [
+        [] if own_s == 0 else [Call("MPI_Allreduce", 1000, 8, own_s / 1000, own_s / 2000, part=3)]
+        for own_s in operated_s
+    ]
+    return [
+        rank(n, len(operated_s), [Call("MPI_Allreduce", 1000, 8, mpi_s / 1000, 2e-6), Call("MPI_Op_create"), *own]).but(
+            extension=extension(operations=[(function, 1, 1000, round(operated_s[n] * S))]),
+            modules="1000 9000 1000 /opt/app\n",
+        )
+        for n, own in enumerate(applied)
+    ]
+
+
+def test_a_measured_operation_is_the_cause_with_its_share_and_no_waiting() -> None:
+    made = profile(*operating([4.0, 4.0], 4.1, 0x2000))
+    assert [one.cause for one in made.diagnoses] == [Cause.OPERATION]
+    (found,) = made.diagnoses
+    assert found.share == pytest.approx(0.4) and found.sureness == "measured"
+    assert "98 % of its time in operations of the program (MPI_Op_create): app+0x2000 was called" in sentence(found)
+    assert "MPI_SUM" in remedy(found) and made.calls[0].operated_s == pytest.approx(8.0)
+    assert made.calls[0].waiting_s < 0.3 and made.calls[0].bound == "local"
+    assert "computing in app+0x2000" in headline(made)
+
+
+def test_ranks_that_apply_an_operation_less_wait_for_it() -> None:
+    (found,) = profile(*operating([4.0, 0.0], 4.0)).diagnoses
+    assert found.cause is Cause.OPERATION and found.share == pytest.approx(0.4, rel=0.01)
+    assert found.value(Signal.WAITING_SHARE) == pytest.approx(0.2, rel=0.01) and "wait meanwhile" in sentence(found)
+    assert "functions of MPI_Op_create" in sentence(found), "those without a row"
+
+
+def test_a_small_operation_hides_no_waiting() -> None:
+    found = profile(*operating([0.2, 0.2], 4.0)).diagnoses
+    assert found and found[0].cause is not Cause.OPERATION
+
+
 def test_windows_that_are_made_again_and_again() -> None:
     found = first(*(rank(n, 2, [Call("MPI_Win_create", 50_000, 0, 7e-5, 5e-5)]) for n in range(2)))
     assert (

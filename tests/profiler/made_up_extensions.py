@@ -13,14 +13,17 @@ from seatrial.profiler.tables.extension import (
     KERNEL,
     MOST_COUNTERS,
     MOST_CPU_SAMPLES,
+    MOST_OPERATIONS,
     MOST_PARALLEL,
     MOST_REGIONS,
     OPENMP,
+    OPERATION,
     PARALLEL,
     REGION,
     REGIONS,
     SLICES,
     SPLIT,
+    UNTIMED,
 )
 
 
@@ -42,13 +45,16 @@ def extension(
     children: tuple[int, int] = (0, 0),
     loops: tuple[int, int, int] = (0, 0, 0),
     waits_for_any: tuple[int, int] = (0, 0),
+    untimed: int = 0,
+    operations: Sequence[tuple[int, int, int, int]] = (),
 ) -> bytes:
     """`counters`: kind, errno, value, enabled and running ns. `regions`: number of the parent, name, begun, ended,
     ticks, MPI ticks, CPU ns. `openmp` and `parallel` in the order of the file. None: not requested.
     `samples`: ticks, then CPU, run delay, busy and steal in ns; `used`: the number that the table claims. `split`:
     ticks in MPI, those counted, calls counted, own ticks; `in_mpi`: value, enabled and running ns of each counter.
     `kernel`: first and last system ns, calls and ticks for locks; `threads`: these for threads; `children`: first and
-    last CPU ns; `loops`: number, ns and shortest; `waits_for_any`: calls and requests."""
+    last CPU ns; `loops`: number, ns and shortest; `waits_for_any`: calls and requests. `operations`: address,
+    number, calls, ticks."""
     requested = (counters is not None) + 2 * (openmp is not None)
     parts = [HEAD.pack(requested, paranoid, has_unit)]
     parts += [COUNTER.pack(*one) for one in counters or ()]
@@ -66,4 +72,7 @@ def extension(
     parts += [IN_MPI.pack(*one) for one in in_mpi]
     parts.append(bytes(IN_MPI.size * (MOST_COUNTERS - len(in_mpi))))
     parts.append(KERNEL.pack(*kernel, 0, *threads, 0, *children, *loops, *waits_for_any))
+    parts.append(UNTIMED.pack(untimed))
+    parts += [OPERATION.pack(*one) for one in operations]
+    parts.append(bytes(OPERATION.size * (MOST_OPERATIONS - len(operations))))
     return b"".join(parts).ljust(EXTENSION_B, b"\0")

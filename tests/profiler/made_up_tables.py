@@ -60,7 +60,7 @@ def size_bin(size: int) -> int:
 @dataclass(frozen=True)
 class Call:
     """`count` calls of one kind. `mean_s` and `least_s` are of one; every message has `size` bytes. `part`: 1 waiting,
-    2 transfer of calls that stand in a row of their own. `pause_s`: the time before each."""
+    2 transfer, 3 operations of the program in calls that have another row. `pause_s`: the time before each."""
 
     name: str
     count: int = 1

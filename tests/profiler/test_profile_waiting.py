@@ -81,7 +81,7 @@ def test_rows_of_parts_are_kept_apart_and_checked() -> None:
     )
     (thread,) = parse_table(table.data(), len(NAMES)).threads
     assert thread.slots["count"].tolist() == [4] and sorted(thread.parts["part"].tolist()) == [1, 2]
-    wrong = replace(table, threads=[Thread([Call("MPI_Barrier", 2, part=3)])])
+    wrong = replace(table, threads=[Thread([Call("MPI_Barrier", 2, part=4)])])
     with pytest.raises(ParseError, match="invalid part of a call"):
         parse_table(wrong.data(), len(NAMES))
 

@@ -78,11 +78,11 @@ def call_diagnoses(profile: Profile, ran: Ran | None = None) -> list[Diagnosis]:
             cause = _by_number(one, ran)
         if cause is None:
             continue
-        time_s = one.time_s
+        time_s = own_s = one.time_s - one.operated_s
         if ran is not None and is_own:
             time_s = one.count * one.best_s  # each call applies the operation, whoever is late
         elif cause in _WITHOUT_WAITING and not is_file_access(one.call):
-            time_s = max(0.0, one.time_s - one.waiting_s)
+            time_s = max(0.0, own_s - one.waiting_s)
         if cause is Cause.MESSAGE_RATE and ran is not None:
             time_s = min(time_s, one.count * SHORT_CALL_S)
         elif ran is not None and not (is_local(one.call) or is_file_access(one.call)):

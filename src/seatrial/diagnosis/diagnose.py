@@ -15,6 +15,7 @@ from seatrial.diagnosis.calls import call_diagnoses, slow_transfer, with_small_c
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
 from seatrial.diagnosis.late import could_be_late, late, late_in_call, longest_site, slow_collective, waits_itself
 from seatrial.diagnosis.node import node_diagnoses
+from seatrial.diagnosis.operations import operation_diagnosis, waits_for_operations
 from seatrial.diagnosis.ranks import (
     Uneven,
     blocked_diagnoses,
@@ -62,7 +63,7 @@ _NOT_AT_CALLS = frozenset(
     {
         *(Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED),
         *(Cause.THREAD_IMBALANCE, Cause.PAGING, Cause.MEMORY_BOUND, Cause.COMPUTE_BOUND),
-        *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME),
+        *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.OPERATION),
     }
 )
 """The call site is not part of these."""
@@ -72,7 +73,7 @@ other depends on them, ..."""
 _COUNTED = frozenset(
     {
         *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.MESSAGE_RATE, Cause.LOCAL_CALLS, Cause.MPI_IO),
-        *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA),
+        *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA, Cause.OPERATION),
     }
 )
 """... but not these, which come before them with a larger share."""
@@ -110,6 +111,8 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
     found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]
     found = _joined(found, call_diagnoses(profile, ran))
+    operation = operation_diagnosis(profile, ran)
+    found += [] if operation is None else [operation]
     return _ordered(profile, _with_paging([*found, *inside]))
 
 
@@ -179,8 +182,9 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
         return []
     differing = Uneven((), (0.0,) * len(profile.per_rank)) if _is_for_windows(profile) else uneven(profile)
     found = list(differing.causes)
-    waits = [rank.waits for rank in profile.per_rank]
-    left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, differing.explained_s, strict=True))
+    waits, for_operations_s = [rank.waits for rank in profile.per_rank], waits_for_operations(profile)
+    explained_s = [sum(two) for two in zip(differing.explained_s, for_operations_s, strict=True)]
+    left_s = sum(max(0.0, one.clear_s - own_s) for one, own_s in zip(waits, explained_s, strict=True))
     of_delays = _DELAYS_COST * min(_MOST_WAIT_FOR_DELAY, len(waits) - 1) * _most_delay(profile)
     if left_s < max(LEAST_SHARE, of_delays) * profile.wall_s:
         return found
@@ -191,7 +195,7 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     in_call = None if found else late_in_call(profile)
     if in_call is not None:
         return [in_call]
-    partners = late(profile, differing.explained_s, slowest)
+    partners = late(profile, explained_s, slowest)
     if partners or left_s < _MOST * sum(one.clear_s for one in waits):
         return [*found, *partners]
     transfer = slow_transfer(profile, left_s) if could_be_late(profile) < _MOST else None

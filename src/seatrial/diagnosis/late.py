@@ -323,7 +323,7 @@ def slow_collective_of(profile: Profile, main: SizeTotals, time_s: float) -> Dia
         Evidence(Signal.ALLOWED, _allowed_s(main, profile)),
     ]
     if uses_own_operation(main, profile):
-        evidence.append(Evidence(Signal.OPERATIONS, _operations_made(profile)))
+        evidence.append(Evidence(Signal.OPERATIONS, profile.untimed_operations))
     size, share = round(main.moved_B) or None, min(1.0, time_s / profile.wall_s)
     source = reference_of(profile.hosts).source
     return Diagnosis(
@@ -332,8 +332,8 @@ def slow_collective_of(profile: Profile, main: SizeTotals, time_s: float) -> Dia
 
 
 def uses_own_operation(one: SizeTotals, profile: Profile) -> bool:
-    """Whether a reduction may be by an operation of the program's own."""
-    return _REDUCES.fullmatch(one.call) is not None and _operations_made(profile) > 0
+    """Whether a reduction may be by an operation of the program whose time was not measured."""
+    return _REDUCES.fullmatch(one.call) is not None and profile.untimed_operations > 0
 
 
 def is_slow_itself(one: SizeTotals, profile: Profile) -> bool:
@@ -351,10 +351,6 @@ def is_slow_itself(one: SizeTotals, profile: Profile) -> bool:
         and one.least_s >= _MOSTLY * one.time_s / one.count
         and one.least_s >= _CLEARLY_LONGER * _allowed_s(one, profile)
     )
-
-
-def _operations_made(profile: Profile) -> int:
-    return sum(one.count for one in profile.calls if one.call in ("MPI_Op_create", "MPI_Op_create_c"))
 
 
 def _allowed_s(one: SizeTotals, profile: Profile) -> float:

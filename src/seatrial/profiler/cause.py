@@ -98,6 +98,7 @@ class Cause(StrEnum):
     LATE_AT_COLLECTIVE = "late-at-collective"
     LATE_IN_CALL = "late-in-call"
     SLOW_COLLECTIVE = "slow-collective"
+    OPERATION = "operation"  # A reduction operation of the program computes.
     WINDOW_WAIT = "window-wait"
     IO = "io"
     METADATA = "metadata"
@@ -212,7 +213,9 @@ class Signal(StrEnum):
     ALLOWED = "allowed"
     """Seconds that such a call takes at most, by stated constants; used where nothing was measured."""
     DATATYPES = "datatypes"  # Calls that make derived datatypes.
-    OPERATIONS = "operations"  # Calls that make reduction operations of the program's own.
+    OPERATIONS = "operations"
+    """Calls that make reduction operations of the program's own; where their time is measured, their functions."""
+    OPERATION_SHARE = "operation-share"  # Of the time of the call, in operations of the program.
     NONCONTIGUOUS = "noncontiguous-share"
     """Share of the bytes passed for sending whose datatypes have gaps, at least."""
     HOSTS = "hosts"

@@ -30,7 +30,7 @@ from seatrial.model.json_shape import (
 from seatrial.profiler.cause import CallSite, Diagnosis
 from seatrial.profiler.cpu import CpuSlices, CpuUse, NodeLimits, RankCounters, SliceDifferences
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
-from seatrial.profiler.regions import NO_FAULTS, ParallelPlace, RankOpenMp, Region, RegionFaults
+from seatrial.profiler.regions import NO_FAULTS, Operation, ParallelPlace, RankOpenMp, Region, RegionFaults
 
 
 class Bound(StrEnum):
@@ -93,6 +93,7 @@ class CallTotals(Frozen):
     least_rank_s: NonNegative
     most_rank_s: NonNegative
     measured: Hidden[MeasuredWaiting | None] = None
+    operated_s: Later[Annotated[NonNegative, "in functions that the program gave to MPI_Op_create"]] = 0.0
 
     @property
     def mean_s(self) -> float:
@@ -107,7 +108,8 @@ class SizeTotals(Frozen):
     rank is late: the same, but at most what a working fabric takes. `waiting_s` and `measured` as in CallTotals.
     `least_s` is the time of the shortest call of all ranks. `requests_each`: how many requests a call that completes
     one of several was given, on average; 0 for others. `moved_B` is what one call moves on average; for ranks that
-    receive from the root of a collective, what that sends them.
+    receive from the root of a collective, what that sends them. `operated_s` is the part of `time_s` in functions that
+    the program gave to MPI_Op_create: it is neither waiting nor transfer.
     """
 
     call: Function
@@ -124,6 +126,7 @@ class SizeTotals(Frozen):
     least_s: Hidden[float] = 0.0
     moved_B: Hidden[float] = 0.0
     requests_each: Hidden[float] = 0.0
+    operated_s: Hidden[float] = 0.0
 
 
 class Pair(Frozen):
@@ -269,6 +272,7 @@ class RankTotals(Frozen):
     counters: Later[Annotated[RankCounters | None, "null: not requested"]] = None
     openmp: Later[Annotated[RankOpenMp | None, "null: not requested"]] = None
     by_call: Annotated[Mapping[str, float], HIDDEN] = {}
+    operated_s: Later[Annotated[NonNegative, "in functions that the program gave to MPI_Op_create, within MPI"]] = 0.0
 
     def system_s(self, *kinds: SystemCall) -> float:
         """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
@@ -350,7 +354,8 @@ class Profile(Frozen):
     why time is lost, the largest share first. `regions` are those that the program names, by time, with their `faults`;
     `parallel` the call sites of its OpenMP regions, by the time that threads lose there. `limits` are those of its only
     node, if they were measured. `differences` are those of the ranks in slices of time, None if not known.
-    `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps.
+    `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps. `operations` are the
+    reduction operations of the program; of `untimed_operations` the time is unknown.
     """
 
     program: Later[str]
@@ -373,9 +378,11 @@ class Profile(Frozen):
     regions: Later[Annotated[tuple[Region, ...], "that the program names; longest first"]] = ()
     faults: Later[Annotated[RegionFaults, Key("region_faults")]] = NO_FAULTS
     parallel: tuple[ParallelPlace, ...] = ()
+    operations: tuple[Operation, ...] = ()
     limits: Later[NodeLimits | None] = None
     differences: Hidden[SliceDifferences | None] = None
     noncontiguous_B: Hidden[int] = 0
+    untimed_operations: Hidden[int] = 0
 
     @property
     def mpi_share(self) -> float:

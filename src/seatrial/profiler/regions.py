@@ -124,3 +124,16 @@ class ParallelPlace(Frozen):
     end_wait_s: NonNegative
     barrier_s: NonNegative
     lost_s: Annotated[NonNegative, "what equal shares of the work would save"]
+
+
+class Operation(Frozen):
+    """Reduction operations with one function of the program, over all ranks; those of several functions if the program
+    has more than ten.
+
+    `site` is the function, in no file if they are several; its time is within MPI calls.
+    """
+
+    site: CallSite
+    made: Annotated[Count, "calls of MPI_Op_create"]
+    count: Annotated[Count, "calls by MPI"]
+    time_s: NonNegative

@@ -77,7 +77,7 @@ def fortran_names(function: Function) -> tuple[str, ...]:
 def is_often(function: Function) -> bool:
     """Whether its wrappers have the body inlined. Persistent requests are created rarely and started often; one more
     call is negligible compared with the time of file I/O."""
-    if function.base.endswith("_init") or function.base.startswith("MPI_File_"):
+    if function.base.endswith("_init") or function.base.startswith(("MPI_File_", "MPI_Op_")):
         return False
     return traffic_of(function.base) != Traffic() or function.base in _OFTEN
 
@@ -246,6 +246,12 @@ def _comm(function: Function) -> str | None:
     return next((p.name for p in function.parameters if p.kind == "comm" and not p.is_written and not p.is_array), None)
 
 
+def _applies_operation(function: Function) -> bool:
+    """Whether a call may apply a reduction operation of the program: not one-sided ones."""
+    kinds = {parameter.kind for parameter in function.parameters}
+    return "op" in kinds and "win" not in kinds and not function.base.startswith("MPI_Op_")
+
+
 def _counted(
     call: int,
     function: Function,
@@ -263,15 +269,17 @@ def _counted(
     return [
         *(["  const uint64_t entered = seatrial_asks();"] if leave == _LEAVE_ASKING else []),
         *([f"  {traffic.before}"] if traffic.before else []),
+        *(["  const uint64_t operated = seatrial_operated;"] if _applies_operation(function) else []),
         *_timed(names, comm if is_split else None),
-        *_after(call, traffic, comm, recorded, condition, is_split, leave),
+        *_after(call, function, recorded, condition, is_split, leave),
         "  return returned;",
     ]
 
 
 def _after(
-    call: int, traffic: Traffic, comm: str | None, recorded: Traced | None, condition: str, is_split: bool, leave: str
+    call: int, function: Function, recorded: Traced | None, condition: str, is_split: bool, leave: str
 ) -> list[str]:
+    traffic, comm = traffic_of(function.base), _comm(function)
     kind = "0" if comm is None else f"seatrial_comm_kind({comm})"
     statements = traffic.after
     if recorded is not None and recorded.statements:
@@ -298,9 +306,15 @@ def _after(
         *(after if statements else []),
         *([f"  {condition}seatrial_trace_call({call}, {how}, begin, end);"] if recorded is not None else []),
         *([f"  if (met != 0) seatrial_split({call}, {kind}, {size}, begin, met, end);"] if is_split else []),
+        *([_operated(call, kind, size)] if _applies_operation(function) else []),
         f"  {leave}({call}, {kind}, {sizes}, site, begin, end{', entered' if leave == _LEAVE_ASKING else ''});",
         *(["  seatrial_deliver();"] if "seatrial_closed" in statements else []),
     ]
+
+
+def _operated(call: int, kind: str, size: str) -> str:
+    count = f"seatrial_count_operation({call}, {kind}, {size}, seatrial_operated - operated);"
+    return f"  if (!SEATRIAL_LIKELY(seatrial_operated == operated)) {count}"
 
 
 def _sized(leave: str) -> str:

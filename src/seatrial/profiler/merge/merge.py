@@ -15,16 +15,19 @@ from seatrial.profiler.merge.cpu import node_cpus, rank_counters, rank_cpu
 from seatrial.profiler.merge.over_time import io_of, over_time, slice_differences
 from seatrial.profiler.merge.regions import (
     merged_regions,
+    operations,
     parallel_places,
     rank_openmp,
     rank_waits,
     region_faults,
+    without_operations,
     without_skew,
 )
 from seatrial.profiler.merge.rows import Rows, all_rows, call_totals, measured_waiting, size_totals
 from seatrial.profiler.merge.sites import call_sites
 from seatrial.profiler.merge.worlds import World, pair_table, worlds
 from seatrial.profiler.profile import Profile, RankState, RankTotals, SizeTotals, Trust
+from seatrial.profiler.tables.extension import OperationRow
 from seatrial.profiler.tables.header import Family, ProcessState
 from seatrial.profiler.tables.io_samples import IoSamples
 from seatrial.profiler.tables.process_table import ProcessTable
@@ -112,10 +115,23 @@ def _profile(
         regions=merged_regions(tables, rows, sizes, names),
         faults=region_faults(tables),
         parallel=parallel_places(tables, resolve),
+        operations=operations(tables, resolve),
         limits=limits if len({table.host for table in tables}) == 1 else None,
         differences=slice_differences(tables),
         noncontiguous_B=sum(table.noncontiguous_B for table in tables),
+        untimed_operations=_untimed(tables, rows, names),
     )
+
+
+def _untimed(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) -> int:
+    """Operations that the program made without their time being known: in tables of earlier versions, all."""
+    makes = np.array([False, *(name.removesuffix("_c") == "MPI_Op_create" for name in names)])
+    made = int(rows.count[makes[rows.call]].sum())
+    return max(0, made - sum(row.made for table in tables for row in _operation_rows(table)))
+
+
+def _operation_rows(table: ProcessTable) -> Sequence[OperationRow]:
+    return () if table.extension is None else table.extension.operations.rows
 
 
 def _requests_each(tables: Sequence[ProcessTable]) -> float:
@@ -136,12 +152,14 @@ def _has_gaps(tables: Sequence[ProcessTable], rows: Rows, names: Sequence[str]) 
 
 
 def _own_s(calls: int, table: ProcessTable) -> float:
-    """What the profiler took in a rank: for each call, for samples of CPU time, and for reading counters."""
+    """What the profiler took in a rank: for each call and each operation of the program, for samples of CPU time, and
+    for reading counters."""
     ticks = 0
     if table.extension is not None:
         ticks = table.extension.samples.own_ticks
         ticks += 0 if table.extension.counters is None else table.extension.counters.split.own_ticks
-    return calls * table.own_s + ticks / table.ticks_per_s
+    applied = sum(row.calls for row in _operation_rows(table))
+    return calls * table.own_s + applied * table.reading_s + ticks / table.ticks_per_s
 
 
 def _per_rank(
@@ -157,6 +175,9 @@ def _per_rank(
     time_s = np.bincount(rows.process, rows.time_s, len(tables))
     start_s = min(table.loaded_at_s for table in tables)
     waits = without_skew(rank_waits(rows, sizes, names, len(tables)), tables)
+    operated_s = [sum(row.ticks for row in _operation_rows(table)) / table.ticks_per_s for table in tables]
+    in_calls_s = np.bincount(rows.process, rows.operated_s, len(tables)).tolist()
+    waits = without_operations(waits, [max(0.0, a - b) for a, b in zip(operated_s, in_calls_s, strict=True)])
     by_call = _by_call(rows, names, len(tables))
     calls, collective_B = summed(rows.count), summed(rows.bytes, collective[rows.call])
     return [
@@ -177,6 +198,7 @@ def _per_rank(
             counters=rank_counters(table),
             openmp=rank_openmp(table),
             by_call=by_call[k],
+            operated_s=operated_s[k],
         )
         for k, table in enumerate(tables)
     ]

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from seatrial.profiler.cause import CallSite, Resolve
 from seatrial.profiler.merge.bound import HALF_PERFORMANCE_B, WaitKind, is_call_rate, is_poll, wait_kind
 from seatrial.profiler.merge.rows import Rows, grouped
 from seatrial.profiler.profile import Bound, RankWaits, SizeTotals
-from seatrial.profiler.regions import ParallelPlace, RankOpenMp, RankRegion, Region, RegionFaults
+from seatrial.profiler.regions import Operation, ParallelPlace, RankOpenMp, RankRegion, Region, RegionFaults
 from seatrial.profiler.tables.extension import MOST_REGIONS, ParallelRow, RegionRow
 from seatrial.profiler.tables.header import bin_floor
 from seatrial.profiler.tables.process_table import Module, ProcessTable
@@ -63,15 +63,16 @@ def rank_waits(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], pr
             continue
         if one.waiting_s == 0:
             continue
-        process, time_s = groups.process[first:end], groups.time_s[first:end]
+        process, operated_s = groups.process[first:end], groups.operated_s[first:end]
+        time_s = np.maximum(0.0, groups.time_s[first:end] - operated_s)
         if one.measured is None:
             prompt_s = float(time_s.min()) if name == "MPI_Finalize" else one.prompt_s
             waited = np.maximum(0.0, time_s - groups.count[first:end] * prompt_s)
         else:
-            waited = time_s * one.measured.share
+            waited = np.minimum(time_s, (time_s + operated_s) * one.measured.share)
         column = np.full(len(process), _COLUMN.get(kind, _RECEIVE))
         clearly = _CLEARLY if one.size_B < HALF_PERFORMANCE_B else _CLEARLY_LARGE
-        if one.measured is None and one.waiting_s < clearly * one.time_s and name != "MPI_Finalize":
+        if one.measured is None and one.waiting_s < clearly * (one.time_s - one.operated_s) and name != "MPI_Finalize":
             column = np.full(len(process), _UNCLEAR)
         elif kind is WaitKind.POLL:
             column = of_poll[process]
@@ -95,6 +96,15 @@ def without_skew(waits: Sequence[RankWaits], tables: Sequence[ProcessTable]) -> 
         most = max(kinds, key=kinds.__getitem__)
         skew_s = 0.0 if at_s is None else last_s[table.host] - at_s
         left.append(replace(one, **{most: max(0.0, kinds[most] - skew_s)}))
+    return left
+
+
+def without_operations(waits: Sequence[RankWaits], operated_s: Sequence[float]) -> list[RankWaits]:
+    """The same without so many seconds (n,) in operations of the program: those applied while requests complete."""
+    left: list[RankWaits] = []
+    for one, own_s in zip(waits, operated_s, strict=True):
+        part = max(0.0, 1.0 - own_s / one.all_s) if one.all_s > 0 else 0.0
+        left.append(RankWaits(*(part * value for value in astuple(one))))
     return left
 
 
@@ -183,24 +193,51 @@ def rank_openmp(table: ProcessTable) -> RankOpenMp | None:
 
 def parallel_places(tables: Sequence[ProcessTable], resolve: Resolve) -> tuple[ParallelPlace, ...]:
     """The call sites of parallel regions, by the time that threads wait there."""
-    found: dict[tuple[str, int], list[tuple[ProcessTable, ParallelRow]]] = {}
-    for table in tables:
-        openmp = None if table.extension is None else table.extension.openmp
-        for row in () if openmp is None else openmp.rows:
-            around = (one for one in table.modules if one.begin <= row.site < one.end)
-            module = next(around, Module(row.site, row.site, 0, ""))  # in no mapped file
-            path = module.path or (table.program if module.end > module.begin else "")
-            found.setdefault((path, row.site - module.begin + module.offset), []).append((table, row))
+    openmp = [(table, None if table.extension is None else table.extension.openmp) for table in tables]
+    rows = [(table, row.site, row) for table, own in openmp if own is not None for row in own.rows]
+    made = [_merged(site, own) for site, own in _by_site(rows, resolve)]
+    return tuple(sorted(made, key=lambda one: (-one.lost_s, -one.time_s, one.site.module, one.site.offset)))
+
+
+def operations(tables: Sequence[ProcessTable], resolve: Resolve) -> tuple[Operation, ...]:
+    """The reduction operations of the program by their time, each function once."""
+    known = [(table, table.extension.operations.rows) for table in tables if table.extension is not None]
+    # Symbols are looked up by return addresses, which are behind the call.
+    rows = [(table, row.function and row.function + 1, row) for table, own in known for row in own]
+    made = [
+        Operation(
+            site=replace(site, offset=max(0, site.offset - 1)),
+            made=sum(row.made for _, row in own),
+            count=sum(row.calls for _, row in own),
+            time_s=sum(row.ticks / table.ticks_per_s for table, row in own),
+        )
+        for site, own in _by_site(rows, resolve)
+    ]
+    return tuple(sorted(made, key=lambda one: (-one.time_s, one.site.module, one.site.offset)))
+
+
+_Row = TypeVar("_Row")
+
+
+def _by_site(
+    rows: Sequence[tuple[ProcessTable, int, _Row]], resolve: Resolve
+) -> list[tuple[CallSite, list[tuple[ProcessTable, _Row]]]]:
+    """(table, address, row) by file and offset, which agree across ranks."""
+    found: dict[tuple[str, int], list[tuple[ProcessTable, _Row]]] = {}
+    for table, address, row in rows:
+        around = (one for one in table.modules if one.begin <= address < one.end)
+        module = next(around, Module(address, address, 0, ""))  # in no mapped file
+        path = module.path or (table.program if module.end > module.begin else "")
+        found.setdefault((path, address - module.begin + module.offset), []).append((table, row))
     wanted: dict[str, list[int]] = {}
     for path, offset in found:
         if path:
             wanted.setdefault(path, []).append(offset)
     known = {path: resolve(path, sorted(offsets)) for path, offsets in wanted.items()}
-    made = []
-    for (path, offset), rows in found.items():
-        ranks, frames = len({table.rank for table, _ in rows}), known.get(path, {}).get(offset, ())
-        made.append(_merged(CallSite("", path, offset, 0, 0.0, 0, ranks, frames), rows))
-    return tuple(sorted(made, key=lambda one: (-one.lost_s, -one.time_s, one.site.module, one.site.offset)))
+    return [
+        (CallSite("", path, offset, 0, 0.0, 0, len({t.rank for t, _ in own}), known.get(path, {}).get(offset, ())), own)
+        for (path, offset), own in found.items()
+    ]
 
 
 def _merged(site: CallSite, rows: Sequence[tuple[ProcessTable, ParallelRow]]) -> ParallelPlace:

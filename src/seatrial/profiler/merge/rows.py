@@ -37,7 +37,7 @@ from seatrial.profiler.merge.bound import (
 )
 from seatrial.profiler.profile import Bound, CallTotals, MeasuredWaiting, SizeTotals
 from seatrial.profiler.tables.header import bin_ceiling, bin_floor
-from seatrial.profiler.tables.process_table import ProcessTable, TablePart
+from seatrial.profiler.tables.process_table import SLOT, ProcessTable, TablePart
 
 Measured = Mapping[tuple[int, int], MeasuredWaiting]
 """(number of the function, from 1; size bin) -> measured waiting."""
@@ -49,11 +49,9 @@ def measured_waiting(tables: Sequence[ProcessTable], most_barrier_s: float = 0.0
     What a barrier takes by itself is not waiting: that is the shortest of all ranks and calls, at most
     `most_barrier_s`.
     """
-    areas = [(table, thread.parts) for table in tables for thread in table.threads if len(thread.parts)]
-    if not areas:
+    parts, _, rate = _parts(tables, TablePart.WAITED, TablePart.TRANSFERRED)
+    if not len(parts):
         return {}
-    parts = np.concatenate([rows for _, rows in areas])
-    rate = np.repeat([table.ticks_per_s for table, _ in areas], [len(rows) for _, rows in areas])
     time_s = parts["ticks"] / rate
     keys, place = np.unique(parts["call"].astype(np.int64) << _BITS_OF_BIN | parts["bin"], return_inverse=True)
     waited = parts["part"] == TablePart.WAITED
@@ -68,6 +66,18 @@ def measured_waiting(tables: Sequence[ProcessTable], most_barrier_s: float = 0.0
         )
         for k, key in enumerate(keys)
     }
+
+
+def _parts(
+    tables: Sequence[ProcessTable], *which: TablePart
+) -> tuple[npt.NDArray[np.void], Whole, npt.NDArray[np.float64]]:
+    """Columns (k,) of rows of these parts of calls: the rows, the index of the process, ticks per second."""
+    areas = [(k, thread.parts) for k, table in enumerate(tables) for thread in table.threads]
+    process = np.repeat(np.array([k for k, _ in areas], np.int64), [len(rows) for _, rows in areas])
+    rows = np.concatenate([np.zeros(0, np.dtype(SLOT)), *(rows for _, rows in areas)])
+    chosen = np.isin(rows["part"], which)
+    rate = np.array([table.ticks_per_s for table in tables], np.float64)
+    return rows[chosen], process[chosen], rate[process[chosen]]
 
 
 def summed(sizes: Sequence[SizeTotals]) -> MeasuredWaiting | None:
@@ -121,7 +131,8 @@ class Rows(Frozen):
     """Columns of equal length (n,), over all processes in order. `process` is the index of the row's process; times are
     in seconds, `least_s` is the shortest call; `call` counts functions from 1; `site` is an address in the process,
     `region` the number of the innermost region in its table, 0: none. `pause_s` is the time between calls that ask if
-    something is complete."""
+    something is complete. `operated_s` is the time in functions that the program gave to MPI_Op_create: that of all
+    calls of a function and size in a process, shared by their time; `least_operated_s` the least of one of them."""
 
     process: Whole
     call: Whole
@@ -133,18 +144,20 @@ class Rows(Frozen):
     least_s: Real
     region: Whole
     pause_s: Real
+    operated_s: Real
+    least_operated_s: Real
 
 
 def all_rows(tables: Sequence[ProcessTable]) -> Rows:
     """Every row of every thread of every process."""
-    from seatrial.profiler.tables.process_table import SLOT
-
     areas = [(place, table, thread.slots) for place, table in enumerate(tables) for thread in table.threads]
     slots = np.concatenate([np.zeros(0, np.dtype(SLOT)), *(area for _, _, area in areas)])
     lengths = [len(area) for _, _, area in areas]
     process = np.repeat(np.array([place for place, _, _ in areas], np.int64), lengths)
     rate = np.repeat(np.array([table.ticks_per_s for _, table, _ in areas], np.float64), lengths)
     reading = np.repeat(np.array([table.reading_s for _, table, _ in areas], np.float64), lengths)
+    time_s = slots["ticks"] / rate
+    operated = _operated(tables, _key(process, slots), slots["count"].astype(np.int64), time_s)
     return Rows(
         process=process,
         call=slots["call"].astype(np.int64),
@@ -152,13 +165,37 @@ def all_rows(tables: Sequence[ProcessTable]) -> Rows:
         site=slots["site"].copy(),
         count=slots["count"].astype(np.int64),
         bytes=slots["bytes"].astype(np.int64),
-        time_s=slots["ticks"] / rate,
+        time_s=time_s,
         least_s=slots["least_ticks"] / rate,
         region=np.concatenate(
             [np.zeros(0, np.int64), *(thread.regions for table in tables for thread in table.threads)]
         ),
         pause_s=np.maximum(slots["pause_ticks"] / rate - slots["count"] * reading, 0.0),
+        operated_s=operated[0],
+        least_operated_s=operated[1],
     )
+
+
+def _key(process: Whole, slots: npt.NDArray[np.void]) -> Whole:
+    call, size_bin = slots["call"].astype(np.int64), slots["bin"].astype(np.int64)
+    return process << 2 * _BITS_OF_BIN | call << _BITS_OF_BIN | size_bin
+
+
+def _operated(tables: Sequence[ProcessTable], key: Whole, count: Whole, time_s: Real) -> tuple[Real, Real]:
+    """Seconds of each row in operations of the program, and the least of one call, 0 if some calls apply none. Columns
+    (n,), `key` as of `_key`."""
+    parts, process, rate = _parts(tables, TablePart.OPERATED)
+    if not len(parts):
+        return np.zeros(len(key)), np.zeros(len(key))
+    keys, part = np.unique(_key(process, parts), return_inverse=True)
+    row = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+    applies = keys[row] == key
+    calls, whole_s = (np.bincount(row, column * applies, len(keys)) for column in (count, time_s))
+    share = np.bincount(part, parts["ticks"] / rate, len(keys)) / np.maximum(whole_s, 1e-30)
+    least_s = np.full(len(keys), inf)
+    np.minimum.at(least_s, part, parts["least_ticks"] / rate)
+    least_s[np.bincount(part, parts["count"], len(keys)) < calls] = 0.0
+    return applies * time_s * np.minimum(1.0, share)[row], np.where(applies, least_s[row], 0.0)
 
 
 class RowGroups(Frozen):
@@ -171,6 +208,8 @@ class RowGroups(Frozen):
     bytes: Whole
     time_s: Real
     least_s: Real
+    operated_s: Real
+    least_operated_s: Real
     starts: Whole
     """(s + 1,): where each of the s pairs (call, bin) begins among the groups, and the end."""
 
@@ -196,7 +235,7 @@ def size_totals(
         return []
     groups = grouped(rows)
     spans = [slice(a, b) for a, b in zip(groups.starts[:-1], groups.starts[1:], strict=True)]
-    best = [float(np.median(groups.least_s[span])) for span in spans]
+    best = [float(np.median((groups.least_s - groups.least_operated_s)[span])) for span in spans]
     small: dict[int, float] = {}
     received: dict[int, float] = {}  # bin -> the best time of a call that receives such a message
     for span, value in zip(spans, best, strict=True):
@@ -235,6 +274,8 @@ def grouped(rows: Rows) -> RowGroups:
         bytes=np.add.reduceat(rows.bytes[order], first),
         time_s=np.add.reduceat(rows.time_s[order], first),
         least_s=np.minimum.reduceat(rows.least_s[order], first),
+        operated_s=np.add.reduceat(rows.operated_s[order], first),
+        least_operated_s=np.minimum.reduceat(rows.least_operated_s[order], first),
         starts=np.append(starts, len(first)),
     )
 
@@ -258,7 +299,9 @@ _EACH_REQUEST_S = 20e-9
 
 
 def _size(groups: RowGroups, span: slice, best_s: float, small_best_s: float | None, rules: _Rules) -> SizeTotals:
-    count, time_s = groups.count[span], groups.time_s[span]
+    """`best_s` and times are without operations of the program, but for those of the result."""
+    count, operated_s = groups.count[span], float(groups.operated_s[span].sum())
+    time_s = np.maximum(0.0, groups.time_s[span] - groups.operated_s[span])
     total, total_s = int(count.sum()), float(time_s.sum())
     number, size_bin = int(groups.call[span.start]), int(groups.bin[span.start])
     call, polls = rules.names[number - 1], number in rules.polling
@@ -276,20 +319,22 @@ def _size(groups: RowGroups, span: slice, best_s: float, small_best_s: float | N
     shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
     known = rules.measured.get((number, size_bin))
     if known is not None:
-        waiting_s, shortest = known.share * total_s, 1.0
+        waiting_s, shortest = min(total_s, known.share * (total_s + operated_s)), 1.0
     elif call == "MPI_Finalize":
         waiting_s = total_s - float(time_s.min()) * len(time_s)  # it may wait for all ranks
     bound = bound_of(call, bin_floor(size_bin), total_s, waiting_s, shortest, best_s, small_best_s)
     if polls:
         bound = Bound.WAITING
+    if operated_s > total_s:
+        bound = Bound.LOCAL
     return SizeTotals(
         call=call,
         size_B=bin_floor(size_bin),
         largest_B=bin_ceiling(size_bin),
         count=total,
         bytes=int(groups.bytes[span].sum()),
-        time_s=total_s,
-        best_s=best_s,
+        time_s=total_s + operated_s,
+        best_s=float(np.median(groups.least_s[span])),
         waiting_s=waiting_s,
         bound=bound if rules.has_sizes or bound in (Bound.START, Bound.LOCAL, Bound.WAITING) else Bound.UNKNOWN,
         measured=known,
@@ -297,6 +342,7 @@ def _size(groups: RowGroups, span: slice, best_s: float, small_best_s: float | N
         least_s=float(groups.least_s[span].min()),
         moved_B=mean_B,
         requests_each=requests_each,
+        operated_s=operated_s,
     )
 
 
@@ -319,6 +365,7 @@ def call_totals(rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], p
             least_rank_s=float(per_rank[place[call]].min()),
             most_rank_s=float(per_rank[place[call]].max()),
             measured=summed(own),
+            operated_s=sum(one.operated_s for one in own),
         )
         for call, own in by_call.items()
     ]

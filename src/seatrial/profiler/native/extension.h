@@ -17,6 +17,7 @@ enum {
   SEATRIAL_REGION_DEPTH = 16,
   SEATRIAL_MOST_PARALLEL = 64,
   SEATRIAL_MOST_CPU_SAMPLES = 64,
+  SEATRIAL_MOST_OPERATIONS = 11,
   SEATRIAL_EXTENSION_BYTES = 4 * 4096
 };
 
@@ -151,6 +152,21 @@ struct seatrial_kernel_use {
   struct seatrial_any_use any;
 };
 
+/* A function of the program that was given to MPI_Op_create, in MPI calls. Its time includes that
+ * of others that it applies itself. */
+struct seatrial_operation {
+  uint64_t function; /* its address */
+  uint64_t made;     /* operations with it */
+  uint64_t calls;
+  uint64_t ticks;
+};
+
+/* The last row, without an address, holds the functions that found no row, together. */
+struct seatrial_operations {
+  uint64_t untimed; /* operations whose function is called directly */
+  struct seatrial_operation list[SEATRIAL_MOST_OPERATIONS];
+};
+
 struct seatrial_extension {
   uint32_t requested;
   int32_t paranoid;  /* kernel.perf_event_paranoid; INT32_MIN: unknown */
@@ -161,6 +177,7 @@ struct seatrial_extension {
   struct seatrial_cpu_slices slices;
   struct seatrial_counter_split split;
   struct seatrial_kernel_use kernel;
+  struct seatrial_operations operations;
 };
 
 _Static_assert(sizeof(struct seatrial_extension) <= SEATRIAL_EXTENSION_BYTES, "it has these pages");

@@ -166,8 +166,9 @@ struct seatrial_place {
 
 enum seatrial_part {
   SEATRIAL_WHOLE = 0,
-  SEATRIAL_WAITED = 1,     /* until all ranks had arrived, in calls preceded by a barrier */
-  SEATRIAL_TRANSFERRED = 2 /* the time these calls then took */
+  SEATRIAL_WAITED = 1,      /* until all ranks had arrived, in calls preceded by a barrier */
+  SEATRIAL_TRANSFERRED = 2, /* the time these calls then took */
+  SEATRIAL_OPERATED = 3     /* in functions that the program gave to MPI_Op_create */
 };
 
 /* One kind of call: `call` is its number in the table of functions plus 1, `bin` the class of

@@ -14,6 +14,7 @@
 #include "lifetime.h"
 #include "message.h"
 #include "next.h"
+#include "operation.h"
 #include "rebind.h"
 #include "request.h"
 #include "request_tracking.h"

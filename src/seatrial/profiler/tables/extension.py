@@ -19,6 +19,7 @@ MOST_COUNTERS = 16
 MOST_REGIONS = 64
 MOST_PARALLEL = 64
 MOST_CPU_SAMPLES = 64
+MOST_OPERATIONS = 11
 
 HEAD = struct.Struct("<IiQ")
 COUNTER = struct.Struct("<IiQQQ")
@@ -35,7 +36,10 @@ SPLIT = struct.Struct("<4Q")
 IN_MPI = struct.Struct("<3Q")
 KERNEL = struct.Struct("<15Q")
 SPLIT_AT = SLICES_AT + SLICES.size + MOST_CPU_SAMPLES * CPU_SAMPLE.size
+UNTIMED = struct.Struct("<Q")
+OPERATION = struct.Struct("<4Q")
 KERNEL_AT = SPLIT_AT + SPLIT.size + MOST_COUNTERS * IN_MPI.size
+UNTIMED_AT = KERNEL_AT + KERNEL.size
 
 _COUNTERS_REQUESTED, _OPENMP_REQUESTED = 1, 2
 _UNKNOWN_LEVEL = -(1 << 31)
@@ -190,6 +194,23 @@ class OpenMp(Frozen):
     rows: tuple[ParallelRow, ...]
 
 
+class OperationRow(NamedTuple):
+    """A function that the program gave to MPI_Op_create, at the address `function`: `made` operations, for which MPI
+    called it `calls` times in `ticks`. The address 0: all functions that have no row, together."""
+
+    function: int
+    made: int
+    calls: int
+    ticks: int
+
+
+class Operations(Frozen):
+    """The reduction operations of a program; of `untimed` ones neither calls nor time are known."""
+
+    untimed: int
+    rows: tuple[OperationRow, ...]
+
+
 class Extension(Frozen):
     """None where it was not requested."""
 
@@ -198,6 +219,7 @@ class Extension(Frozen):
     openmp: OpenMp | None
     samples: CpuSamples
     kernel: KernelUse
+    operations: Operations
 
 
 def parse_extension(data: bytes, loaded_at: int) -> Extension:
@@ -210,7 +232,14 @@ def parse_extension(data: bytes, loaded_at: int) -> Extension:
         openmp=_openmp(data) if requested & _OPENMP_REQUESTED else None,
         samples=_samples(data, loaded_at),
         kernel=_kernel(data),
+        operations=_operations(data),
     )
+
+
+def _operations(data: bytes) -> Operations:
+    (untimed,) = UNTIMED.unpack_from(data, UNTIMED_AT)
+    rows = [OperationRow(*one) for one in _rows(OPERATION, data, UNTIMED_AT + UNTIMED.size, MOST_OPERATIONS)]
+    return Operations(untimed, tuple(one for one in rows if one.made or one.calls))
 
 
 def _kernel(data: bytes) -> KernelUse:

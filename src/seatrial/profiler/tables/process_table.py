@@ -130,6 +130,7 @@ class TablePart(IntEnum):
     WHOLE = 0
     WAITED = 1
     TRANSFERRED = 2
+    OPERATED = 3
 
 
 class Module(NamedTuple):
@@ -144,7 +145,8 @@ class Module(NamedTuple):
 class ThreadTable(Frozen):
     """One thread's area. `slots` (n,) has the fields of SLOT and only rows in use, of whole calls; `mpi_ticks` (512,)
     is its time in MPI since the process was loaded, in bins of `bin_ticks`. `parts` (k,) are rows with the same fields
-    that split calls with a barrier before them into waiting and transfer; their time is in `slots` too. `regions`
+    that split calls with a barrier before them into waiting and transfer, or hold the time of calls in operations of
+    the program; it is in `slots` too. `regions`
     (n,) is the number of the region that each row of `slots` was counted in, 0: none."""
 
     slots: npt.NDArray[np.void]

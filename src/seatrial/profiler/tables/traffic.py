@@ -224,6 +224,7 @@ def _files() -> dict[str, Traffic]:
 _HANDLES_AND_LIFETIME = {
     **dict.fromkeys(("Comm_free", "Comm_disconnect"), Traffic("seatrial_forget_communicator(comm);")),
     "Type_free": Traffic("seatrial_forget_datatypes();"),
+    "Op_create": Traffic("user_fn = seatrial_timed_operation(user_fn);", "seatrial_note_operation(user_fn);"),
     "Finalize": Traffic("seatrial_closing();", "seatrial_closed();"),
     "Session_finalize": Traffic(
         "seatrial_closing_session(seatrial_handle_before(session));", "seatrial_closed_session();"

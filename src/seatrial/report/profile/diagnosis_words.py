@@ -17,6 +17,8 @@ from seatrial.report.profile.remedy_words import (
     longest_words,
     more_work_or_slower,
     not_by_computing,
+    operation_name,
+    own_operation,
     short_late_partner,
     slow_collective,
 )
@@ -80,7 +82,7 @@ def _span(one: Diagnosis) -> str:
 
 
 def _place(one: Diagnosis) -> str:
-    if one.site is None or one.cause is Cause.THREAD_IMBALANCE:
+    if one.site is None or one.cause in (Cause.THREAD_IMBALANCE, Cause.OPERATION):
         return ""
     where = f"{one.site.call} at {site_words(one.site)}"
     return f" Ranks wait mostly in {where}." if one.cause in WAITING_CAUSES else f" Mostly {where}."
@@ -358,6 +360,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATE_AT_COLLECTIVE: late_at_collective,
     Cause.LATE_IN_CALL: late_in_call,
     Cause.SLOW_COLLECTIVE: slow_collective,
+    Cause.OPERATION: own_operation,
     Cause.MESSAGE_RATE: lambda one: (
         f"{call_words(one)} {_each_time(one)}: the number of calls costs the time, not waiting or data."
     ),
@@ -415,6 +418,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.SLOW_COLLECTIVE: lambda one: (
         "an operation of the program's own" if one.value(Signal.OPERATIONS) else "slow, although no rank is late"
     ),
+    Cause.OPERATION: lambda one: f"computing in {operation_name(one)}, an operation of the program",
     Cause.LATE_IN_CALL: lambda one: f"waiting for {rank_words(one)}, which is in {one.call}",
     Cause.IDLE_RANK: lambda one: f"waiting of {rank_words(one)}, which has little to do",
     Cause.WINDOW_WAIT: lambda _: "waiting for access to windows",

@@ -15,7 +15,7 @@ from seatrial.model.json_shape import FLAT, GIVEN, Count, From, Json, Keywords, 
 from seatrial.profiler.cause import Caller, CallSite, Diagnosis, Frame
 from seatrial.profiler.profile import CallTotals, PairTable, Profile, SizeTotals
 from seatrial.profiler.profile_io import NodeIo, ProfileIo, RankIo
-from seatrial.profiler.regions import ParallelPlace
+from seatrial.profiler.regions import Operation, ParallelPlace
 from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.remedy_words import remedy
 from seatrial.report.profile.trace_export import TraceExport
@@ -205,6 +205,13 @@ class ParallelJson(TypedDict):
     site: Annotated[_PlaceJson, FLAT]
 
 
+@view(Operation, without=("site",))
+class OperationJson(TypedDict):
+    """Reduction operations with one function of the program, over all ranks; of several if all of it is null."""
+
+    site: Annotated[_PlaceJson, FLAT]
+
+
 @shape()
 class OutcomeJson(TypedDict):
     """What the command came to."""
@@ -249,6 +256,7 @@ class ProfileJson(TypedDict):
     sizes: list[SizeJson]
     callsites: list[CallSiteJson]
     parallel: NotRequired[Annotated[list[ParallelJson], "OpenMP; the call site with most lost time first"]]
+    operations: NotRequired[Annotated[list[OperationJson], "of the program (MPI_Op_create); longest first"]]
     io: NotRequired[IoJson | None]
     overflow: Annotated[
         Count, From("trust.overflow"), "calls of which not everything is known, because the table was full"

@@ -185,6 +185,19 @@ def places_table(profile: Profile, most: int) -> Table | None:
     return Table.if_any("Parallel regions", ["Begins at", *numbers], rows)
 
 
+def operations_table(profile: Profile, most: int) -> Table | None:
+    """The first functions that the program gave to MPI_Op_create."""
+    rows = []
+    for one in profile.operations[:most]:
+        name = site_words(one.site) if one.site.module or one.site.frames else "others, together"
+        mean = show(one.time_s / one.count, "s") if one.count else NO_VALUE
+        rows.append(
+            [name, str(one.made), str(one.count), show(one.time_s, "s"), mean, _share(one.time_s, profile.wall_s)]
+        )
+    numbers = right("Made", "Calls", "Time", "Mean", "Of wall")
+    return Table.if_any("Reduction operations", ["Function", *numbers], rows)
+
+
 def regions_table(profile: Profile, most: int) -> Table | None:
     """The first regions of the program; MPI, waiting and CPU are shares of their time."""
     rows = []
@@ -206,7 +219,13 @@ _IPC_COLUMNS = ("IPC", "IPC outside MPI", "IPC in MPI")
 
 def node_sections(profile: Profile) -> list[Section]:
     """Those that have something to show."""
-    return [*_regions(profile), *_openmp(profile), *_ranks(profile)]
+    return [*_regions(profile), *_operations(profile), *_openmp(profile), *_ranks(profile)]
+
+
+def _operations(profile: Profile) -> list[Section]:
+    made = operations_table(profile, _MOST_ROWS)
+    about = "Functions that the program gave to MPI_Op_create, within MPI calls, over all ranks."
+    return [tables_section("operations", "Reduction operations", about, [made], [], 0)] if made else []
 
 
 def _regions(profile: Profile) -> list[Section]:

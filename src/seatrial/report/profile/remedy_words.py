@@ -151,6 +151,37 @@ def slow_collective(one: Diagnosis) -> str:
     )
 
 
+def operation_name(one: Diagnosis) -> str:
+    """The function of a reduction operation, without its file."""
+    site = one.site
+    if site is None or not (site.frames or site.module):
+        return "functions of MPI_Op_create"
+    return site.frames[0].function if site.frames else site_words(site)
+
+
+def own_operation(one: Diagnosis) -> str:
+    """A reduction operation of the program that computes in MPI calls."""
+    calls, waited = round(number_of(one, Signal.CALLS)), number_of(one, Signal.WAITING_SHARE)
+    others = round(number_of(one, Signal.OPERATIONS)) - 1
+    name = operation_name(one) if one.site is None or not one.site.frames else site_words(one.site)
+    spent = number_of(one, Signal.OPERATION_SHARE)
+    within = f"{one.call} spends {show_percent(spent)} of its time in operations" if spent else "Requests complete by"
+    text = (
+        f"{within} of the program (MPI_Op_create): {name} was called "
+        f"{count(calls, 'time')}, {seconds_of(one, Signal.CALL_MEAN)} each"
+    )
+    text += f"; {count(others, 'other function')} took less." if others else "."
+    if waited >= _LEAST_OF_WAITING:
+        text += (
+            " Ranks that apply operations for less time than the longest rank wait meanwhile: at most "
+            f"{show_percent(waited)} of the time."
+        )
+    return text
+
+
+_LEAST_OF_WAITING = 0.01
+
+
 def not_by_computing(one: Diagnosis) -> str:
     """How little differences in computing explain."""
     explained = show_percent(min(1.0, number_of(one, Signal.WAITING_EXPLAINED)))
@@ -313,6 +344,10 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         "the like), or reduce fewer elements."
         if one.value(Signal.OPERATIONS)
         else "`seatrial run` with the benchmark of this call measures what it takes here without the program."
+    ),
+    Cause.OPERATION: lambda one: (
+        f"Make {operation_name(one)} faster, reduce fewer elements, or reduce with an operation of MPI (MPI_SUM and "
+        "the like)."
     ),
     Cause.MESSAGE_RATE: lambda one: _by_call(one, "Combine messages: send fewer, larger ones."),
     Cause.LOCAL_CALLS: lambda one: _by_call(one, f"Call {one.call} less often."),
