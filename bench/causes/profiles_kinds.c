@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -230,6 +231,38 @@ static void join_on_one(long step) {
   compute(1e-3);
   sum();
 }
+/* The thread that calls MPI waits for one that computes: nothing is lost. */
+static sem_t wanted, done;
+static void* worker(void* unused) {
+  for (;;) {
+    sem_wait(&wanted);
+    compute(4e-3);
+    sem_post(&done);
+  }
+  return unused;
+}
+static void by_worker(long step) {
+  static pthread_t thread;
+  if (step == 0) {
+    sem_init(&wanted, 0, 0);
+    sem_init(&done, 0, 0);
+    pthread_create(&thread, NULL, worker, NULL);
+  }
+  sem_post(&wanted);
+  sem_wait(&done);
+  sum();
+}
+static void* chores(void* unused) {
+  compute(20e-3);
+  return unused;
+}
+static void by_threads(long step) {
+  pthread_t thread;
+  (void)step;
+  pthread_create(&thread, NULL, chores, NULL);
+  pthread_join(thread, NULL);
+  sum();
+}
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static long asked, answered;
@@ -310,6 +343,18 @@ static void lock_in_turn(long step) {
   pause_for(10e-6);
 }
 
+/* Both ranks compute; then rank 1 takes what rank 0 has sent, the latest first. */
+static void latest_first(long step) {
+  enum { MESSAGES = 3000 };
+  (void)step;
+  compute(20e-3);
+  for (int i = 0; i < MESSAGES && rank == 0; i++)
+    MPI_Send(to, 1, MPI_DOUBLE, 1, i, MPI_COMM_WORLD);
+  for (int i = MESSAGES; i > 0 && rank == 1; i--)
+    MPI_Recv(from, 1, MPI_DOUBLE, 0, i - 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void rename_files(long step) {
   char one[64], other[64];
   (void)step;
@@ -359,6 +404,9 @@ static const struct cause causes[] = {
     {"child-waited", child_waited, NULL},
     {"join-on-one", join_on_one, NULL},
     {"wait-for-server", wait_for_server, NULL},
+    {"by-worker", by_worker, NULL},
+    {"by-threads", by_threads, NULL},
+    {"latest-first", latest_first, NULL},
     {"ping", ping, NULL},
     {"sort", sort, NULL},
     {"even", even, NULL},

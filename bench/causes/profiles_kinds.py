@@ -66,6 +66,12 @@ KINDS = (
         "one rank waits for its thread", "join-on-one", planted("blocked-rank", "blocked"), words=("its own threads",)
     ),
     Kind("all ranks wait for a thread", "wait-for-server", planted("blocked"), words=("its own threads",)),
+    Kind(
+        "messages that have arrived are taken the latest first, after computing",
+        "latest-first",
+        planted("late-in-call"),
+        words=("MPI_Recv",),
+    ),
     Kind("one rank sorts more", "sort", planted("imbalance"), words=("more work",)),
     Kind("ranks wait for a lock for half of the time", "lock-in-turn", planted("blocked", "blocked-rank")),
     Kind("files are renamed all the time", "rename-files", planted("metadata")),
@@ -86,6 +92,8 @@ KINDS = (
     Kind("a few requests, one by one", "few-requests"),
     Kind("memory that is kept", "kept-memory"),
     Kind("an operation that is hardly used", "reduce-rarely"),
+    Kind("a worker computes while the rank waits for a semaphore", "by-worker"),
+    Kind("threads compute while the rank waits for them", "by-threads"),
     Kind("even work", "even", seconds=6.0),
     Kind(
         "even work on CPUs of unequal speed",

@@ -64,6 +64,29 @@ def test_a_rank_that_is_late_because_its_calls_take_long() -> None:
     assert named(control, Cause.LATE_IN_CALL) is None
 
 
+@pytest.mark.parametrize("is_at_once", [True, False])
+def test_a_rank_is_late_in_its_calls_if_its_partner_is_in_mpi_at_the_same_time(is_at_once: bool) -> None:
+    """Both compute for half of the time. Rank 1 receives what rank 0 sent before, while that waits at a barrier; or it
+    waits for rank 0 while that computes."""
+    waits = [Call("MPI_Barrier", 10, 0, 0.5, 1e-6), Call("MPI_Send", 1000, 64, 4e-7)]
+    works = [Call("MPI_Barrier", 10, 0, 2e-6, 1e-6), Call("MPI_Recv", 1000, 64, 5e-3, 4e-8)]
+    calls = [waits, works]
+    in_mpi = [[float(k % 2 == (0 if is_at_once else n)) for k in range(10)] for n in range(2)]
+    threads = [Thread(calls[n], IS_SENT[n], over_time=in_mpi[n]) for n in range(2)]
+    found = first(*(replace(rank(n, 2, []), threads=[threads[n]]) for n in range(2)))
+    assert found.cause is (Cause.LATE_IN_CALL if is_at_once else Cause.LATE_SENDER)
+    if is_at_once:
+        assert found.rank == 1 and "in the order of sending" in remedy(found)
+
+
+def test_access_to_a_window_that_takes_long_itself() -> None:
+    """Rank 1 locks and unlocks again and again, while rank 0 has done its part and waits."""
+    waits = [Call("MPI_Barrier", 2, 0, 4.0, 1e-6), Call("MPI_Win_unlock", 1_000_000, 0, 4e-8)]
+    works = [Call("MPI_Barrier", 2, 0, 2e-6, 1e-6), Call("MPI_Win_unlock", 1_000_000, 0, 8e-6, 8e-7)]
+    found = first(rank(0, 2, waits), rank(1, 2, works))
+    assert found.cause is Cause.LATE_IN_CALL and found.rank == 1 and "fewer epochs" in remedy(found)
+
+
 def test_a_late_receiver_and_what_follows_from_it() -> None:
     """Rank 0 is held in MPI_Send until rank 1 receives; then rank 1 waits for it in MPI_Allreduce."""
     sent = [{1: (1000, 800_000_000, 0, 0)}, {0: (0, 0, 1000, 800_000_000)}]

@@ -70,6 +70,13 @@ def test_input_and_output_of_all_ranks_is_no_waiting() -> None:
     assert first(*(busy(n, 2, PROMPT, little) for n in range(2))).cause is Cause.COMPUTATION
 
 
+@pytest.mark.parametrize(("calls", "is_small"), [(1_000_000, True), (100, False)])
+def test_small_writes_are_counted_and_have_their_remedy(calls: int, is_small: bool) -> None:
+    found = first(*(busy(n, 2, PROMPT, {"write": (calls, 4.0, 0)}) for n in range(2)))
+    assert found.cause is Cause.IO and f"write 8.00 s ({2 * calls} calls)" in sentence(found)
+    assert ("setvbuf" in remedy(found)) == is_small
+
+
 def test_sleep_and_other_programs_are_named_and_unknown_blocking_is_not() -> None:
     sleeps = first(busy(0, 2, PROMPT, {"sleep": (10, 6.0, 0)}, cpu_s=4.0), busy(1, 2, REDUCE))
     assert sleeps.cause is Cause.BLOCKED_RANK and "sleeps" in sentence(sleeps) and "strace" not in remedy(sleeps)

@@ -26,6 +26,7 @@ from seatrial.diagnosis.ranks import (
     uneven_despite_delay,
 )
 from seatrial.profiler.cause import (
+    BLOCKING,
     NO_CPU_CAUSES,
     WAITING_CAUSES,
     Cause,
@@ -73,10 +74,11 @@ other depends on them, ..."""
 _COUNTED = frozenset(
     {
         *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.MESSAGE_RATE, Cause.LOCAL_CALLS, Cause.MPI_IO),
-        *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA, Cause.OPERATION),
+        *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA, Cause.SERIAL_IO),
+        *(Cause.THREAD_IMBALANCE, Cause.OPERATION),
     }
 )
-"""... but not these, which come before them with a larger share."""
+"""... but not these, nor ranks that are blocked in timed calls, which come before them with a larger share."""
 
 
 def diagnosed_profiles(
@@ -133,7 +135,7 @@ def _ordered(profile: Profile, found: Sequence[Diagnosis]) -> tuple[Diagnosis, .
     missing = max((one.share for one in named if _is_before_all(one)), default=1.0)
 
     def rank_of(one: Diagnosis) -> tuple[bool, bool, float]:
-        is_early = _is_before_all(one) or (one.cause in _COUNTED and one.share > missing)
+        is_early = _is_before_all(one) or (_is_counted(one) and one.share > missing)
         return not is_early, is_note(one), -min(weight(one, named), _most(one, profile, named))
 
     return tuple(with_small_calls(profile, sorted(named, key=rank_of) or [_computation(profile)]))
@@ -163,6 +165,10 @@ def is_note(one: Diagnosis) -> bool:
 
 def _is_before_all(one: Diagnosis) -> bool:
     return one.cause in _BEFORE_ALL and one.share >= LEAST_DELAY
+
+
+def _is_counted(one: Diagnosis) -> bool:
+    return one.cause in _COUNTED or (one.cause in _BLOCKED and any(one.value(signal) for signal in BLOCKING))
 
 
 def _is_relevant(one: Diagnosis) -> bool:

@@ -97,7 +97,10 @@ def late_in_call(profile: Profile) -> Diagnosis | None:
     )
     if not call or _excess(call, last, others) < _MOSTLY * waited_s / len(others):
         return None
-    free_s = sum(rank.wall_s - rank.waits.collective_s for rank in others if rank.rank in _chained(profile, last.rank))
+    free_s = _others_outside_s(profile, last)
+    if wait_kind(call) is not WaitKind.WINDOW:
+        partners = _chained(profile, last.rank)
+        free_s = min(free_s, sum(one.wall_s - one.waits.collective_s for one in others if one.rank in partners))
     call_s = last.by_call[call]
     if free_s >= _MOSTLY * call_s:
         return None
@@ -146,7 +149,7 @@ def chained(profile: Profile, found: Sequence[Diagnosis], kinds: Mapping[Cause, 
 
 
 def _is_other(call: str) -> bool:
-    return not is_start(call) and wait_kind(call) not in (WaitKind.COLLECTIVE, WaitKind.WINDOW)
+    return not is_start(call) and wait_kind(call) is not WaitKind.COLLECTIVE
 
 
 def _excess(call: str, last: RankTotals, others: Sequence[RankTotals]) -> float:
@@ -184,10 +187,18 @@ _LATE_CALLS = {Cause.LATE_SENDER: sends, Cause.LATE_RECEIVER: receives}
 
 def could_be_late(profile: Profile) -> float:
     """The largest share of the waiting that passed while another rank was outside MPI: only then can it be late."""
-    outside_s = sum(rank.compute_s for rank in profile.per_rank)
     waited_s = sum(rank.waits.all_s for rank in profile.per_rank)
-    possible_s = sum(min(rank.waits.all_s, outside_s - rank.compute_s) for rank in profile.per_rank)
+    possible_s = sum(min(rank.waits.all_s, _others_outside_s(profile, rank)) for rank in profile.per_rank)
     return min(1.0, possible_s / waited_s) if waited_s > 0 else 0.0
+
+
+def _others_outside_s(profile: Profile, rank: RankTotals) -> float:
+    """The most of a rank's time in MPI that can have passed while another rank was outside: by slices of time, where
+    they are known, else by the sums over the run."""
+    outside_s = sum(one.compute_s for one in profile.per_rank if one is not rank)
+    slices = profile.differences
+    all_inside_s = 0.0 if slices is None else slices.all_inside_s
+    return max(0.0, min(outside_s, rank.mpi_s - all_inside_s))
 
 
 def late(profile: Profile, explained_s: Sequence[float], slowest: frozenset[int]) -> list[Diagnosis]:

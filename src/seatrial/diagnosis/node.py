@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile_io import SystemCall
 
@@ -30,6 +32,7 @@ USUAL_MINOR_FAULT_S = 0.5e-6
 """A page fault takes about so long in the kernel at least, with clearing the page."""
 _ALONE = 0.8
 """A rank with more of the time in the kernel than this is named."""
+_MOSTLY = 0.5
 PAGE_B = 4096
 """The smallest page: with larger ones, memory was handed out more often than computed here."""
 AGAIN = 2.0
@@ -39,9 +42,10 @@ _MEMORY_BOUND, _COMPUTE_BOUND = 0.6, 0.5
 
 
 def node_diagnoses(profile: Profile, ran: Ran | None = None) -> list[Diagnosis]:
-    """At most one of each kind. `ran`: ranks waited for a CPU, so that only what the kernel counted is known."""
+    """At most one of each kind. `ran`: ranks waited for a CPU, so that only what the kernel counted is known, and that
+    threads wait for their team as far as a missing CPU cannot explain it."""
     if ran is not None:
-        found = [_paging(profile), _counted_kernel(profile, ran)]
+        found = [_threads_despite_delay(profile), _paging(profile), _counted_kernel(profile, ran)]
     else:
         found = [_threads(profile), _paging(profile), _kernel(profile), _bound(profile)]
     return [one for one in found if one is not None]
@@ -62,6 +66,15 @@ def _threads(profile: Profile) -> Diagnosis | None:
     )
     share = min(1.0, sum(one.lost_s for one in long) / profile.wall_s)
     return Diagnosis(Cause.THREAD_IMBALANCE, share, Sureness.MEASURED, evidence, site=worst.site)
+
+
+def _threads_despite_delay(profile: Profile) -> Diagnosis | None:
+    """The same where threads waited for a CPU, which makes their team wait: only if that explains less than half, and
+    without it."""
+    found = _threads(profile)
+    delayed_s = sum(rank.cpu.delay_s or 0.0 for rank in profile.per_rank if rank.cpu is not None)
+    delayed = delayed_s / profile.wall_s if profile.wall_s > 0 else 1.0
+    return None if found is None or delayed >= _MOSTLY * found.share else replace(found, share=found.share - delayed)
 
 
 def _paging(profile: Profile) -> Diagnosis | None:

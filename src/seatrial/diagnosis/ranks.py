@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from seatrial.diagnosis.own_threads import OwnThreads, own_thread_evidence, own_threads
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile_io import FILE_CALLS, METADATA_CALLS, SystemCall
@@ -59,10 +60,11 @@ class Work(StrEnum):
     NO_CPU = "no-cpu"
 
 
-def work_of(rank: RankTotals) -> Mapping[Work, float]:
+def work_of(rank: RankTotals, own: OwnThreads) -> Mapping[Work, float]:
     """Seconds of each part; their sum is the rank's time outside MPI.
 
-    Blocked for an unknown reason is what neither these calls nor waiting in MPI can explain: the least that it can be.
+    While it waits for its own threads, it computes as far as these use its CPUs. Blocked for an unknown reason is what
+    neither these calls nor waiting in MPI can explain: the least that it can be.
     Waiting for a CPU is taken to be as frequent in MPI as outside.
     """
     outside_s = rank.compute_s
@@ -72,6 +74,7 @@ def work_of(rank: RankTotals) -> Mapping[Work, float]:
         Work.OTHERS: rank.system_s(SystemCall.POLL, SystemCall.CHILD, SystemCall.LOCK, SystemCall.THREAD),
     }
     known_s = sum(parts.values())
+    parts[Work.OTHERS] = max(0.0, parts[Work.OTHERS] - own.computed_s)
     share = rank.cpu.blocked_share if rank.cpu is not None else None
     if share is not None and rank.cpu is not None:
         parts[Work.BLOCKED] = max(0.0, share * rank.cpu.wall_s - known_s - rank.waits.all_s)
@@ -95,7 +98,9 @@ def file_evidence(profile: Profile, ranks: Sequence[RankTotals]) -> tuple[Eviden
     found = [
         Evidence(Signal.IO_TIME, time_s(*FILE_CALLS)),
         Evidence(Signal.READ_TIME, time_s(SystemCall.READ)),
+        Evidence(Signal.READ_CALLS, calls(SystemCall.READ)),
         Evidence(Signal.WRITE_TIME, time_s(SystemCall.WRITE)),
+        Evidence(Signal.WRITE_CALLS, calls(SystemCall.WRITE)),
         Evidence(Signal.SYNC_TIME, time_s(SystemCall.SYNC)),
         Evidence(Signal.SYNC_CALLS, calls(SystemCall.SYNC)),
         Evidence(Signal.METADATA_TIME, time_s(*METADATA_CALLS)),
@@ -129,6 +134,7 @@ def blocked_evidence(profile: Profile, rank: RankTotals) -> tuple[Evidence, ...]
     ]
     if rank.cpu is not None and rank.cpu.blocked_share is not None:
         found.insert(0, Evidence(Signal.BLOCKED, rank.cpu.blocked_share))
+    found += own_thread_evidence(profile, rank)
     if rank.cpu is not None and rank.cpu.major_faults:
         found.append(Evidence(Signal.MAJOR_FAULTS, rank.cpu.major_faults))
     return tuple(found)
@@ -153,7 +159,7 @@ def _outside(
 def io_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
     """The calls on files of all ranks but those `named` already, and of one alone."""
     ranks = [rank for rank in profile.per_rank if rank.rank not in named and rank.system is not None]
-    found = _outside(profile, ranks, lambda rank: work_of(rank)[Work.IO])
+    found = _outside(profile, ranks, lambda rank: work_of(rank, own_threads(profile, rank))[Work.IO])
     if found is None:
         return []
     total_s, most, alone = found
@@ -169,7 +175,7 @@ def io_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
 def blocked_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
     """Ranks that sleep, wait for other programs, or are blocked for an unknown reason, outside MPI."""
     ranks = [rank for rank in profile.per_rank if rank.rank not in named]
-    found = _outside(profile, ranks, _blocked_s)
+    found = _outside(profile, ranks, lambda rank: _blocked_s(rank, own_threads(profile, rank)))
     if found is None:
         return []
     total_s, most, alone = found
@@ -178,10 +184,10 @@ def blocked_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis
     return [Diagnosis(Cause.BLOCKED, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host)]
 
 
-def _blocked_s(rank: RankTotals) -> float:
+def _blocked_s(rank: RankTotals, own: OwnThreads) -> float:
     """With OpenMP, what is blocked for an unknown reason counts as far as it cannot have been in parallel regions:
     there, a rank may wait for its own threads to wake up."""
-    work = work_of(rank)
+    work = work_of(rank, own)
     parallel_s = 0.0 if rank.openmp is None else rank.openmp.parallel_s
     return work[Work.SLEEP] + work[Work.OTHERS] + max(0.0, work[Work.BLOCKED] - parallel_s)
 
@@ -226,7 +232,7 @@ def uneven(profile: Profile) -> Uneven:
     nothing = (0.0,) * len(profile.per_rank)
     if len(profile.per_rank) < 2 or waited_s <= 0 or profile.elapsed_s <= 0:
         return Uneven((), nothing)
-    works = [work_of(rank) for rank in profile.per_rank]
+    works = [work_of(rank, own_threads(profile, rank)) for rank in profile.per_rank]
     found = _slowest(profile, works)
     if found:
         most_s = max(rank.compute_s for rank in profile.per_rank)
@@ -244,7 +250,8 @@ def uneven_despite_delay(profile: Profile) -> list[Diagnosis]:
         or not any(rank.waits.all_s > 0 for rank in profile.per_rank)
     ):
         return []
-    return _slowest(profile, [work_of(rank) for rank in profile.per_rank], is_delayed=True)
+    works = [work_of(rank, own_threads(profile, rank)) for rank in profile.per_rank]
+    return _slowest(profile, works, is_delayed=True)
 
 
 def _differences(times: Sequence[float]) -> float:

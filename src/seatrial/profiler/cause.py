@@ -182,7 +182,9 @@ class Signal(StrEnum):
     IO_TIME = "io-time"
     """Seconds in calls on files outside MPI, of the rank, or of all ranks together; the next ones are parts of it."""
     READ_TIME = "read-time"
+    READ_CALLS = "read-calls"
     WRITE_TIME = "write-time"
+    WRITE_CALLS = "write-calls"
     SYNC_TIME = "sync-time"
     SYNC_CALLS = "sync-calls"
     METADATA_TIME = "metadata-time"  # Open, close, stat and the like.
@@ -194,6 +196,8 @@ class Signal(StrEnum):
     """Ranks that wait for locks of files or semaphores, each for at least a tenth of what all do."""
     LOCK_TIME = "lock-time"  # Seconds in calls that wait for locks of files or semaphores.
     THREAD_TIME = "thread-time"  # Seconds in calls that wait for threads of the rank: mutexes, conditions, joins.
+    THREADS_CPUS = "threads-cpus"  # CPUs that other threads of the rank used while one waited in the kernel, at least.
+    PYTHON = "python"  # 1: MPI is called from Python.
     KERNEL_TIME = "kernel-time"
     """CPU seconds in the kernel outside MPI and outside timed calls, at least, over the wall time of the ranks."""
     MINOR_FAULTS = "minor-faults"  # Page faults that read no device.
@@ -224,7 +228,8 @@ class Signal(StrEnum):
     CALL_BEST = "call-best"  # Seconds of a fast call.
     CALL_TIME = "call-time"  # Seconds of the rank in this call.
     PARTNERS_FREE = "partners-free"
-    """Seconds in which the ranks that it exchanges messages with did not wait at collectives, together."""
+    """Seconds in which the ranks that it exchanges messages with did not wait at collectives, together; or in which any
+    other rank was outside MPI meanwhile, if that is less."""
     WAITING_SHARE = "waiting-share"  # Share of the time in which ranks wait for this one.
     CALLS = "calls"
     REQUESTS_EACH = "requests-each"  # Requests that one of these calls is given, on average.
@@ -239,6 +244,10 @@ class Signal(StrEnum):
     MEMORY_LIMIT = "memory-limit"  # Bytes per second: the highest triad measured on this machine.
     FLOP_RATE = "flop-rate"  # Floating-point operations per second of all ranks.
     FLOP_LIMIT = "flop-limit"  # Floating-point operations per second: the highest measured on this machine.
+
+
+BLOCKING = (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME, Signal.LOCK_TIME, Signal.THREAD_TIME)
+"""The calls in which a rank is blocked outside MPI, and not for files."""
 
 
 class Evidence(Frozen):

@@ -73,10 +73,11 @@ class CpuSlices(Frozen):
 
 class SliceDifferences(Frozen):
     """If ranks differed in their time outside MPI only, they would wait `waiting_s` together for the slowest one of
-    each slice of `width_s`."""
+    each slice of `width_s`. For `all_inside_s` at least, all ranks were in MPI at the same time."""
 
     width_s: float
     waiting_s: float
+    all_inside_s: float = 0.0
 
 
 LINE_B = 64

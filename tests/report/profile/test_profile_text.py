@@ -29,6 +29,8 @@ def test_the_headline() -> None:
     )
     assert headline(nothing()) == "No MPI call was recorded"
     assert headline(one_rank()) == "MPI takes 1.0 % of wall time: most of it is computation"
+    main = replace(one_rank(), mpi_s=one_rank().wall_s / 8)
+    assert headline(main).startswith("99 % of wall time is outside MPI; MPI_")
     assert headline(hostile()) == "MPI_Send (100 B) takes 12 % of wall time"
 
 

@@ -70,7 +70,8 @@ def slice_differences(tables: Sequence[ProcessTable]) -> SliceDifferences | None
         return None
     edges: Real = np.linspace(begin, begin + slices * width, slices + 1)
     outside = np.clip(width - _mpi_in_bins(tables, start, edges), 0.0, width)
-    return SliceDifferences(width, float((outside.max(axis=0) - outside).sum()))
+    all_inside_s = float(np.maximum(0.0, width - outside.sum(axis=0)).sum())
+    return SliceDifferences(width, float((outside.max(axis=0) - outside).sum()), all_inside_s)
 
 
 def _mpi_in_bins(tables: Sequence[ProcessTable], start: Real, edges: Real) -> Real:

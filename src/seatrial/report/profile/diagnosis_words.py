@@ -8,7 +8,7 @@ from seatrial.diagnosis import cpu as cpu_words
 from seatrial.model.spelling import count, show, show_percent, show_range
 from seatrial.model.units import Unit
 from seatrial.profiler.cause import NO_CPU_CAUSES, WAITING_CAUSES, Cause, Diagnosis, Signal
-from seatrial.report.profile.io_words import blocked_words, file_words, io_words
+from seatrial.report.profile.io_words import blocked_words, file_words, io_words, while_threads_run
 from seatrial.report.profile.place_words import call_words, number_of, rank_words, seconds_of, site_words, upper
 from seatrial.report.profile.remedy_words import (
     late_at_collective,
@@ -164,10 +164,21 @@ def _serial_io(one: Diagnosis) -> str:
 def _blocked_alone(one: Diagnosis) -> str:
     ranks = round(number_of(one, Signal.RANKS))
     of = "" if ranks < 2 else f" (the longest of {ranks} ranks that are blocked)"
+    if while_threads_run(one):
+        return f"{upper(rank_words(one))}{of} does not use all of its CPUs: {blocked_words(one)}"
     return (
         f"{upper(rank_words(one))}{of} neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of "
         f"its time, outside MPI; {blocked_words(one)}"
     )
+
+
+def _blocked_rank(one: Diagnosis) -> str:
+    blocked = f"It neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of its time; "
+    return f"{_slowest(one)}. {upper(blocked_words(one)) if while_threads_run(one) else blocked + blocked_words(one)}"
+
+
+def _where_blocked(one: Diagnosis) -> str:
+    return "waits for its own threads" if while_threads_run(one) else "is blocked outside MPI"
 
 
 def _io(one: Diagnosis) -> str:
@@ -344,10 +355,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.SLOW_CPU: lambda one: f"{_slowest(one)}. {more_work_or_slower(one)}",
     Cause.IDLE_RANK: _idle,
     Cause.SERIAL_IO: _serial_io,
-    Cause.BLOCKED_RANK: lambda one: (
-        f"{_slowest(one)}. It neither ran nor was ready to run for {_percent(one, Signal.BLOCKED)} of its time; "
-        f"{blocked_words(one)}"
-    ),
+    Cause.BLOCKED_RANK: _blocked_rank,
     Cause.WINDOW_WAIT: lambda one: (
         f"Ranks wait for access to windows, mostly in {one.call}, for {show_percent(one.share)} of the time: another "
         f"rank holds the lock, or the target makes no progress; which is unknown. {not_by_computing(one)}."
@@ -407,7 +415,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.IMBALANCE: lambda one: f"waiting for {rank_words(one)}, {longest_words(one)}",
     Cause.SLOW_CPU: lambda one: f"waiting for {rank_words(one)}, whose CPU is slower",
     Cause.SERIAL_IO: lambda one: f"waiting for {rank_words(one)}, which reads and writes",
-    Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which is blocked outside MPI",
+    Cause.BLOCKED_RANK: lambda one: f"waiting for {rank_words(one)}, which {_where_blocked(one)}",
     Cause.LATE_SENDER: short_late_partner,
     Cause.LATE_RECEIVER: short_late_partner,
     Cause.LATE_AT_COLLECTIVE: lambda one: (
@@ -424,7 +432,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.WINDOW_WAIT: lambda _: "waiting for access to windows",
     Cause.IO: lambda _: "calls on files",
     Cause.METADATA: lambda _: "opening, closing and querying files",
-    Cause.BLOCKED: lambda one: f"{rank_words(one)} is blocked outside MPI",
+    Cause.BLOCKED: lambda one: f"{rank_words(one)} {_where_blocked(one)}",
     Cause.MESSAGE_RATE: lambda _: "many short calls",
     Cause.LOCAL_CALLS: lambda _: "work inside MPI on the rank itself",
     Cause.MANY_REQUESTS: lambda _: "looking through many requests each time",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from seatrial.diagnosis.cpu import cpus_words
 from seatrial.model.spelling import count, few_names, show, show_percent
-from seatrial.profiler.cause import Diagnosis, Signal
+from seatrial.profiler.cause import BLOCKING, Diagnosis, Signal
 from seatrial.profiler.profile_io import ProfileIo
 from seatrial.report.profile.place_words import number_of, share_words
 from seatrial.stats.bursts import recurring
@@ -108,23 +109,24 @@ _LEAST_PART = 0.1
 """Parts of the time in calls on files below this share are left out, ..."""
 _FEW = 10
 """... and numbers of calls below this."""
-_WAITS = (Signal.SLEEP_TIME, Signal.POLL_TIME, Signal.CHILD_TIME, Signal.LOCK_TIME, Signal.THREAD_TIME)
+_MANY, _SMALL_B = 1000, 4096
+"""So many reads and writes of fewer bytes than a page cost their number, not their bytes."""
 
 
 def file_words(one: Diagnosis) -> str:
     """The calls on files: "write 3.1 s, fsync 8.1 s (120 calls)", and the bytes that the ranks moved."""
     total_s = number_of(one, Signal.IO_TIME)
     parts = [
-        ("read", Signal.READ_TIME, None, ""),
-        ("write", Signal.WRITE_TIME, None, ""),
-        ("fsync and the like", Signal.SYNC_TIME, Signal.SYNC_CALLS, "call"),
-        ("open, close, stat and the like", Signal.METADATA_TIME, Signal.METADATA_CALLS, "call"),
+        ("read", Signal.READ_TIME, Signal.READ_CALLS),
+        ("write", Signal.WRITE_TIME, Signal.WRITE_CALLS),
+        ("fsync and the like", Signal.SYNC_TIME, Signal.SYNC_CALLS),
+        ("open, close, stat and the like", Signal.METADATA_TIME, Signal.METADATA_CALLS),
     ]
     named = []
-    for name, time, calls, what in parts:
-        time_s, number = number_of(one, time), 0.0 if calls is None else number_of(one, calls)
+    for name, time, calls in parts:
+        time_s, number = number_of(one, time), number_of(one, calls)
         if time_s >= _LEAST_PART * total_s and time_s > 0:
-            many = f" ({count(round(number), what)})" if number >= _FEW else ""
+            many = f" ({count(round(number), 'call')})" if number >= _FEW else ""
             named.append(f"{name} {show(time_s, 's')}{many}")
     moved = number_of(one, Signal.IO_BYTES)
     text = ", ".join(named) or "none of them was timed"
@@ -146,28 +148,50 @@ def blocked_words(one: Diagnosis) -> str:
     faults = one.value(Signal.MAJOR_FAULTS)
     read = "" if not faults else f" It read {count(round(faults), 'page')} from a device (major page faults)."
     if times[what] > 0 and times[what] >= _MOSTLY * sum(times.values()):
-        return f"it {what} for {show(times[what], 's')}{_competing(one)}.{read}"
+        return f"it {what} for {show(times[what], 's')}{_meanwhile(one)}{_competing(one)}.{read}"
     return f"what it waited for is unknown (no sleep, socket, child process, lock of a file or thread was seen).{read}"
 
 
+def _meanwhile(one: Diagnosis) -> str:
+    """What other threads of the rank used while it waited for them, or for a semaphore."""
+    used = one.value(Signal.THREADS_CPUS)
+    if used is None or not (waits_for_threads(one) or waits_for_locks(one)):
+        return ""
+    may_be = "" if waits_for_threads(one) else ": it may wait for these"
+    return f", in which its own threads used {used:.2f} of {cpus_words(number_of(one, Signal.CPUS))}{may_be}"
+
+
+def while_threads_run(one: Diagnosis) -> bool:
+    """Whether a rank is blocked mostly for its own threads, or for semaphores, while its own threads run."""
+    return one.value(Signal.THREADS_CPUS) is not None and (waits_for_threads(one) or waits_for_locks(one))
+
+
 def _competing(one: Diagnosis) -> str:
-    ranks = round(number_of(one, Signal.LOCK_RANKS))
+    ranks = 0 if while_threads_run(one) else round(number_of(one, Signal.LOCK_RANKS))
     return f"; {ranks} ranks wait for such locks" if waits_for_locks(one) and ranks > 1 else ""
+
+
+def has_small_pieces(one: Diagnosis) -> bool:
+    """Whether reads and writes take most of the time in calls on files, and are small."""
+    total_s = number_of(one, Signal.READ_TIME) + number_of(one, Signal.WRITE_TIME)
+    calls = number_of(one, Signal.READ_CALLS) + number_of(one, Signal.WRITE_CALLS)
+    is_most = total_s > _MOSTLY * number_of(one, Signal.IO_TIME)
+    return is_most and calls >= _MANY and number_of(one, Signal.IO_BYTES) < _SMALL_B * calls
 
 
 def waits_for_locks(one: Diagnosis) -> bool:
     """Whether a rank is blocked mostly because others hold locks."""
-    return number_of(one, Signal.LOCK_TIME) > _MOSTLY * sum(number_of(one, signal) for signal in _WAITS)
+    return number_of(one, Signal.LOCK_TIME) > _MOSTLY * sum(number_of(one, signal) for signal in BLOCKING)
 
 
 def waits_for_threads(one: Diagnosis) -> bool:
     """Whether a rank is blocked mostly because it waits for its own threads."""
-    return number_of(one, Signal.THREAD_TIME) > _MOSTLY * sum(number_of(one, signal) for signal in _WAITS)
+    return number_of(one, Signal.THREAD_TIME) > _MOSTLY * sum(number_of(one, signal) for signal in BLOCKING)
 
 
 def is_explained(one: Diagnosis) -> bool:
     """Whether the calls in which a rank was blocked are known."""
-    return any(number_of(one, signal) > 0 for signal in _WAITS)
+    return any(number_of(one, signal) > 0 for signal in BLOCKING)
 
 
 def io_words(one: Diagnosis, who: str) -> str:

@@ -10,9 +10,16 @@ from seatrial.diagnosis.cpu import raise_quota, stop_others, use_own_host
 from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.spelling import count, show_percent
 from seatrial.profiler.cause import CallSite, Cause, Diagnosis, Signal
-from seatrial.report.profile.io_words import is_explained, waits_for_locks, waits_for_threads
+from seatrial.report.profile.io_words import (
+    has_small_pieces,
+    is_explained,
+    waits_for_locks,
+    waits_for_threads,
+    while_threads_run,
+)
 from seatrial.report.profile.place_words import call_words, number_of, rank_words, seconds_of, site_words, upper
 
+_LARGER_PIECES = "Read and write in larger pieces: with a buffer (setvbuf of C, for one), or less often."
 _MOSTLY = 0.5
 _EACH_WAITS = 0.1
 """If the rank that waits least waits for more than this part of the mean, no rank is the last one each time."""
@@ -127,10 +134,9 @@ def late_in_call(one: Diagnosis) -> str:
         f"Ranks wait for {rank_words(one)} at collective calls for "
         f"{show_percent(number_of(one, Signal.WAITING_SHARE))} of the time. It does not compute meanwhile: it is in "
         f"{call_words(one)}{_at(one.late_at, call=False)} for {seconds_of(one, Signal.CALL_TIME)} ({calls}, "
-        f"{seconds_of(one, Signal.CALL_MEAN)} on average and {seconds_of(one, Signal.CALL_BEST)} at best). The ranks "
-        "that it exchanges messages with waited at collective calls for all but "
-        f"{seconds_of(one, Signal.PARTNERS_FREE)}, so it did not wait for them: these calls themselves take so long; "
-        "the cause is unknown."
+        f"{seconds_of(one, Signal.CALL_MEAN)} on average and {seconds_of(one, Signal.CALL_BEST)} at best). Its "
+        f"partners can have been late for {seconds_of(one, Signal.PARTNERS_FREE)} of it at most, since they waited in "
+        "MPI: these calls themselves take so long; the cause is unknown."
     )
 
 
@@ -197,17 +203,22 @@ def _at(site: CallSite | None, *, call: bool = True) -> str:
 def remedy(one: Diagnosis) -> str:
     """What to do, with a full stop; commands in backticks."""
     if one.value(Signal.SMALL_CALLS) is not None:
-        return "Read and write in larger pieces: with a buffer (setvbuf of C, for one), or less often."
+        return _LARGER_PIECES
     return _REMEDY[one.cause](one)
 
 
 def _unblock(one: Diagnosis) -> str:
-    if waits_for_locks(one):
+    if while_threads_run(one) and one.value(Signal.PYTHON) is not None:
+        return (
+            "Threads that run Python code compute one at a time, since they share the interpreter's lock: start more "
+            "ranks or processes instead, or compute in functions that release it (NumPy, for one)."
+        )
+    if waits_for_locks(one) and not while_threads_run(one):
         return (
             "Hold the lock for a shorter time (compute before it is taken), or do without: a file for each rank, "
             "MPI-IO, or one rank that writes for all."
         )
-    if waits_for_threads(one):
+    if waits_for_threads(one) or while_threads_run(one):
         return (
             "Let the thread that calls MPI compute meanwhile, share the work of the threads evenly, or hold their "
             "locks for a shorter time."
@@ -220,12 +231,14 @@ def _unblock(one: Diagnosis) -> str:
 def _less_io(one: Diagnosis) -> str:
     if 2 * number_of(one, Signal.SYNC_TIME) > number_of(one, Signal.IO_TIME):
         return "Call fsync less often: once at the end of a checkpoint is enough for it to be safe."
+    if has_small_pieces(one):
+        return _LARGER_PIECES
     return "Read and write less or in larger pieces, with MPI-IO, or while computing goes on (in another thread)."
 
 
 def _shorter_calls(one: Diagnosis) -> str:
     where = "" if one.late_at is None else f" at {site_words(one.late_at)}"
-    text = f"Make fewer or shorter calls of {one.call}{where}."
+    text = _by_call(one, f"Make fewer or shorter calls of {one.call}{where}.")
     if "recv" not in one.call.lower():
         return text
     return (

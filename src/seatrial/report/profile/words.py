@@ -11,6 +11,7 @@ from seatrial.profiler.profile import Bound, CallTotals, Profile, SizeTotals, Tr
 from seatrial.profiler.profile_io import FILE_CALLS
 from seatrial.report.blocks import Aspect, Cell, Cells, Column, Table, headings, right
 from seatrial.report.profile.diagnosis_words import lost_share, sentence, short_words
+from seatrial.report.profile.io_words import while_threads_run
 from seatrial.report.profile.place_words import region_faults, share_words
 from seatrial.report.profile.remedy_words import remedy
 
@@ -60,6 +61,8 @@ def headline(profile: Profile) -> str:
 
 def _largest(profile: Profile, main: Diagnosis | None) -> str:
     """The largest cause, with the call that it is in."""
+    if main is not None and main.cause in _OUTSIDE and while_threads_run(main):
+        return f"{show_percent(main.share)} of the time of the CPUs is not used: {short_words(main)}"
     if main is not None and main.cause in _OUTSIDE:
         return f"{show_percent(main.share)} of the time is not computing: {short_words(main)}"
     if main is not None and main.cause in (Cause.MEMORY_BOUND, Cause.COMPUTE_BOUND):
@@ -72,7 +75,9 @@ def _largest(profile: Profile, main: Diagnosis | None) -> str:
     size = typical_size(profile.sizes, call)
     share = show_percent(call.time_s / profile.wall_s)
     text = f"{call.call}{f' ({size})' if size else ''} takes {share} of wall time"
-    if main is None or main.cause in (Cause.COMPUTATION, Cause.STARTUP) or call.bound is Bound.START:
+    if main is not None and main.cause is Cause.COMPUTATION:
+        return f"{show_percent(main.share)} of wall time is outside MPI; {text}: {BOUND_WORDS[call.bound]}"
+    if main is None or main.cause is Cause.STARTUP or call.bound is Bound.START:
         return f"{text}: {BOUND_WORDS[call.bound]}"
     return text if call.bound is Bound.UNKNOWN else f"{text}: {short_words(main)}"
 
