@@ -49,6 +49,13 @@ def test_the_script() -> None:
     ]
 
 
+def test_a_step_on_each_node_sees_no_other_node() -> None:
+    first, second = SLURM.step_script({"n1": Path("/r/jobs/a"), "n2": Path("/r/jobs/b c")}).splitlines()[1:3]
+    assert first.startswith("srun --nodes=1 --ntasks=1 --nodelist=n1 ") and "SLURM_JOB_NODELIST=n1 " in first
+    assert first.endswith("/bin/sh /r/jobs/a/job.sh </dev/null >>/r/jobs/a/output 2>&1 &")
+    assert second.endswith("/bin/sh '/r/jobs/b c/job.sh' </dev/null >>'/r/jobs/b c/output' 2>&1 &")
+
+
 def test_commands_are_argument_lists() -> None:
     assert SLURM.submits == ("sbatch", "--parsable") and SLURM.cancels == ("scancel",)
     assert [query[0] for query in SLURM.queries(["7"])] == ["squeue", "scontrol", "sacct"]

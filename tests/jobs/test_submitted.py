@@ -22,7 +22,7 @@ from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.batch.systems import SYSTEMS
 from seatrial.jobs.queue import QueueError, Where, places_for
 from seatrial.jobs.request import Submission
-from seatrial.jobs.submitted import Sent, run_in_jobs
+from seatrial.jobs.submitted import Sent, run_in_jobs, submit_together
 from seatrial.machine.live import discover_live
 from seatrial.model.environment.choice import AS_IT_IS
 from seatrial.model.environment.site import Partition, Place, System
@@ -63,7 +63,7 @@ class FakeQueue:
 @pytest.fixture
 def send(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Sent, FakeQueue]]:
     (tmp_path / "site.yaml").write_text(SITE)
-    monkeypatch.setattr(submitted._Part, "_build", lambda part: None)
+    monkeypatch.setattr(submitted._Part, "build", lambda part: None)
     monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
 
     def run(submits: Submits, *, has_python: bool = True, **options: Any) -> tuple[Sent, FakeQueue]:
@@ -176,7 +176,7 @@ def test_the_jobs_of_all_systems_are_cancelled(
 ) -> None:
     (tmp_path / "site.yaml").write_text(TWO_SYSTEMS)
     (tmp_path / "s.yaml").write_text(ALONG_SYSTEM)
-    monkeypatch.setattr(submitted._Part, "_build", lambda part: None)
+    monkeypatch.setattr(submitted._Part, "build", lambda part: None)
     monkeypatch.setattr(job_following.time, "sleep", lambda seconds: None)
     queues = {"slurm": Cancels("tera", answers), "pbs": Cancels("peta", [True, True])}
     monkeypatch.setattr(submitted, "Queue", lambda system, environment: queues[system.name])
@@ -421,3 +421,78 @@ def test_what_a_finished_job_did_not_start_is_said() -> None:
     assert Sent((), made).unmeasured == ["cpu.peak skipped: another run measures it", "full"], "a record says it of n2"
     assert Sent((), made, unfinished=(Outcome.skipped("job 7 was cancelled"),)).unmeasured == ["job 7 was cancelled"]
     assert Sent(()).unmeasured == []
+
+
+class QueueOfNodes(FakeQueue):
+    """It accepts this many jobs at once, and says that all of them end in the same way."""
+
+    def __init__(self, submits: Submits, most: int = 1) -> None:
+        super().__init__(submits)
+        self.scripts: list[str] = []
+        self._most = most
+
+    def submit(self, script: str) -> str:
+        if len(self.scripts) >= self._most:
+            raise QueueError("sbatch did not accept the job: sbatch: error: AssocMaxSubmitJobLimit")
+        self.scripts.append(script)
+        return super().submit(script)
+
+    def statuses(self, ids: Any) -> Any:
+        return {job: JobStatus(job, JobState.TIMED_OUT, "TimeLimit") for job in ids}
+
+
+def of_nodes(*names: str) -> list[Where]:
+    partition = Partition("compute")
+    place = Place(System("tera", (partition,), "slurm", 0.0), partition)
+    return [Where(place, SYSTEMS["slurm"], "tera:compute", name) for name in names]
+
+
+def test_nodes_share_a_job_and_each_has_its_own_result(
+    send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = QueueOfNodes(wait_in_the_queue)
+    monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
+    told: list[str] = []
+    asked = Submission(
+        ("cpu.peak",), {"cores": "one"}, tmp_path / "results", site=tmp_path / "site.yaml", tell=told.append
+    )
+    assert submit_together(of_nodes("n1", "n2", "n3"), asked) and len(queue.scripts) == 1
+    assert "#SBATCH --nodes=3\n" in queue.scripts[0] and "#SBATCH --no-kill\n" in queue.scripts[0]
+    assert "#SBATCH --nodelist=n1,n2,n3\n" in queue.scripts[0] and "n[1-3]" in told[-1]
+    folders = sorted((tmp_path / "results" / "jobs").glob("2*"))
+    assert {json.loads((folder / "submitted.json").read_text())["id"] for folder in folders} == {"77"}
+    (steps,) = (folder / "together.sh" for folder in folders if (folder / "together.sh").exists())
+    assert all(str(folder / "job.sh") in steps.read_text() for folder in folders)
+    assert submit_together(of_nodes("n1", "n2", "n3"), asked) and len(queue.scripts) == 1, "nothing is missing"
+    of_node = {json.loads((folder / "request.json").read_text())["node"]: folder for folder in folders}
+    end(of_node["n2"])
+    sent = {at.node: run_in_jobs([at], asked) for at in of_nodes("n1", "n2", "n3")}
+    assert [len(own.unfinished) for own in sent.values()] == [1, 0, 1] and len(queue.scripts) == 1
+    assert "TimeLimit" in sent["n1"].unfinished[0].reason
+
+
+def test_what_cannot_share_a_job_now_or_ever(send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = QueueOfNodes(wait_in_the_queue, most=0)
+    monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
+    asked = Submission(("cpu.peak",), {"cores": "one"}, tmp_path / "results", site=tmp_path / "site.yaml")
+    assert submit_together(of_nodes("n1", "n2"), asked) is None
+    queue._most = 9
+    assert submit_together(of_nodes("n1", "n2"), asked) and len(queue.scripts) == 1
+    ranks = Submission(("mpi.latency",), {}, tmp_path / "others", site=tmp_path / "site.yaml")
+    assert submit_together(of_nodes("n1", "n2"), ranks) is False and len(queue.scripts) == 1
+
+
+def test_cancelling_one_node_of_a_job_ends_all_of_it(
+    send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = QueueOfNodes(wait_in_the_queue)
+    monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
+    asked = Submission(("cpu.peak",), {"cores": "one"}, tmp_path / "results", site=tmp_path / "site.yaml")
+    assert submit_together(of_nodes("n1", "n2"), asked)
+    jobs = submitted.JobFolder.all(ResultsFolder.existing(tmp_path / "results"))
+    ended: list[str] = []
+    monkeypatch.setattr(queue, "cancel", lambda ids: ended.extend(ids) or "", raising=False)
+    by_id = job_following.cancel_jobs(jobs, queue, print)  # type: ignore[arg-type]
+    assert ended == ["77"] and [len(own) for own in by_id.values()] == [2]
+    job_following.wait_for_cancelled(by_id, queue, print)  # type: ignore[arg-type]
+    assert all(job_following.is_over(job) for job in jobs)

@@ -2,6 +2,7 @@
 
 request.json   what it is to measure, for the program that runs in it
 script         what the batch system got
+together.sh    of a job on several nodes that starts a step on each, whose files are in folders of their own
 job.sh         what runs on the first node; it makes the marks `taken`, `started` and `ended`
 submitted.json the batch system's id of it
 taken          a link that the job makes when it starts, to its id; to `void` if it was given up before that
@@ -46,6 +47,7 @@ from seatrial.store.files import make_folder, opened_file, opened_folder, read_f
 from seatrial.store.folder import JOB_ID, JOBS, JobMarks, ResultsFolder
 
 PROGRAMS = "programs"
+TOGETHER = "together.sh"
 VOID = "void"
 
 _SECOND = len("20260101T000000")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from seatrial.analysis.grouped import grouped
 from seatrial.errors import StoreError
 from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.folder import JobFolder, Phase
@@ -75,15 +76,16 @@ class Following(Struct):
         return True
 
     def _ask(self, left: Sequence[JobFolder]) -> None:
-        by_id = {job.batch_id: job for job in left if job.batch_id is not None}
+        by_id = grouped((batch_id, job) for job in left if (batch_id := job.batch_id) is not None)
         try:
-            found = self.queue.statuses([batch_id for batch_id in by_id if batch_id is not None])
+            found = self.queue.statuses(list(by_id))
         except QueueError as error:
             self._once("", f"{error.message}; asking again in {self.poll_s:g} s")
             return
         self.held = {}
         for batch_id, status in found.items():
-            self._judge(by_id[batch_id], status)
+            for job in by_id[batch_id]:
+                self._judge(job, status)
 
     def _judge(self, job: JobFolder, status: JobStatus) -> None:
         """Take in what the batch system says of a job."""
@@ -165,6 +167,10 @@ def is_over(job: JobFolder) -> bool:
     return job.phase() in (Phase.ENDED, Phase.OVER)
 
 
+def _not_over(jobs: Sequence[JobFolder]) -> list[JobFolder]:
+    return [job for job in jobs if not is_over(job)]
+
+
 def _may_run(job: JobFolder) -> bool:
     """Whether a job has started, has not ended, and is within its time limit."""
     start, limit_s = job.start(), job.request.get("limit_s")
@@ -192,14 +198,14 @@ def _by_whom() -> str:
     return f"by seatrial run --cancel of user {os.environ.get('USER', os.geteuid())}"
 
 
-def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], None]) -> dict[str, JobFolder]:
+def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], None]) -> dict[str, list[JobFolder]]:
     """Ask the batch system to end jobs that are not over; those that `wait_for_cancelled` must wait for, by their id.
     Raises QueueError if it cannot be asked."""
-    by_id: dict[str, JobFolder] = {}
+    by_id: dict[str, list[JobFolder]] = {}
     for job in jobs:
         never_starts, batch_id = job.give_up(), job.batch_id
         if batch_id is not None:
-            by_id[batch_id] = job
+            by_id.setdefault(batch_id, []).append(job)
         elif never_starts:
             job.write_over(JobState.CANCELLED.value, _by_whom())
     said = queue.cancel(list(by_id))
@@ -209,18 +215,19 @@ def cancel_jobs(jobs: Sequence[JobFolder], queue: Queue, tell: Callable[[str], N
 
 
 def wait_for_cancelled(
-    cancelled: Mapping[str, JobFolder], queue: Queue, tell: Callable[[str], None], *, are_shared: bool = True
+    cancelled: Mapping[str, Sequence[JobFolder]], queue: Queue, tell: Callable[[str], None], *, are_shared: bool = True
 ) -> None:
     """Until these jobs are over. Without `are_shared`, what they made is still to be fetched. Raises QueueError if the
     batch system cannot be asked."""
     by_id = dict(cancelled)
     until = time.monotonic() + _CANCEL_LIMIT_S
-    while left := {batch_id: job for batch_id, job in by_id.items() if not is_over(job)}:
+    while left := {batch_id: open_ones for batch_id, jobs in by_id.items() if (open_ones := _not_over(jobs))}:
         for batch_id, status in queue.statuses(list(left)).items():
             if not (status.state.is_over or status.state is JobState.UNKNOWN):
                 continue
             if are_shared or not status.nodes:
-                left[batch_id].write_over(JobState.CANCELLED.value, _by_whom())
+                for job in left[batch_id]:
+                    job.write_over(JobState.CANCELLED.value, _by_whom())
             else:
                 del by_id[batch_id]
         if time.monotonic() > until:

@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -24,19 +25,20 @@ from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.benchmarks import benchmark_of
 from seatrial.errors import UsageError
 from seatrial.jobs.batch.slurm import (
-    REFUSED_FOR_NOW,
     limit_commands,
     nodes_command,
+    read_idle,
     read_limits,
     read_nodes,
     read_topology,
     topology_command,
 )
+from seatrial.jobs.batch.system import BatchSystem
 from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.following import REFUSED
 from seatrial.jobs.queue import CLUSTER, Queue, QueueError, Where
 from seatrial.jobs.request import Submission
-from seatrial.jobs.submitted import Sent, run_in_jobs
+from seatrial.jobs.submitted import Sent, run_in_jobs, submit_together
 from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import Fabric
@@ -192,17 +194,20 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
             "measure each node with `run`, and give the results folders: seatrial screen --from DIR",
         )
     queue = Queue(where.batch, os.environ)
-    nodes, others = read_nodes(queue.ask(nodes_command(where.options.queue or "")))
+    listed = queue.ask(nodes_command(where.options.queue or ""))
+    (nodes, others), idle = read_nodes(listed), read_idle(listed)
     if not nodes:
         raise UsageError(f"{where.text} has no node that is up", "sinfo shows the states of its nodes")
     switch_of = _switches(queue, tell)
     trial = asked.targets or tuple(benchmark_of(role) for role in TRIAL)
     alone = [Where(where.place, where.batch, where.text, node) for node in nodes]
 
-    def run(at: Where, names: Sequence[str], settings: Settings | None = None, **more: bool) -> Sent:
+    def asked_of(names: Sequence[str], settings: Settings | None = None, **more: bool) -> Submission:
         usual_s = LINKS_BUDGET_S if settings else BUDGET_S
-        part = replace(asked, targets=tuple(names), settings=settings or {}, budget_s=asked.budget_s or usual_s, **more)
-        return run_in_jobs([at], part)
+        return replace(asked, targets=tuple(names), settings=settings or {}, budget_s=asked.budget_s or usual_s, **more)
+
+    def run(at: Where, names: Sequence[str], settings: Settings | None = None, **more: bool) -> Sent:
+        return run_in_jobs([at], asked_of(names, settings, **more))
 
     is_own = where.place.system.name == CLUSTER
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
@@ -211,13 +216,26 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     no_results: list[NoResult] = []
     names = with_declared(list(trial))
     most = 1 if is_own else _most_at_once(queue, where.options.qos, results)
-    if most is not None and 1 < most < len(alone):
-        tell(f"Slurm accepts {count(most, 'more job')} of this user: further nodes follow as jobs end")
-    for at, sent in in_turn(
-        alone, lambda at: _is_accepted(run(at, trial, detach=True)), lambda at: run(at, trial), most
-    ):
-        missing += [f"{at.node}: {why}" for why in sent.unmeasured]
-        no_results += _no_results(at.node or "", names, sent)
+    each = 1 if is_own or most is None else math.ceil(len(alone) / most)
+    if each > 1:
+        tell(f"Slurm accepts {count(most or 0, 'more job')} of this user: a job for up to {each} nodes, a step on each")
+    alone.sort(key=lambda at: at.node not in idle)  # nodes that are free do not wait for others
+    together = [alone[first : first + each] for first in range(0, len(alone), each)]
+
+    def submit(group: Sequence[Where]) -> bool:
+        if len(group) == 1:
+            return _is_accepted(run(group[0], trial, detach=True), where.batch)
+        return submit_together(group, asked_of(trial)) is not None
+
+    def measured(group: Sequence[Where]) -> list[tuple[Where, Sent]]:
+        if len(group) > 1 and most == 1:
+            submit(group)
+        return [(at, run(at, trial)) for at in group]
+
+    for _, results_of_group in in_turn(together, submit, measured, most):
+        for at, sent in results_of_group:
+            missing += [f"{at.node}: {why}" for why in sent.unmeasured]
+            no_results += _no_results(at.node or "", names, sent)
     odd = _odd_nodes(results, margin)
     target_of = dict(zip(names, trial, strict=True))  # also of a benchmark in a file
     named = [(at, [target_of[name] for name in odd.get(at.node or "", ()) if name in target_of]) for at in alone]
@@ -227,7 +245,7 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     again = {at.node: names for at, names in suspects}
     for at, sent in in_turn(
         [at for at, _ in suspects],
-        lambda at: _is_accepted(run(at, again[at.node], detach=True, confirms=True)),
+        lambda at: _is_accepted(run(at, again[at.node], detach=True, confirms=True), where.batch),
         lambda at: run(at, again[at.node], confirms=True),
         most,
     ):
@@ -270,16 +288,20 @@ def _no_results(node: str, benchmarks: Sequence[str], sent: Sent) -> Iterator[No
         yield from (NoResult(node, benchmark, why) for benchmark, why in sent.not_started)
 
 
+_Node = TypeVar("_Node")
+_Result = TypeVar("_Result")
+
+
 def in_turn(
-    nodes: Sequence[Where],
-    submit: Callable[[Where], bool],
-    wait: Callable[[Where], Sent],
+    nodes: Sequence[_Node],
+    submit: Callable[[_Node], bool],
+    wait: Callable[[_Node], _Result],
     most: int | None,
-) -> Iterator[tuple[Where, Sent]]:
-    """Measure each node in its own job: what `wait` gives for each, in order. At most `most` jobs are submitted before
-    the first of them has ended (None: no limit is known), and fewer from when on `submit` says that one was refused
-    only for now."""
-    left, submitted = deque(nodes), deque[Where]()
+) -> Iterator[tuple[_Node, _Result]]:
+    """Measure each node, or nodes that share a job: what `wait` gives for each, in order. At most `most` jobs are
+    submitted before the first of them has ended (None: no limit is known), and fewer from when on `submit` says that
+    one was refused only for now."""
+    left, submitted = deque(nodes), deque[_Node]()
     while left or submitted:
         while left and (most is None or len(submitted) < max(1, most)):
             if most != 1 and not submit(left[0]) and submitted:
@@ -290,10 +312,10 @@ def in_turn(
         yield at, wait(at)
 
 
-def _is_accepted(sent: Sent) -> bool:
+def _is_accepted(sent: Sent, batch: BatchSystem) -> bool:
     """Whether no job was refused because the user has as many as the site allows."""
     ends = [over for job in sent.jobs if (over := job.over()) is not None and over.state == REFUSED]
-    return not any(REFUSED_FOR_NOW.search(over.reason) for over in ends)
+    return not any(batch.refused_for_now(over.reason) for over in ends)
 
 
 def _most_at_once(queue: Queue, qos: str | None, results: Path) -> int | None:

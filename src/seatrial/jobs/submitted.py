@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from seatrial.analysis.results import RunResult
 from seatrial.engine.prepare import build_helpers, build_points
 from seatrial.environments.chosen import Environments, refuse_misspelt
 from seatrial.errors import BuildError, SeatrialError, StoreError, UsageError
-from seatrial.jobs.folder import JobFolder, Phase
+from seatrial.jobs.folder import TOGETHER, JobFolder, Phase
 from seatrial.jobs.following import GIVEN_UP, REFUSED, Following, cancel_jobs, is_over, wait_for, wait_for_cancelled
 from seatrial.jobs.node_jobs import (
     OTHER_MACHINE,
@@ -59,6 +60,7 @@ from seatrial.jobs.results import (
 from seatrial.machine.live import discover_live
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.document import machine_from_document
+from seatrial.model.machine.host_list import fold_hosts
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome, State
@@ -169,6 +171,62 @@ def run_in_jobs(places: Sequence[Where], asked: Submission) -> Sent:
     return Sent(tuple(jobs), found, note, unfinished)
 
 
+def submit_together(nodes: Sequence[Where], asked: Submission) -> bool | None:
+    """Submit what each of these nodes of a partition is to measure as one job, which starts a step on each; the same
+    command for each node then waits for its own (docs/adr/0078). Whether it was accepted; None: not now, but when
+    another job has ended. False also for what cannot share a job: ranks of MPI would see the nodes of all. Raises as
+    `run_in_jobs`."""
+    queue, first = Queue(nodes[0].batch, os.environ), nodes[0]
+    folder = ResultsFolder.create(asked.results)
+    with asked.at(first) as command, _submitting(folder, asked.tell):
+        parts = [_Part(where, command, command.key(where), queue) for where in nodes]
+        for part in parts:
+            part.find_missing(folder)
+        parts = [part for part in parts if part.missing]
+        if not parts:
+            return True
+        portions = [portion for part in parts for portion in part.missing]
+        may_share = first.place.partition.has_python and first.place.partition.is_shared
+        is_plain = all(not point.benchmark.may_use_mpi for portion in portions for point in portion.points)
+        if not (may_share and is_plain) or len(portions) > len(parts) or any(one.nodes > 1 for one in portions):
+            return False
+        refuse_too_much(portions, asked.max_node_hours)
+        parts[0].build()
+        return _submitted_together(folder, parts)
+
+
+def _submitted_together(folder: ResultsFolder, parts: Sequence[_Part]) -> bool | None:
+    """Of parts with one portion each."""
+    first, names = parts[0], [str(part.where.node) for part in parts]
+    jobs = []
+    for part in parts:
+        request = request_document(part.command, part.missing[0], part.where, part.key)
+        jobs.append(JobFolder.create(folder, request, partial(script_for_node, part.where, folder.path)))
+    folders = {name: job.path.absolute() for name, job in zip(names, jobs, strict=True)}
+    jobs[0].write_text(TOGETHER, first.where.batch.step_script(folders))
+    longest = max((part.missing[0] for part in parts), key=lambda portion: portion.limit_s)
+    portion = replace(longest, nodes=len(parts))
+    where = Where(first.where.place, first.where.batch, first.where.text, ",".join(names))
+    asked = batch_request(where, jobs[0], portion)
+    options = replace(asked.options, extra=(*asked.options.extra, *where.batch.goes_on))
+    argv = ("/bin/sh", str(folders[names[0]] / TOGETHER))
+    script = where.batch.script(replace(asked, argv=argv, options=options))
+    jobs[0].write_text("script", script)
+    try:
+        batch_id = first.queue.submit(script)
+    except QueueError as error:
+        first.command.tell(str(error))
+        for job in jobs:
+            if job.give_up():
+                job.write_over(REFUSED, error.message)
+        return None if where.batch.refused_for_now(error.message) else False
+    for job in jobs:
+        job.write("submitted.json", {"id": batch_id, "time_s": time.time()})
+    limit = f"at most {duration(portion.limit_s)}"
+    first.command.tell(f"submitted job {batch_id} to {where.text}: a step on each of {fold_hosts(names)}; {limit}")
+    return True
+
+
 class _Part(Struct):
     """What a command measures on one partition: its jobs, what no job measures yet (`missing`), and what needs none
     (`reused`). `machine` is that of its nodes as far as it is known."""
@@ -244,10 +302,10 @@ class _Part(Struct):
     def submit(self, folder: ResultsFolder) -> None:
         """Build what is missing, and submit a job for each portion of it."""
         if self.missing:
-            self._build()
+            self.build()
         self.jobs += [self._submitted(folder, portion) for portion in self.missing]
 
-    def _build(self) -> None:
+    def build(self) -> None:
         """Build here what can be built here, also what cannot run here: nodes then need no compiler."""
         tell = self.command.tell
         points = [point for portion in self.missing for point in portion.points]
@@ -372,7 +430,7 @@ def refuse_too_much(portions: Sequence[Portion | PlannedJob], most: float | None
 
 def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[str], None]) -> Sent:
     """End the jobs of all parts, also where the batch system of one does not answer. Raises QueueError after that."""
-    asked: list[tuple[_Part, Mapping[str, JobFolder]]] = []
+    asked: list[tuple[_Part, Mapping[str, Sequence[JobFolder]]]] = []
     cancelled: list[JobFolder] = []
     problems: list[QueueError] = []
     are_shared = True

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import ClassVar
 
 from seatrial.errors import ParseError
@@ -55,6 +57,8 @@ nodes are down."""
 
 _SWITCH_WAIT = "7-0"
 """Days that a job waits for nodes below so few switches, at most; a site may allow less (max_switch_wait)."""
+_NODES = {"SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1"}
+_NODE_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST")
 _FIELDS = "JobID,State,ExitCode,Reason,Submit,Start,End,NodeList"
 _SQUEUE = "%i|%T||%r|%V|%S|%e|%N"
 _PAIR = re.compile(r"(?:(?<=\s)|\A)([A-Za-z]\w*(?:/\w+)?)=(\S*)", re.ASCII)
@@ -68,6 +72,7 @@ class Slurm(BatchSystem):
     requests_whole_nodes = True
     is_verified = True
     chooses_nodes = True
+    goes_on = ("#SBATCH --no-kill",)
     variables: ClassVar[Mapping[str, str]] = {"SLURM_TIME_FORMAT": "%s"}
     submits = ("sbatch", "--parsable")  # which prints the id alone
     accepted = re.compile(r"\A(?:Submitted batch job )?(\d{1,12})(?:;\S*)?\s*\Z", re.ASCII)
@@ -112,6 +117,21 @@ class Slurm(BatchSystem):
         if re.search(r"^\s*JobId=", output, re.MULTILINE):
             return tuple(self._of_scontrol(table_lines(output, "JobId=")))
         return tuple(self._of_fields(number, line) for number, line in table_lines(output))
+
+    def step_script(self, folders: Mapping[str, Path]) -> str:
+        """A step on each node, which sees no other node; it may use all CPUs of its own (srun(1), --exact)."""
+        lines = []
+        for node, folder in folders.items():
+            alone = [f"{name}={value}" for name, value in (*_NODES.items(), *((one, node) for one in _NODE_LISTS))]
+            where = ["--nodes=1", "--ntasks=1", f"--nodelist={node}"]
+            step = ["srun", *where, "--cpu-bind=none", "--mpi=none", "env", *alone]
+            output = shlex.quote(str(folder / "output"))
+            lines.append(f"{shlex.join([*step, '/bin/sh', str(folder / 'job.sh')])} </dev/null >>{output} 2>&1 &")
+        return "\n".join(["#!/bin/sh", *lines, "wait", "exit 0"]) + "\n"
+
+    def refused_for_now(self, said: str) -> bool:
+        """Where a user has as many jobs as the site allows."""
+        return REFUSED_FOR_NOW.search(said) is not None
 
     def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
         """As its own job, by srun: its output comes over Slurm's connections. It gives up if the node is not

@@ -121,6 +121,8 @@ class BatchSystem(ABC):
     """Whether an exclusive job without a number of tasks gets all CPUs of its nodes."""
     chooses_nodes: ClassVar[bool] = False
     """Whether `switches` and `node_list` of a request can be said to it."""
+    goes_on: ClassVar[tuple[str, ...]] = ()
+    """Lines of the script of a job that goes on without a node that fails."""
     variables: ClassVar[Mapping[str, str]] = {}
     """Environment variables for its commands."""
     submits: ClassVar[tuple[str, ...]]
@@ -146,6 +148,14 @@ class BatchSystem(ABC):
     @abstractmethod
     def statuses(self, output: str) -> tuple[JobStatus, ...]:
         """The jobs that one of these commands printed. Raises ParseError for damaged text."""
+
+    def step_script(self, folders: Mapping[str, Path]) -> str:
+        """What a job on several nodes runs to start `job.sh` in a folder on each (node -> folder), all at once."""
+        raise NotImplementedError
+
+    def refused_for_now(self, said: str) -> bool:
+        """Whether it refuses a job only until another one has ended."""
+        return False
 
     def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
         """The command that runs a script of sh on one node, and prints what it prints: ssh without a password, unless
