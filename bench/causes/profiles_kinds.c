@@ -345,9 +345,9 @@ static void lock_in_turn(long step) {
 
 /* Both ranks compute; then rank 1 takes what rank 0 has sent, the latest first. */
 static void latest_first(long step) {
-  enum { MESSAGES = 3000 };
+  enum { MESSAGES = 6000 };
   (void)step;
-  compute(20e-3);
+  compute(60e-3);
   for (int i = 0; i < MESSAGES && rank == 0; i++)
     MPI_Send(to, 1, MPI_DOUBLE, 1, i, MPI_COMM_WORLD);
   for (int i = MESSAGES; i > 0 && rank == 1; i--)

@@ -66,6 +66,9 @@ def test_input_and_output_of_all_ranks_is_no_waiting() -> None:
     files: Uses = {"open": (9000, 2.0, 0), "metadata": (9000, 1.0, 0)}
     found = profile(*(busy(n, 2, PROMPT, files) for n in range(2))).diagnoses
     assert found[0].cause is Cause.METADATA and "36000 calls" in sentence(found[0])
+    assert "Keep files open" in remedy(found[0])
+    asks: Uses = {"open": (9, 0.1, 0), "metadata": (9000, 2.9, 0)}
+    assert "Query and change files less often" in remedy(first(*(busy(n, 2, PROMPT, asks) for n in range(2))))
     little: Uses = {"write": (9000, 0.3, 0)}
     assert first(*(busy(n, 2, PROMPT, little) for n in range(2))).cause is Cause.COMPUTATION
 

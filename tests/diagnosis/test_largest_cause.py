@@ -68,6 +68,17 @@ def test_one_of_many_requests_at_a_time(requests: int, is_named: bool) -> None:
         assert "with 2048 requests" in sentence(found) and "MPI_Waitsome" in remedy(found)
 
 
+@pytest.mark.parametrize(("messages", "is_rate"), [(200, True), (2, False)])
+def test_a_call_that_completes_many_messages_takes_its_time_for_each(messages: int, is_rate: bool) -> None:
+    """MPI_Waitall takes 100 µs, at best 33."""
+    starts = [Call(name, 10_000 * messages, 8, 1e-7) for name in ("MPI_Irecv", "MPI_Isend")]
+    waits = Call("MPI_Waitall", 40_000, 8, 1e-4, 33e-6, messages=messages)
+    found = first(*(rank(n, 2, [waits, *starts]) for n in range(2)))
+    assert (found.cause is Cause.MESSAGE_RATE) == is_rate
+    if is_rate:
+        assert "for 200 messages: their number" in sentence(found) and "fewer, larger" in remedy(found)
+
+
 def crowded(calls: list[Call], system_s: float = 0.0, faults: int = 0) -> list[Table]:
     """Four ranks on two CPUs, each with half of one."""
     return [in_kernel(rank(n, 4, calls, cpu_s=5.0, delay_s=5.0), system_s, faults) for n in range(4)]

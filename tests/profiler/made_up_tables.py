@@ -44,6 +44,7 @@ NAMES = (
     "MPI_Reduce",
     "MPI_Wtime",
     "MPI_Win_create",
+    "MPI_Waitall",
 )
 RATE = 1e9
 """Ticks a second of the made-up clock: a tick is a nanosecond."""
@@ -71,13 +72,22 @@ class Call:
     comm: int = 1
     part: int = 0
     pause_s: float = 0.0
+    messages: int = 1
 
     def row(self) -> tuple[int, ...]:
         ticks = round(self.count * self.mean_s * RATE)
         least = round((self.mean_s if self.least_s is None else self.least_s) * RATE)
         call = NAMES.index(self.name) + 1
         key = (call, self.comm, self.part, size_bin(self.size), self.site)
-        return (*key, self.count, self.count * self.size, ticks, least, ticks, round(self.count * self.pause_s * RATE))
+        return (
+            *key,
+            self.count,
+            self.count * self.size * self.messages,
+            ticks,
+            least,
+            ticks,
+            round(self.count * self.pause_s * RATE),
+        )
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.merge.bound import (
     HALF_PERFORMANCE_B,
     MANY_CALLS,
+    MANY_MESSAGES,
     SHORT_CALL_S,
     SMALL_B,
     bound_of,
@@ -139,6 +140,8 @@ def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | N
         return Cause.LOCAL_CALLS
     if one.requests_each >= _MANY_REQUESTS and one.bound is not Bound.WAITING:
         return Cause.MANY_REQUESTS
+    if one.messages_each >= MANY_MESSAGES and one.bound is Bound.LATENCY:
+        return Cause.MESSAGE_RATE
     if is_call_rate(one.count, one.time_s):
         return Cause.POLLING if is_poll(one.call) else Cause.MESSAGE_RATE
     bound = one.bound
@@ -166,6 +169,8 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
     gaps = noncontiguous_share(profile) if cause is Cause.TRANSFER else 0.0
     if cause is Cause.TRANSFER:
         evidence = (*evidence, Evidence(Signal.HOSTS, profile.hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
+    if cause is Cause.MESSAGE_RATE and main.messages_each >= MANY_MESSAGES:
+        evidence = (*evidence, Evidence(Signal.MESSAGES_EACH, main.messages_each))
     if cause is Cause.MANY_REQUESTS:
         evidence = (*evidence, Evidence(Signal.REQUESTS_EACH, main.requests_each))
     size = None if cause is Cause.STARTUP or not main.moved_B else round(main.moved_B)

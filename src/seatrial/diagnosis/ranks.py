@@ -105,6 +105,7 @@ def file_evidence(profile: Profile, ranks: Sequence[RankTotals]) -> tuple[Eviden
         Evidence(Signal.SYNC_CALLS, calls(SystemCall.SYNC)),
         Evidence(Signal.METADATA_TIME, time_s(*METADATA_CALLS)),
         Evidence(Signal.METADATA_CALLS, calls(*METADATA_CALLS)),
+        Evidence(Signal.OPEN_CALLS, calls(SystemCall.OPEN)),
     ]
     share, own_B = bytes_of(profile, {rank.rank for rank in ranks})
     return (*found, Evidence(Signal.IO_SHARE, share), Evidence(Signal.IO_BYTES, own_B))

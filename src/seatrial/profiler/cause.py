@@ -189,6 +189,7 @@ class Signal(StrEnum):
     SYNC_CALLS = "sync-calls"
     METADATA_TIME = "metadata-time"  # Open, close, stat and the like.
     METADATA_CALLS = "metadata-calls"
+    OPEN_CALLS = "open-calls"  # Of these, those that open files.
     SLEEP_TIME = "sleep-time"
     POLL_TIME = "poll-time"  # Seconds in calls on sockets, or that wait for them or for pipes.
     CHILD_TIME = "child-time"  # Seconds in calls that start child processes or wait for them.
@@ -233,6 +234,7 @@ class Signal(StrEnum):
     WAITING_SHARE = "waiting-share"  # Share of the time in which ranks wait for this one.
     CALLS = "calls"
     REQUESTS_EACH = "requests-each"  # Requests that one of these calls is given, on average.
+    MESSAGES_EACH = "messages-each"  # Messages that one of these calls received, on average, at least.
     MESSAGES_SHARE = "messages-share"
     """Share of the waiting on messages that this rank sent or should have received."""
     THREADS = "threads"  # The most threads of a parallel region.

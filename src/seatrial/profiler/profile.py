@@ -107,7 +107,8 @@ class SizeTotals(Frozen):
     `best_s` is the time of a fast call: the median over ranks of the shortest one. `prompt_s` is that of a call when no
     rank is late: the same, but at most what a working fabric takes. `waiting_s` and `measured` as in CallTotals.
     `least_s` is the time of the shortest call of all ranks. `requests_each`: how many requests a call that completes
-    one of several was given, on average; 0 for others. `moved_B` is what one call moves on average; for ranks that
+    one of several was given, on average; 0 for others. `messages_each`: how many messages a call of MPI_Waitall
+    received, at least, on average; 0 for others. `moved_B` is what one call moves on average; for ranks that
     receive from the root of a collective, what that sends them. `operated_s` is the part of `time_s` in functions that
     the program gave to MPI_Op_create: it is neither waiting nor transfer.
     """
@@ -126,6 +127,7 @@ class SizeTotals(Frozen):
     least_s: Hidden[float] = 0.0
     moved_B: Hidden[float] = 0.0
     requests_each: Hidden[float] = 0.0
+    messages_each: Hidden[float] = 0.0
     operated_s: Hidden[float] = 0.0
 
 

@@ -24,7 +24,9 @@ from msgspec.structs import astuple
 
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.merge.bound import (
+    MANY_MESSAGES,
     ON_ONE_HOST,
+    SHORT_CALL_S,
     SMALL_B,
     ReferenceLink,
     bound_of,
@@ -294,6 +296,7 @@ class _Rules(Frozen):
 
 
 _ANY = ("MPI_Waitany", "MPI_Testany")
+_ALL = "MPI_Waitall"
 _EACH_REQUEST_S = 20e-9
 """To look at a request of many takes a library at most so long (with Open MPI and MPICH on Zen 4: 2 to 10 ns)."""
 
@@ -311,6 +314,9 @@ def _size(groups: RowGroups, span: slice, best_s: float, small_best_s: float | N
     requests_each = rules.requests_each if call in _ANY else 0.0
     if not polls:
         prompt_s = max(prompt_s, min(time_s.sum() / total, requests_each * _EACH_REQUEST_S))
+    messages_each = mean_B / bin_ceiling(size_bin) if call == _ALL and size_bin else 0.0
+    if messages_each >= MANY_MESSAGES:
+        prompt_s = max(prompt_s, min(time_s.sum() / total, messages_each * SHORT_CALL_S))
     if is_blocking_send(call):  # until it is received; a receiver that comes late waits for the transfer only
         prompt_s = min(prompt_s, rules.received_s.get(size_bin, prompt_s))
     can_wait = polls or may_wait(call)
@@ -342,6 +348,7 @@ def _size(groups: RowGroups, span: slice, best_s: float, small_best_s: float | N
         least_s=float(groups.least_s[span].min()),
         moved_B=mean_B,
         requests_each=requests_each,
+        messages_each=messages_each,
         operated_s=operated_s,
     )
 

@@ -208,6 +208,11 @@ def _each_time(one: Diagnosis) -> str:
     return f"is called {_many(number_of(one, Signal.CALLS))} times and takes {mean} each time"
 
 
+def _messages_each(one: Diagnosis) -> str:
+    messages = one.value(Signal.MESSAGES_EACH)
+    return ": the number of calls" if messages is None else f", for {messages:.0f} messages: their number"
+
+
 def _requests(one: Diagnosis) -> str:
     return (
         f"{one.call} is called {_many(number_of(one, Signal.CALLS))} times with "
@@ -370,7 +375,7 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.SLOW_COLLECTIVE: slow_collective,
     Cause.OPERATION: own_operation,
     Cause.MESSAGE_RATE: lambda one: (
-        f"{call_words(one)} {_each_time(one)}: the number of calls costs the time, not waiting or data."
+        f"{call_words(one)} {_each_time(one)}{_messages_each(one)} costs the time, not waiting or data."
     ),
     Cause.LOCAL_CALLS: lambda one: (
         f"{call_words(one)} {_each_time(one)}: work inside MPI on this rank, neither communication nor waiting."

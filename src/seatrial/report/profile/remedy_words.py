@@ -21,6 +21,8 @@ from seatrial.report.profile.place_words import call_words, number_of, rank_word
 
 _LARGER_PIECES = "Read and write in larger pieces: with a buffer (setvbuf of C, for one), or less often."
 _MOSTLY = 0.5
+_OPENED = 0.1
+"""Programs whose calls on the names of files open files less often query or change them."""
 _EACH_WAITS = 0.1
 """If the rank that waits least waits for more than this part of the mean, no rank is the last one each time."""
 _MESSAGES = {
@@ -340,7 +342,11 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         "let the target call MPI more often (MPICH does so in the background with MPIR_CVAR_ASYNC_PROGRESS=1)."
     ),
     Cause.IO: _less_io,
-    Cause.METADATA: lambda _: "Keep files open, or put the content of many small files into a few.",
+    Cause.METADATA: lambda one: (
+        "Keep files open, or put the content of many small files into a few."
+        if number_of(one, Signal.OPEN_CALLS) >= _OPENED * number_of(one, Signal.METADATA_CALLS)
+        else "Query and change files less often (stat, access, rename and the like): once for many steps."
+    ),
     Cause.LATE_SENDER: lambda _: (
         "Send earlier (nonblocking, before computing), so that partners work at the same time instead of in turn."
     ),
