@@ -11,7 +11,7 @@ from seatrial.errors import UsageError
 from seatrial.jobs.batch.slurm import Slurm
 from seatrial.jobs.batch.system import JobState
 from seatrial.jobs.queue import Queue, QueueError, Where, with_job_settings
-from seatrial.jobs.screen import in_turn
+from seatrial.jobs.screen_links import in_turn
 from seatrial.jobs.submitted import Sent
 from seatrial.model.environment.site import Partition, Place, System
 

@@ -41,7 +41,7 @@ def _up(
         typer.Option(
             "--node",
             metavar="K:NAME=VALUE,...",
-            help="make node K different: link=5gbit, delay=50us, quota=80%, memory=4GiB, cpus=1, loss=1%",
+            help="make node K different: link=5gbit, delay=50us, quota=80%, memory=4GiB, cpus=1, loss=1%, loss-out=1%",
         ),
     ] = None,
     switch: Annotated[

@@ -52,7 +52,7 @@ from seatrial.store.writers import RecordWriter
 
 _NOTED = (
     *("budget_s", "maximum", "variables", "block", "study", "together", "again", "beside", "outside_s"),
-    *("job_repeat", "not_observed"),
+    *("job_repeat", "not_observed", "folder"),
 )
 """Notes of the claim that are copied to the record."""
 _IN_A_GUEST = "what else ran, clocks and load: the program ran in a guest"

@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 import os
 import pwd
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -33,17 +31,14 @@ from seatrial.jobs.batch.slurm import (
     read_topology,
     topology_command,
 )
-from seatrial.jobs.batch.system import BatchSystem
 from seatrial.jobs.folder import JobFolder
-from seatrial.jobs.following import REFUSED
 from seatrial.jobs.queue import CLUSTER, Queue, QueueError, Where
 from seatrial.jobs.request import Submission
+from seatrial.jobs.screen_links import FEWEST_FOR_LINKS, LinkJobs, Tell, in_turn, is_accepted, like_nodes
 from seatrial.jobs.submitted import Sent, run_in_jobs, submit_together
 from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import Fabric
-from seatrial.model.machine.identity import unlike
-from seatrial.model.machine.machine import Machine
 from seatrial.model.spelling import count
 from seatrial.model.study.screen import MARGIN, NoResult, OddKind, Screen
 from seatrial.model.study.study import refuse_margin
@@ -174,9 +169,6 @@ BUDGET_S = 60.0
 """For the trial of one node."""
 LINKS_BUDGET_S = 120.0
 """For messages between nodes."""
-_FEWEST_FOR_LINKS = 3
-
-Tell = Callable[[str], None]
 
 
 def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, with_links: bool = True) -> Screen:
@@ -224,7 +216,7 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
 
     def submit(group: Sequence[Where]) -> bool:
         if len(group) == 1:
-            return _is_accepted(run(group[0], trial, detach=True), where.batch)
+            return is_accepted(run(group[0], trial, detach=True), where.batch)
         return submit_together(group, asked_of(trial)) is not None
 
     def measured(group: Sequence[Where]) -> list[tuple[Where, Sent]]:
@@ -245,13 +237,13 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
     again = {at.node: names for at, names in suspects}
     for at, sent in in_turn(
         [at for at, _ in suspects],
-        lambda at: _is_accepted(run(at, again[at.node], detach=True, confirms=True), where.batch),
+        lambda at: is_accepted(run(at, again[at.node], detach=True, confirms=True), where.batch),
         lambda at: run(at, again[at.node], confirms=True),
         most,
     ):
         missing += [f"{at.node} again: {why}" for why in sent.unmeasured]
     machines = {machine.name: machine for machine in machines_of(contents_in(results, may_be_empty=True)).values()}
-    linked, why_not = _like_nodes(machines, nodes) if with_links else ([], {})
+    linked, why_not = like_nodes(machines, nodes) if with_links else ([], {})
     missing += [f"link of {node}: {why}" for node, why in why_not.items()]
     # Nodes of our own cluster are on one machine: those with a CPU in common wait for each other.
     not_apart = [
@@ -259,19 +251,10 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
         for a, b in combinations(sorted(machines) if is_own else (), 2)
         if set(machines[a].allowed_cpus) & set(machines[b].allowed_cpus)
     ]
-    if len(linked) >= _FEWEST_FOR_LINKS:
-        at = Where(where.place, where.batch, where.text, ",".join(linked))
-        # Pairs at once that share CPUs would show the scheduler.
-        is_loaded = _has_shared_uplinks(linked, switch_of) and not not_apart
-        for loaded in ({}, {"at_once": "all"}) if is_loaded else ({},):
-            settings: Settings = {"nodes": len(linked), "ranks": len(linked), **loaded}
-            try:
-                sent = run(at, [benchmark_of(Role.RANK_PAIRS)], settings)
-                missing += [f"links between nodes: {why}" for why in sent.unmeasured]
-            except UsageError as error:
-                missing.append(f"links between nodes: {error.message}")
+    if len(linked) >= FEWEST_FOR_LINKS:
+        missing += LinkJobs(where, results, run, tell, most, tuple(not_apart)).measured(linked, switch_of)
     elif with_links:
-        fewest = f"fewer than {_FEWEST_FOR_LINKS} do not show which end is slow"
+        fewest = f"fewer than {FEWEST_FOR_LINKS} do not show which end is slow"
         missing.append(f"links between nodes: {count(len(linked), 'like node')}, and {fewest}")
     return screen(
         [results], margin=margin, switch_of=switch_of, not_apart=not_apart, missing=missing, no_results=no_results
@@ -286,36 +269,6 @@ def _no_results(node: str, benchmarks: Sequence[str], sent: Sent) -> Iterator[No
         yield from (NoResult(node, benchmark, why) for benchmark in benchmarks)
     else:
         yield from (NoResult(node, benchmark, why) for benchmark, why in sent.not_started)
-
-
-_Node = TypeVar("_Node")
-_Result = TypeVar("_Result")
-
-
-def in_turn(
-    nodes: Sequence[_Node],
-    submit: Callable[[_Node], bool],
-    wait: Callable[[_Node], _Result],
-    most: int | None,
-) -> Iterator[tuple[_Node, _Result]]:
-    """Measure each node, or nodes that share a job: what `wait` gives for each, in order. At most `most` jobs are
-    submitted before the first of them has ended (None: no limit is known), and fewer from when on `submit` says that
-    one was refused only for now."""
-    left, submitted = deque(nodes), deque[_Node]()
-    while left or submitted:
-        while left and (most is None or len(submitted) < max(1, most)):
-            if most != 1 and not submit(left[0]) and submitted:
-                most = len(submitted)
-                break
-            submitted.append(left.popleft())
-        at = submitted.popleft()
-        yield at, wait(at)
-
-
-def _is_accepted(sent: Sent, batch: BatchSystem) -> bool:
-    """Whether no job was refused because the user has as many as the site allows."""
-    ends = [over for job in sent.jobs if (over := job.over()) is not None and over.state == REFUSED]
-    return not any(batch.refused_for_now(over.reason) for over in ends)
 
 
 def _most_at_once(queue: Queue, qos: str | None, results: Path) -> int | None:
@@ -362,30 +315,6 @@ def _odd_nodes(results: Path, margin: float) -> dict[str, list[str]]:
         if one.kind in (OddKind.NODE, OddKind.DEVICE) and one.benchmark:
             odd[one.nodes[0]] = sorted({*odd.get(one.nodes[0], ()), one.benchmark})
     return odd
-
-
-def _has_shared_uplinks(nodes: Sequence[str], switch_of: Mapping[str, str]) -> bool:
-    """Whether nodes share uplinks: then pairs are also measured all at once. Many nodes always are."""
-    members = Counter(switch_of[node] for node in nodes if node in switch_of)
-    return len(members) > 1 and max(members.values()) > 1
-
-
-def _like_nodes(machines: Mapping[str, Machine], nodes: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The largest group of nodes that are alike, in their order, and what the others have otherwise: a program with
-    ranks runs on like nodes only."""
-    groups: list[list[str]] = []
-    for node in nodes:
-        if node not in machines:
-            continue
-        group = next((own for own in groups if not unlike(machines[node], machines[own[0]])), None)
-        if group is None:
-            groups.append([node])
-        else:
-            group.append(node)
-    largest = max(groups, key=len, default=[])
-    others = [node for group in groups for node in group if group is not largest]
-    why_not = {node: ", ".join(unlike(machines[node], machines[largest[0]])) for node in others}
-    return largest, {**why_not, **{node: "its machine is unknown" for node in nodes if node not in machines}}
 
 
 def _switches(queue: Queue, tell: Tell) -> dict[str, str]:

@@ -15,6 +15,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,19 +40,27 @@ _USUAL_LIMIT_S = 600.0
 
 
 class Claim(Frozen):
-    """A claimed repeat: the folder for the program's output, and the notes made before it started."""
+    """A claimed repeat: the folder for the program's output, and the notes made before it started. `claim_s`: what
+    making the folder took, None if another process made it."""
 
     experiment: str
     repeat: int
     path: Path
     noted: Mapping[str, Any]
     host: str
+    claim_s: float | None = None
 
     def noting(self, added: Mapping[str, Any]) -> Claim:
-        """The claim with these notes too, in its file as well. Raises StoreError."""
+        """The claim with these notes too, in its file as well; and, not in its file, with what the folder did
+        meanwhile, as `folder`. Raises StoreError."""
         noted = {**self.noted, **added}
+        before_s, began_s = time.time(), time.monotonic()
         _write_owner(self.path, {**_owner(self.host), "noted": noted})
-        return replace(self, noted=noted)
+        write_s, after_s = time.monotonic() - began_s, time.time()
+        seen = {"write_s": write_s} | ({} if self.claim_s is None else {"claim_s": self.claim_s})
+        with suppress(OSError):
+            seen |= clock_seen(before_s, after_s, (self.path / _CLAIM_FILE).lstat().st_mtime_ns)
+        return replace(self, noted={**noted, "folder": seen})
 
     def release(self) -> None:
         """Remove the folder; its repeat is recorded or dropped."""
@@ -72,6 +81,7 @@ def claim(folder: ResultsFolder, host: str, experiment: str, repeat: int, noted:
     target = folder.artefacts(experiment, repeat)
     prepared = target.with_name(_private(".new", host, str(repeat)))
     owner = {**_owner(host), "noted": dict(noted)}
+    began_s = time.monotonic()
     try:
         make_folder(folder.path, "artefacts", experiment)
         prepared.mkdir()
@@ -88,7 +98,19 @@ def claim(folder: ResultsFolder, host: str, experiment: str, repeat: int, noted:
             f"{target} cannot be written: {error.strerror or error}",
             "free some space or give another folder with --results; finished repeats are kept",
         ) from error
-    return Claim(experiment, repeat, target, noted, host)
+    return Claim(experiment, repeat, target, noted, host, time.monotonic() - began_s)
+
+
+_TICK_S = 0.01
+"""Kernels stamp files by a clock that advances 100 times a second or more often."""
+
+
+def clock_seen(before_s: float, after_s: float, stamped_ns: int) -> dict[str, float]:
+    """By how much the clock of this node is ahead of the one that stamped a file which was written between these two
+    times, and the error of that: of a file on a server, the clock is the server's. In seconds."""
+    step_s = _TICK_S if stamped_ns % 1_000_000_000 else 1.0
+    offset_s = 0.5 * (before_s + after_s) - (stamped_ns / 1e9 + 0.5 * step_s)
+    return {"clock_s": offset_s, "clock_error_s": 0.5 * (after_s - before_s + step_s)}
 
 
 def claim_next(

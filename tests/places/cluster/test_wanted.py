@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
-from seatrial.places.cluster.network import head_lines, partner_of, shaping
+from seatrial.places.cluster.network import head_lines, losses, partner_of, shaping
 from seatrial.places.cluster.shape import (
+    HEAD_ADDRESS,
     ClusterShape,
     ClusterState,
     Home,
@@ -63,6 +64,7 @@ def test_a_link_has_a_rate_and_a_delay(text: str, link: LinkShape) -> None:
         ({"changed": ["2:quota=80%", "2:cpus=1"]}, "given twice"),
         ({"changed": ["2:quota=80"]}, "80% or 0.8"),
         ({"changed": ["2:loss=2"]}, "1% or 0.01"),
+        ({"changed": ["2:loss-out=0"]}, "1% or 0.01"),
         ({"changed": ["2:memory=1MiB"]}, "64MiB"),
         ({"changed": ["2:cpus=0"]}, "cpus cannot be '0'"),
         ({"changed": ["2:cpus=9"]}, "this machine has 4"),
@@ -89,7 +91,21 @@ def test_one_node_differs_as_asked() -> None:
     assert (shape.nodes[1].quota, shape.nodes[1].memory_B) == (0.8, 4 << 30)
     assert shape.nodes[0].quota is shape.nodes[0].memory_B is shape.nodes[0].loss is None
     assert shape.nodes[2].loss == 0.01
-    assert [partner_of(shape, node).name for node in shape.nodes] == ["n3", "n3", "n4", "n1"], "no slower link between"
+    assert [partner_of(shape, node).name for node in shape.nodes] == ["n4", "n4", "n4", "n1"], "no slower or lossy link"
+
+
+def test_packets_are_lost_where_they_arrive_and_slurm_reaches_all_nodes() -> None:
+    """A node's own filter does not lose what it sends: TCP keeps it in its queue."""
+    shape = made(3, changed=["2:loss=1%,loss-out=5%", "3:loss-out=100%"])
+    lost = [" ".join(words) for words in losses(shape.nodes[1], shape)]
+    drop = "iptables -A INPUT -i eth0"
+    assert lost == [
+        f"{drop} ! -s {HEAD_ADDRESS} -m statistic --mode random --probability 0.010000000 -j DROP",
+        f"{drop} -s 10.101.0.3 -j DROP",
+    ]
+    (first, _) = losses(shape.nodes[0], shape)
+    assert "10.101.0.2" in first and "0.050000000" in first
+    assert partner_of(shape, shape.nodes[1]).name == "n1", "links are measured with a node that loses nothing"
 
 
 def test_uplinks_have_the_rate_of_their_nodes_over_the_ratio() -> None:

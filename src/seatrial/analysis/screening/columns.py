@@ -7,6 +7,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import nan
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from seatrial.model.results.record import (
     share_a_cpu,
 )
 from seatrial.model.results.sample import Outcome, Sample, SampleColumns
+from seatrial.model.study.screen import NodePair
 from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
 from seatrial.store.reading import FileSpan, parts_of, spans_of
@@ -46,8 +48,6 @@ TASK_B = 16 << 20
 """Bytes of records that are read at a time."""
 
 _MOST_LAYOUTS = 10_000
-
-NodePair = tuple[str, str]
 
 
 class Hosts(NamedTuple):
@@ -71,8 +71,10 @@ class FigureKey(NamedTuple):
     """Of the values: True and 1 are shown differently."""
 
 
+FOLDER_USE = ("claim_s", "write_s", "clock_s", "clock_error_s")
+"""Columns of what a repeat saw of the results folder; NaN: not known."""
 _RECORDS = {"experiment": "q", "repeat": "q", "order": "q", "t0": "d", "outcome": "q", "hosts": "q", "span": "q",
-            "line": "q", "is_unreadable": "b"}  # fmt: skip
+            "line": "q", "is_unreadable": "b", **dict.fromkeys(FOLDER_USE, "d")}  # fmt: skip
 _VALUES = {"record": "i", "key": "i", "value": "d"}
 
 
@@ -235,6 +237,7 @@ class _Filler:
                     place,
                     line_number,
                     is_unreadable,
+                    *(record.seen.get("folder", {}).get(name, nan) for name in FOLDER_USE),
                 )
                 for column, cell in zip(columns.records.values(), row, strict=True):
                     column.append(cell)

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seatrial.analysis.screening.columns import (
+    FOLDER_USE,
     ColumnReader,
     FigureKey,
     Hosts,
-    NodePair,
     ScreenColumns,
     add_values,
     numberings,
@@ -26,6 +26,7 @@ from seatrial.model.machine.identity import is_stored_as_emulated
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
+from seatrial.model.study.screen import NodePair
 from seatrial.store.contents import KeptFacts, kept_facts
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import FileSpan, read_in_order
@@ -48,6 +49,8 @@ class ScreenFolder(Frozen):
     first: Sequence[int]
     latest: Sequence[Outcome]
     """The outcome of the latest repeat of each experiment."""
+    is_ever_ok: Sequence[bool]
+    """Whether any repeat of each experiment is ok."""
     has_figures: Sequence[bool]
     """Whether that is ok, the values of all ok repeats of it are known, and its processors were not emulated."""
     hosts: Sequence[Hosts]
@@ -55,6 +58,8 @@ class ScreenFolder(Frozen):
     """Of each record, the position in `hosts`."""
     record_repeats: Numbers
     record_t0: Numbers
+    record_folder: Mapping[str, Numbers]
+    """What each saw of the results folder, by `columns.FOLDER_USE`."""
     keys: Sequence[FigureKey]
     value_experiments: Numbers
     value_records: Numbers
@@ -178,6 +183,8 @@ class _Gathered:
         experiments = [facts.experiments[name] for name in names if name in facts.experiments]
         first = np.searchsorted(of_records, np.arange(len(experiments) + 1)).tolist()
         latest = [outcomes[records["outcome"][order[stop - 1]]] for stop in first[1:]]
+        is_ok = np.asarray([one.is_ok for one in outcomes], bool)[records["outcome"][order]]
+        ever_ok = {int(number) for number in of_records[is_ok]}
         wrong = set(of_records[unreadable[order]].tolist())
         has_figures = [
             latest[k].is_ok
@@ -203,11 +210,13 @@ class _Gathered:
             experiments=experiments,
             first=first,
             latest=latest,
+            is_ever_ok=[k in ever_ok for k in range(len(experiments))],
             has_figures=has_figures,
             hosts=hosts,
             record_hosts=records["hosts"][order],
             record_repeats=repeat[order],
             record_t0=records["t0"][order],
+            record_folder={name: records[name][order] for name in FOLDER_USE},
             keys=list(self._numbers["keys"]),
             value_experiments=of_records[of_values[rows]],
             value_records=of_values[rows],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,14 @@ from msgspec.structs import replace
 from seatrial.analysis.folder import tell_of_folder
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.finding import listed
-from seatrial.analysis.screening.columns import NodePair, natural
+from seatrial.analysis.screening.columns import FOLDER_USE, natural
 from seatrial.analysis.screening.gathered import ScreenFolder, screen_folder
 from seatrial.analysis.screening.item_figures import FolderFigures, item_figures, key_of
 from seatrial.analysis.screening.screen import facts_of_node
 from seatrial.benchmarks import benchmark_of, registry
+from seatrial.benchmarks.nodes import NODE_PLACEMENT, listed_nodes
 from seatrial.diagnosis.cpu import LEAST_DELAY
+from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Figure, Role
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.machine.fact import FactValue
@@ -25,7 +30,18 @@ from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.identity import is_stored_as_emulated
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.results.no_cpu import NoCpu, worst_of
-from seatrial.model.study.screen import CountsOfNodes, HalfFigure, LinkCount, NoResult, PairFigure, ScreenInput
+from seatrial.model.results.sample import Outcome, Stage, State
+from seatrial.model.study.screen import (
+    ClockReading,
+    CountsOfNodes,
+    FolderUse,
+    HalfFigure,
+    LinkCount,
+    NodePair,
+    NoResult,
+    PairFigure,
+    ScreenInput,
+)
 from seatrial.store.folder import ResultsFolder
 
 _MOST_NAMED = 4
@@ -94,7 +110,69 @@ def screen_input(
         link_counts=_link_counts(folders),
         counts_of_repeats=_counts_of_repeats(folders),
         no_cpu=tuple(_missing_cpus(folders)),
+        tried_pairs=tried_pairs(folders),
+        folder_use=_folder_use(folders),
     )
+
+
+def _folder_use(folders: Sequence[ScreenFolder]) -> dict[str, FolderUse]:
+    """What each node saw of the results folder. Of several folders nothing is compared: they may be on different file
+    systems."""
+    if len(folders) != 1:
+        return {}
+    (folder,) = folders
+    found: dict[str, FolderUse] = {}
+    nodes = [hosts.stated for hosts in folder.hosts]
+    rows = grouped((nodes[place], record) for record, place in enumerate(folder.record_hosts.tolist()))
+    for node, own in rows.items():
+        claim_s, write_s, clock_s, error_s = (folder.record_folder[name][own] for name in FOLDER_USE)
+        readings = zip(folder.record_t0[own].tolist(), clock_s.tolist(), error_s.tolist(), strict=True)
+        clock = tuple(ClockReading(*one) for one in readings if all(map(isfinite, one)))
+        made, written = (tuple(filter(isfinite, each.tolist())) for each in (claim_s, write_s))
+        if node and (made or written or clock):
+            found[node] = FolderUse(made, written, clock)
+    return found
+
+
+_TRIED = (State.OK, State.TIMED_OUT, State.FAILED)
+_UNREACHED = re.compile(r"left out[^(]*\((srun|ssh|it did not say)\b")
+"""In the reason of what could not be started, since nodes did not answer (launch/allocation.py)."""
+_MOST_SAID = 200
+
+
+def was_tried(outcome: Outcome) -> bool:
+    """Whether a program with messages ran, or did not because nodes did not answer."""
+    has_ended = outcome.state in _TRIED and outcome.stage is not Stage.LAUNCH
+    return has_ended or _UNREACHED.search(outcome.reason) is not None
+
+
+def tried_pairs(folders: Sequence[ScreenFolder]) -> dict[NodePair, str]:
+    """The pairs of nodes that `mpi.pairs` was tried on by themselves -> why there is no result, "" if there is; none if
+    it had a result on all of them, and on more nodes together."""
+    found: dict[NodePair, str] = {}
+    has_failed = False
+    for folder in folders:
+        for place, experiment in enumerate(folder.experiments):
+            outcome = folder.latest[place]
+            if experiment.benchmark == benchmark_of(Role.RANK_PAIRS) and was_tried(outcome):
+                has_failed |= not outcome.is_ok
+                if (pair := pair_alone(experiment.parameters)) is not None:
+                    state = outcome.state.value.replace("_", " ")
+                    why = f"{state}: {outcome.reason.partition(';')[0][:_MOST_SAID]}"
+                    found[pair] = "" if folder.is_ever_ok[place] else why
+    return found if has_failed else {}
+
+
+def pair_alone(parameters: Mapping[str, Value]) -> NodePair | None:
+    """The two nodes that an experiment was placed on, None if others or none were named."""
+    placement = str(parameters.get(NODE_PLACEMENT.name, ""))
+    if placement in NODE_PLACEMENT.words:
+        return None
+    with suppress(UsageError):
+        names = listed_nodes(placement)
+        if len(names) == 2:
+            return names[0], names[1]
+    return None
 
 
 def _missing_cpus(folders: Sequence[ScreenFolder]) -> Iterator[NoCpu]:
@@ -189,7 +267,7 @@ def _failed(folders: Sequence[ScreenFolder]) -> tuple[str, ...]:
             same = key_of(experiment.benchmark, experiment.parameters, sorted(hosts))
             if outcome.is_ok:
                 done.add(same)
-            else:
+            elif experiment.benchmark != benchmark_of(Role.RANK_PAIRS) or pair_alone(experiment.parameters) is None:
                 kind = (experiment.benchmark, outcome.state.value.replace("_", " "))
                 failed.setdefault(kind, {})[same] = (hosts, outcome.reason)
     found = []
@@ -257,6 +335,8 @@ def with_like_pairs(repeats: Sequence[Mapping[NodePair, float]]) -> Sequence[Map
 
 def _add_pairs(pairs: dict[str, _Pairs], folder: ScreenFolder, place: int) -> None:
     experiment = folder.experiments[place]
+    if pair_alone(experiment.parameters) is not None:
+        return  # two nodes do not show which end is slow
     key = key_of(experiment.benchmark, experiment.parameters, experiment.environment)
     own = pairs.setdefault(key, _Pairs(registry()[experiment.benchmark], experiment.parameters))
     own.repeats += [folder.pairs[record] for record in folder.records_of(place) if record in folder.pairs]

@@ -16,16 +16,21 @@ from seatrial.analysis.grouped import grouped
 from seatrial.analysis.screening.links import link_name, screen_halves, screen_pairs
 from seatrial.analysis.screening.losses import losing_nodes
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
-from seatrial.model.benchmark.benchmark import Better
+from seatrial.analysis.screening.shared_folder import clocks_off, clocks_that_drift, slow_folders
+from seatrial.analysis.screening.silent import SilentNode, silent_nodes
+from seatrial.benchmarks import benchmark_of
+from seatrial.model.benchmark.benchmark import Better, Role
 from seatrial.model.machine.fact import SOFTWARE, FactValue
 from seatrial.model.machine.links import LATE_BURSTS, LINK_COUNTERS, CounterKind
-from seatrial.model.spelling import count
+from seatrial.model.results.no_cpu import NoCpu
+from seatrial.model.spelling import count, show
 from seatrial.model.study.screen import (
     FALSE_ALARM_RATE,
     MARGIN,
     CountsOfNodes,
     FactThatDiffers,
     FigureOverNodes,
+    FolderUse,
     Item,
     LinkCount,
     NodeClasses,
@@ -39,6 +44,7 @@ from seatrial.model.study.screen import (
     ValueOfFact,
 )
 from seatrial.model.units import Unit
+from seatrial.stats.far_values import FEWEST
 
 _RARE = 0.1
 """Up to this share of the nodes, a value is rare, and those who have it are odd; of few nodes, a single one is."""
@@ -159,10 +165,18 @@ def _less(fact: str, node: str, own: float, usual: float, n: int) -> Odd:
 
 
 def _read(
-    kind: OddKind, what: str, node: str, fact: str, values: tuple[float, float, float], remedy: str, n: int, why: str
+    kind: OddKind,
+    what: str,
+    node: str,
+    fact: str,
+    values: tuple[float, float, float],
+    remedy: str,
+    n: int,
+    why: str,
+    unit: Unit | None = None,
 ) -> Odd:
     """One that needs no statistics. `values`: its own, the usual one, and the ratio."""
-    return Odd(kind, what, (node,), "", fact, unit_of_fact(fact), *values, None, 1.0, 0.0, remedy, n, why)
+    return Odd(kind, what, (node,), "", fact, unit or unit_of_fact(fact), *values, None, 1.0, 0.0, remedy, n, why)
 
 
 _OF_THE_NODE = (
@@ -303,6 +317,62 @@ def links_that_lose(repeats: Sequence[CountsOfNodes], nodes: int, switch_of: Map
         yield _read(OddKind.LINK, what, node, f"{port} {one.counter}", values, remedy, nodes, why)
 
 
+NO_RESULT, CLOCK, DRIFT = "no messages", "clock", "clock drift"
+"""Instead of figures: the number of pairs without a result; how far a clock is ahead, and how much faster it runs. What
+is said of them is in `why`: the values of the others say nothing."""
+STATED = (NO_RESULT, CLOCK, DRIFT)
+
+
+def _silent_link(one: SilentNode, nodes: int, switch_of: Mapping[str, str]) -> Odd:
+    which = f"{one.node} - {one.partners[0]} {one.why}"
+    why = (
+        f"{benchmark_of(Role.RANK_PAIRS)} on two nodes at a time had no result on any of "
+        f"{count(len(one.partners), 'pair')} with {one.node} ({which}), and had one on "
+        f"{count(one.others, 'pair')} without it"
+    )
+    values = (float(len(one.partners)), 0.0, float(len(one.partners)))
+    remedy = (
+        f"try messages to and from {one.node} (ping, iperf3), and read ip -s link, nstat and the counters of its "
+        "switch port; check its firewall, cable and port"
+    )
+    return _read(OddKind.LINK, link_name(one.node, switch_of), one.node, NO_RESULT, values, remedy, nodes, why)
+
+
+def _unlike_in_the_folder(used: Mapping[str, FolderUse], nodes: int, no_cpu: Sequence[NoCpu]) -> Iterator[Odd]:
+    """Nodes whose clock is off or drifts, or that use the results folder slowly."""
+    by = "by the times that the file system of the results folder gave to"
+    for one in clocks_off(used):
+        ahead = "ahead of" if one.value > 0 else "behind"
+        others = "the median of the others" if len(used) >= FEWEST else "that of the results folder's file system"
+        why = (
+            f"its clock is {show(abs(one.value), 's')} {ahead} {others} (± {show(one.error, 's')}, {by} "
+            f"{count(one.readings, 'file')})"
+        )
+        remedy = f"synchronise the clock of {one.node}: chronyc tracking, timedatectl"
+        values = (one.value, 0.0, 1.0)
+        yield _read(OddKind.NODE, one.node, one.node, CLOCK, values, remedy, nodes, why, "s")
+    for one in clocks_that_drift(used):
+        what = "gains" if one.value > 0 else "loses"
+        why = (
+            f"its clock {what} {show(abs(one.value), 's')} a second against the others (± {show(one.error, 's')}, {by} "
+            f"{count(one.readings, 'file')})"
+        )
+        remedy = f"check the clock source of {one.node} (/sys/devices/system/clocksource, dmesg) and chronyc tracking"
+        yield _read(OddKind.NODE, one.node, one.node, DRIFT, (one.value, 0.0, 1.0), remedy, nodes, why)
+    busy = {one.who for one in no_cpu}
+    for slow in slow_folders(used):
+        why = f"the median of {count(slow.repeats, 'repeat')}"
+        if slow.node in busy:
+            why += "; its programs had no CPU for part of the time, which may be why"
+        remedy = (
+            f"look at the mount of the results folder on {slow.node} and the way to its server (nfsstat -c, mount, "
+            "ip -s link)"
+        )
+        values = (slow.median_s, slow.usual_s, slow.median_s / slow.usual_s)
+        figure = f"{slow.what} in the results folder"
+        yield _read(OddKind.NODE, slow.node, slow.node, figure, values, remedy, nodes, why, "s")
+
+
 _RANK_OF_KIND = {OddKind.SWITCH: 0, OddKind.NODE: 1, OddKind.LINK: 2, OddKind.DEVICE: 3}
 
 
@@ -343,6 +413,10 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
     odd += nodes_without_results(given.no_results, given.results, given.nodes)
     odd += links_with_errors(given.link_counts, len(given.nodes), given.switch_of)
     odd += links_that_lose(given.counts_of_repeats, len(given.nodes), given.switch_of)
+    odd += _unlike_in_the_folder(given.folder_use, len(given.nodes), given.no_cpu)
+    silent, in_common = silent_nodes(given.tried_pairs)
+    odd += [_silent_link(one, len(given.nodes), given.switch_of) for one in silent]
+    not_screened += [f"{benchmark_of(Role.RANK_PAIRS)}: {in_common}"] if in_common else []
     return Screen(
         nodes=given.nodes,
         switch_of=given.switch_of,
@@ -380,7 +454,7 @@ def drain(node: str, reason: str) -> str:
 
 def _order(one: Odd) -> tuple[float, float, int, str]:
     far = max(one.ratio, 1.0 / one.ratio) if one.ratio > 0 else float("inf")
-    if one.why.startswith(COUNTED):  # a number of errors is not a ratio
+    if one.why.startswith(COUNTED) or one.figure in STATED:  # a number is not a ratio
         far = 1.0
     return (-round(one.sureness, 6), -far, _RANK_OF_KIND[one.kind], one.what)
 

@@ -160,8 +160,31 @@ class NoResult(Frozen):
     why: str
 
 
+NodePair = tuple[str, str]
+
+
+class ClockReading(Frozen):
+    """At a time of a node's clock, by how much it was ahead of the clock that stamps files in the results folder, and
+    the error of that; in seconds."""
+
+    at_s: float
+    ahead_s: float
+    error_s: float
+
+
+class FolderUse(Frozen):
+    """What a node saw of the results folder in each repeat: seconds to make a folder and to write a small file."""
+
+    claim_s: Sequence[float] = ()
+    write_s: Sequence[float] = ()
+    clock: Sequence[ClockReading] = ()
+
+
 class ScreenInput(Frozen):
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
+
+    `tried_pairs`: pairs of nodes that were measured by themselves, since nothing was measured on all nodes together ->
+    why there is no result, "" if there is.
 
     `not_apart` are pairs of nodes that share CPUs: messages between them show the scheduler, not a link.
     `failed` says what was tried and gave no figure; `no_results` what of it was tried on one node, and `results` which
@@ -184,6 +207,8 @@ class ScreenInput(Frozen):
     link_counts: tuple[LinkCount, ...] = ()
     counts_of_repeats: tuple[CountsOfNodes, ...] = ()
     no_cpu: tuple[NoCpu, ...] = ()
+    tried_pairs: Mapping[NodePair, str] = {}
+    folder_use: Mapping[str, FolderUse] = {}
 
 
 class Odd(Frozen):

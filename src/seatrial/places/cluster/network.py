@@ -60,8 +60,7 @@ def make_network(tools: Tools, shape: ClusterShape, holders: Mapping[str, int]) 
         inside = entering(tools, holders[node.name])
         tools.run([*inside, "ip", "-batch", "-"], _text(node_lines(node.address)))
         _shape(tools, inside, _text(shaping(INTERFACE, node.link)), node.link)
-        if node.loss:
-            _lose(tools, inside, node.loss)
+        _lose(tools, inside, node, shape)
     for end, link in head_ends(shape):
         _shape(tools, head, _text(shaping(end, link)), link)
 
@@ -137,11 +136,33 @@ def _shape(tools: Tools, inside: list[str], lines: str, link: LinkShape) -> None
     tools.run([*inside, "tc", "-batch", "-"], lines)
 
 
-def _lose(tools: Tools, inside: list[str], share: float) -> None:
-    """Drop a share of the packets that arrive, at random. Raises ClusterError."""
-    at_random = ("-m", "statistic", "--mode", "random", "--probability", f"{share:.9f}")
+def losses(node: NodeShape, shape: ClusterShape) -> Iterator[list[str]]:
+    """The arguments of iptables(8) on a node for what is lost on the way to it: by its own loss of what arrives, and by
+    that of the others of what they send, which their own filter would not drop but keep. Slurm's controller reaches all
+    nodes, as over a network for administration."""
+    lost: list[tuple[tuple[str, ...], float | None]] = [(("!", "-s", HEAD_ADDRESS), node.loss)]
+    lost += [(("-s", other.address), other.loss_out) for other in shape.nodes if other.number != node.number]
+    for source, share in lost:
+        if share:
+            at_random = ("-m", "statistic", "--mode", "random", "--probability", f"{share:.9f}")
+            yield [
+                "iptables",
+                "-A",
+                "INPUT",
+                "-i",
+                INTERFACE,
+                *source,
+                *(at_random if share < 1.0 else ()),
+                "-j",
+                "DROP",
+            ]
+
+
+def _lose(tools: Tools, inside: list[str], node: NodeShape, shape: ClusterShape) -> None:
+    """Drop shares of the packets that arrive. Raises ClusterError."""
     try:
-        tools.run([*inside, "iptables", "-A", "INPUT", "-i", INTERFACE, *at_random, "-j", "DROP"])
+        for words in losses(node, shape):
+            tools.run([*inside, *words])
     except ClusterError as error:
         raise ClusterError(
             f"packets cannot be lost here: {error.message}",
@@ -222,12 +243,13 @@ _WHOLE_S = 12.0
 _LONGEST_S, _SHORTEST_S = 0.15, 0.05
 _UPLINK_TIMES = 3
 """Streams that share an uplink lose packets until each has found its rate."""
-_LIMIT_S = 60.0
+_LIMIT_S, _LOSSY_LIMIT_S = 60.0, 5.0
+"""The time for one stream, and for one of a node that loses packets, which may never come to an end."""
 
 
 class _Answer(Frozen):
-    rate_Bps: float | None
-    round_trip_s: float
+    rate_Bps: float | None = None
+    round_trip_s: float | None = None
 
 
 def measure_links(tools: Tools, probe: Path, shape: ClusterShape, holders: Mapping[str, int]) -> dict[str, Obtained]:
@@ -250,7 +272,11 @@ def partner_of(shape: ClusterShape, node: NodeShape) -> NodeShape:
     others = [other for other in shape.below(node.switch) if other != node]
     others = others or [other for other in shape.nodes if other != node]
     count = len(shape.nodes)
-    return min(others, key=lambda other: (-other.link.rate_Bps, (other.number - node.number) % count))
+    return min(others, key=lambda other: (_loses(other), -other.link.rate_Bps, (other.number - node.number) % count))
+
+
+def _loses(node: NodeShape) -> bool:
+    return bool(node.loss or node.loss_out)
 
 
 def _elsewhere(shape: ClusterShape, switch: str) -> tuple[NodeShape, ...]:
@@ -281,15 +307,13 @@ class _Bench(Frozen):
     def link(self, node: NodeShape, partner: NodeShape) -> Obtained:
         """Both directions of a node's link, one after the other."""
         (away,), (back,) = self._together([(node, partner)]), self._together([(partner, node)])
-        return Obtained(away.rate_Bps, back.rate_Bps, min(away.round_trip_s, back.round_trip_s), (partner.name,))
+        return Obtained(away.rate_Bps, back.rate_Bps, _shortest(away, back), (partner.name,))
 
     def uplink(self, inside: Sequence[NodeShape], outside: Sequence[NodeShape]) -> Obtained:
         """Both directions of an uplink, each with all streams at once."""
         away = self._together(list(zip(inside, outside, strict=True)))
         back = self._together(list(zip(outside, inside, strict=True)))
-        return Obtained(
-            _sum(away), _sum(back), min(one.round_trip_s for one in (*away, *back)), tuple(n.name for n in outside)
-        )
+        return Obtained(_sum(away), _sum(back), _shortest(*away, *back), tuple(n.name for n in outside))
 
     def _together(self, streams: Sequence[tuple[NodeShape, NodeShape]]) -> list[_Answer]:
         """Send from the first to the second node of each pair, all at the same time. Streams of which one was late are
@@ -316,15 +340,19 @@ class _Bench(Frozen):
                 )
                 owner.callback(client.wait)
                 owner.callback(client.kill)
-                clients.append((client, out, f"{source.name} to {target.name}"))
+                clients.append((client, out, source, target))
             found = [self._answer(*one) for one in clients]
         return [answer for answer, _ in found], max(late_s for _, late_s in found)
 
     @staticmethod
-    def _answer(client: Running, out: int, what: str) -> tuple[_Answer, float]:
-        ending = client.wait(_LIMIT_S)
+    def _answer(client: Running, out: int, source: NodeShape, target: NodeShape) -> tuple[_Answer, float]:
+        is_lossy = _loses(source) or _loses(target)
+        ending = client.wait(_LOSSY_LIMIT_S if is_lossy else _LIMIT_S)
         said = os.pread(out, os.fstat(out).st_size, 0).decode("utf-8", "replace").strip()
+        if is_lossy and (ending is None or ending.returncode != 0):
+            return _Answer(), 0.0
         if ending is None or ending.returncode != 0:
+            what = f"{source.name} to {target.name}"
             raise ClusterError(f"the link from {what} cannot be measured: {said or 'no answer'}")
         answer = json.loads(said)
         rate_Bps = answer["bytes"] / answer["elapsed_s"] if answer["elapsed_s"] > 0 else None
@@ -334,6 +362,10 @@ class _Bench(Frozen):
         inside = entering(self.tools, self.holders[source.name])
         how = ["--to", target.address, "--port", str(_PORT), "--for", f"{self.for_s:g}", "--pings", str(_PINGS)]
         return [*inside, str(self.probe), *how]
+
+
+def _shortest(*answers: _Answer) -> float | None:
+    return min((one.round_trip_s for one in answers if one.round_trip_s is not None), default=None)
 
 
 def _sum(answers: Sequence[_Answer]) -> float | None:

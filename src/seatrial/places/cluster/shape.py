@@ -51,13 +51,14 @@ class SwitchTree(Frozen):
 
 class NodeSettings(Frozen):
     """What is asked of one node besides its link, None: the same as of the others. `quota`: the share of its CPUs that
-    it may use. `loss`: of the packets that arrive."""
+    it may use. `loss`: of the packets that arrive from other nodes; `loss_out`: of those that it sends to them."""
 
     link: LinkShape | None = None
     quota: float | None = None
     memory_B: int | None = None
     cpus: int | None = None
     loss: float | None = None
+    loss_out: float | None = None
 
 
 class NodeShape(Frozen):
@@ -72,7 +73,10 @@ class NodeShape(Frozen):
     cpus: tuple[int, ...]
     quota: Annotated[float | None, "the share of the time of its CPUs that it may use; null: all"] = None
     memory_B: Annotated[int | None, "null: not limited"] = None
-    loss: Annotated[float | None, "the share of the packets to it that is dropped, at random; null: none"] = None
+    loss: Annotated[
+        float | None, "the share of the packets from other nodes to it that is dropped, at random; null: none"
+    ] = None
+    loss_out: Annotated[float | None, "the same of the packets from it to other nodes"] = None
 
     @property
     @key
@@ -141,7 +145,7 @@ def shape_of(wanted: WantedShape, host_cpus: Sequence[int]) -> ClusterShape:
         used = tuple(sorted(host_cpus[(taken + i) % len(host_cpus)] for i in range(cpus)))
         taken += cpus
         link = own.link or wanted.link
-        nodes.append(NodeShape(k + 1, leaves[k // each], link, used, own.quota, own.memory_B, own.loss))
+        nodes.append(NodeShape(k + 1, leaves[k // each], link, used, own.quota, own.memory_B, own.loss, own.loss_out))
     return ClusterShape(tuple(nodes), _switches(wanted, leaves), None if wanted.tree is None else wanted.tree.ratio)
 
 
@@ -270,7 +274,7 @@ def _settings(option: str, words: str, known: tuple[str, ...]) -> dict[str, str]
 
 
 def _node_settings(words: str, usual: LinkShape) -> NodeSettings:
-    given = _settings("--node", words, ("link", "delay", "quota", "memory", "cpus", "loss"))
+    given = _settings("--node", words, ("link", "delay", "quota", "memory", "cpus", "loss", "loss-out"))
     link = None
     if "link" in given or "delay" in given:
         delay = f",{given['delay']}" if "delay" in given else ""
@@ -287,6 +291,9 @@ def _node_settings(words: str, usual: LinkShape) -> NodeSettings:
         memory_B,
         _whole(given["cpus"]) if "cpus" in given else None,
         _share("loss", given["loss"], "of the packets that arrive: 1% or 0.01", 1e-6) if "loss" in given else None,
+        _share("loss-out", given["loss-out"], "of the packets it sends: 1% or 0.01", 1e-6)
+        if "loss-out" in given
+        else None,
     )
 
 

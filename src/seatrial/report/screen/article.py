@@ -160,7 +160,7 @@ def _finding(group: Sequence[Odd]) -> OddOne:
     return OddOne(
         kind=one.kind.value,
         by=words.off_by(one),
-        of="errors" if words.is_count(one) else "from the others",
+        of=words.off_what(one),
         title=one.what,
         settings=settings(one.parameters),
         said=f"{words.by_how_much(one)}.",

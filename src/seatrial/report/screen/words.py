@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from seatrial.analysis.screening.screen import COUNTED, unit_of_fact
+from seatrial.analysis.screening.screen import CLOCK, COUNTED, DRIFT, NO_RESULT, STATED, unit_of_fact
 from seatrial.model.machine.fact import FactValue
 from seatrial.model.results.no_cpu import no_cpu_sentence
 from seatrial.model.spelling import NO_VALUE, count, few_names, plain, show
@@ -64,6 +64,8 @@ def named(one: Odd) -> str:
 
 def by_how_much(one: Odd) -> str:
     """The figure, by how much it is off, and how surely."""
+    if one.figure in STATED:
+        return one.why
     if is_count(one):
         others = "none" if not one.usual else f"{one.usual:.0f}"
         return f"{one.figure} grew by {one.value:.0f} where the others have {others}; {one.why}"
@@ -85,8 +87,19 @@ def is_count(one: Odd) -> bool:
 
 
 def off_by(one: Odd) -> str:
-    """The difference from the others in short: "-20.1 %", or the errors that were counted."""
+    """The difference from the others in short: "-20.1 %", or the errors or pairs that were counted."""
+    if one.figure in (CLOCK, DRIFT):
+        return f"{'+' if one.value > 0 else '-'}{show(abs(one.value), 's')}{'/s' if one.figure == DRIFT else ''}"
+    if one.figure == NO_RESULT:
+        return count(round(one.value), "pair")
     return f"+{one.value:.0f}" if is_count(one) else f"{signed((one.ratio - 1.0) * 100, 1)} %"
+
+
+def off_what(one: Odd) -> str:
+    """What `off_by` is of."""
+    if one.figure == NO_RESULT:
+        return "without a result"
+    return "errors" if is_count(one) else "from the others"
 
 
 def also(group: Sequence[Odd]) -> list[str]:

@@ -22,7 +22,8 @@ def cluster_text(document: Json, style: Style) -> str:
         quota = NO_VALUE if node["quota"] is None else show_percent(node["quota"])
         facts = (node["name"], node["slurm"] or "unknown", cpu_list(node["cpus"]), quota, _size(node["memory_B"]))
         asked, *obtained = _link(node["link"])
-        loses = "" if node["loss"] is None else f", loses {show_percent(node['loss'])}"
+        lost = [("loss", "arriving"), ("loss_out", "sent")]
+        loses = "".join(f", loses {show_percent(node[key])} {what}" for key, what in lost if node[key] is not None)
         rows.append((*facts, node["switch"], asked + loses, *obtained))
     lines.append(style.table(rows, indent="", has_head=True))
     uplinks = [

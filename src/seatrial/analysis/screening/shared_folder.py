@@ -1,0 +1,97 @@
+"""Nodes whose clock is off, or that use the results folder slowly: by what was seen when repeats were claimed.
+
+A file on a server is stamped by the server's clock, which is the same for all nodes. So what each node's clock shows
+when it writes one, less the stamp, compares the clocks of all nodes, with an error of half the time that writing took.
+A file system whose files are stamped by the node itself (Lustre) shows no difference, whatever the clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median, quantiles
+
+from seatrial.model.frozen import Frozen
+from seatrial.model.study.screen import ClockReading, FolderUse
+
+LEAST_CLOCK_S = 0.1
+"""Clocks that a service synchronises differ by less."""
+_LEAST_DRIFT = 2e-4
+"""Quartz is right to 1e-4, and its drift is corrected."""
+_FEWEST_NODES, _FEWEST_REPEATS = 3, 5
+_TIMES_SLOWER, _LEAST_SLOWER_S = 3.0, 2e-3
+_RARE = 0.1
+
+
+class ClockOff(Frozen):
+    """By how much a clock is ahead of the others (s, or s/s if it drifts), and the error of that."""
+
+    node: str
+    value: float
+    error: float
+    readings: int
+
+
+def clocks_off(used: Mapping[str, FolderUse]) -> Iterator[ClockOff]:
+    """The nodes whose clocks differ from the median of all; of two nodes, from the clock that stamped the files."""
+    best = {node: min(own.clock, key=lambda one: (one.error_s, -one.at_s)) for node, own in used.items() if own.clock}
+    usual_s, usual_error_s = 0.0, 0.0
+    if len(best) >= _FEWEST_NODES:
+        middle = sorted(best.values(), key=lambda one: one.ahead_s)[len(best) // 2]
+        usual_s, usual_error_s = middle.ahead_s, middle.error_s
+    for node, own in best.items():
+        ahead_s, error_s = own.ahead_s - usual_s, own.error_s + usual_error_s
+        if abs(ahead_s) - error_s > LEAST_CLOCK_S:
+            yield ClockOff(node, ahead_s, error_s, len(used[node].clock))
+
+
+def clocks_that_drift(used: Mapping[str, FolderUse]) -> Iterator[ClockOff]:
+    """The nodes whose clocks run faster or slower than the median of all, s/s."""
+    drifts = {node: drift for node, own in used.items() if (drift := _drift(own.clock)) is not None}
+    usual, usual_error = 0.0, 0.0
+    if len(drifts) >= _FEWEST_NODES:
+        usual, usual_error = sorted(drifts.values())[len(drifts) // 2]
+    for node, (own, error) in drifts.items():
+        if abs(own - usual) - error - usual_error > _LEAST_DRIFT:
+            yield ClockOff(node, own - usual, error + usual_error, len(used[node].clock))
+
+
+def _drift(readings: Sequence[ClockReading]) -> tuple[float, float] | None:
+    """From the most exact readings of the first and the last third; None if there are too few."""
+    if len(readings) < _FEWEST_REPEATS:
+        return None
+    ordered, third = sorted(readings, key=lambda one: one.at_s), len(readings) // 3
+    first, last = (min(part, key=lambda one: one.error_s) for part in (ordered[:third], ordered[-third:]))
+    between_s = last.at_s - first.at_s
+    if between_s <= 0:
+        return None
+    return (last.ahead_s - first.ahead_s) / between_s, (last.error_s + first.error_s) / between_s
+
+
+class SlowFolder(Frozen):
+    """A node that uses the folder slowly: the median of what it took, and of what the others' medians are."""
+
+    node: str
+    what: str
+    median_s: float
+    usual_s: float
+    repeats: int
+
+
+def slow_folders(used: Mapping[str, FolderUse]) -> Iterator[SlowFolder]:
+    """The nodes that make folders or write small files far more slowly than the others: three times the median of
+    the others, and in three quarters of their repeats slower than three quarters of those of the others."""
+    for what, name in (("write_s", "writing a small file"), ("claim_s", "making a folder")):
+        values = {node: getattr(own, what) for node, own in used.items()}
+        values = {node: own for node, own in values.items() if len(own) >= _FEWEST_REPEATS}
+        if len(values) < _FEWEST_NODES:
+            continue
+        medians = {node: median(own) for node, own in values.items()}
+        found = []
+        for node, own in values.items():
+            usual_s = median(value for other, value in medians.items() if other != node)
+            others = [value for other, each in values.items() if other != node for value in each]
+            is_far = medians[node] > max(_TIMES_SLOWER * usual_s, usual_s + _LEAST_SLOWER_S)
+            if is_far and quantiles(own, n=4)[0] > quantiles(others, n=4)[2]:
+                found.append(SlowFolder(node, name, medians[node], usual_s, len(own)))
+        if len(found) <= max(1, int(_RARE * len(values))):
+            yield from found
