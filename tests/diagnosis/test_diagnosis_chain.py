@@ -107,6 +107,20 @@ def test_a_late_receiver_and_what_follows_from_it() -> None:
     assert all(one.then is None for one in apart.diagnoses)
 
 
+@pytest.mark.parametrize(("delay_s", "is_named"), [(1.5, True), (3.0, False)])
+def test_a_missing_cpu_does_not_hide_late_messages(delay_s: float, is_named: bool) -> None:
+    """Two ranks send in turn, and wait for half of the time; other processes use their CPUs besides."""
+    sent = [{1 - n: (100, 1_600_000, 100, 1_600_000)} for n in range(2)]
+    calls = [Call("MPI_Recv", 100, 16_000, 50e-3, 5e-6), Call("MPI_Send", 100, 16_000, 5e-6)]
+    tables = [rank(n, 2, calls, 10 - delay_s, delay_s, busy_s=20.0, peers=sent[n]) for n in range(2)]
+    made = profile(*tables)
+    assert made.diagnoses[0].cause is Cause.OTHER_PROCESSES
+    found = named(made, Cause.LATE_SENDER)
+    assert (found is not None) == is_named
+    if found is not None:
+        assert found.share == pytest.approx(0.5 - delay_s / 10, abs=0.01)
+
+
 def turns(number: int, *, is_seen: bool) -> Table:
     """Two ranks that wait in turn for a second; `is_seen`: the slices of time are short enough to see it."""
     waited = [0.9 if k % 2 == number else 0.1 for k in range(10)] if is_seen else [0.5] * 10

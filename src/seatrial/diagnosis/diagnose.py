@@ -108,7 +108,7 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     if not profile.trust.has_sizes:
         rest = _without_sizes(profile) if profile.mpi_share >= _LEAST_WAITING else _computation(profile)
         return _ordered(profile, [*no_cpu, *inside, rest])
-    found = [*no_cpu, *(uneven_despite_delay(profile) if is_delayed else _waiting(profile))]
+    found = [*no_cpu, *(_waiting_despite_delay(profile) if is_delayed else _waiting(profile))]
     serial = frozenset(one.rank for one in found if one.cause is Cause.SERIAL_IO and one.rank is not None)
     blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
     found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]
@@ -206,6 +206,23 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
         return [*found, *partners]
     transfer = slow_transfer(profile, left_s) if could_be_late(profile) < _MOST else None
     return [*found, transfer or _not_known(profile, left_s / profile.wall_s)]
+
+
+def _waiting_despite_delay(profile: Profile) -> list[Diagnosis]:
+    """The rank that is outside MPI for longest; else messages that are late, without the waiting that missing CPUs can
+    explain, if that is less than half: while one rank waits for a CPU, all others may wait for it."""
+    found = uneven_despite_delay(profile)
+    delays = [rank.cpu.delay_s or 0.0 for rank in profile.per_rank if rank.cpu is not None]
+    delayed_s = (len(profile.per_rank) - 1) * sum(delays)
+    clear_s = sum(rank.waits.clear_s for rank in profile.per_rank)
+    if found or not delays or clear_s <= 0 or delayed_s >= _MOST * clear_s:
+        return found
+    partners = late(profile, (0.0,) * len(profile.per_rank), frozenset())
+    return [
+        replace(one, share=one.share * (1 - delayed_s / clear_s))
+        for one in partners
+        if one.cause in (Cause.LATE_SENDER, Cause.LATE_RECEIVER)
+    ]
 
 
 def _is_for_windows(profile: Profile) -> bool:
