@@ -50,6 +50,7 @@ OPEN = {
     "list-1": {"list-1", "Benchmark"},
     "machine-1": set(),
     "plan-1": {"plan-1", "Planned"},
+    "power-1": set(),
     "profile-1": set(),
     "results-1": {"results-1", "Experiment", "Figure", "ReachedLimit"},
     "screen-1": set(),

@@ -14,6 +14,7 @@ GROUPS = {
         "discover": "Describe a machine (devices, memory, limits) or fabric.",
         "check": "Diagnose a machine (problems, remedies) or a fabric.",
         "cluster": "Nodes, shaped links and Slurm on this machine.",
+        "power": "List what measures power and energy here.",
         "vm": "A virtual machine with the topology that you choose.",
     },
     "Measure": {

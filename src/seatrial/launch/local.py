@@ -188,11 +188,13 @@ _OVER = signal.SIGRTMIN
 
 
 class Ended(Frozen):
-    """How a command ended: its exit status as in a shell (128 + number for a signal)."""
+    """How a command ended: its exit status as in a shell (128 + number for a signal). `clock_s` is when it was started,
+    on CLOCK_MONOTONIC."""
 
     exit_status: int
     started_s: float
     wall_s: float
+    clock_s: float = 0.0
 
 
 def run_attached(command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None) -> Ended:
@@ -213,7 +215,8 @@ def run_attached(command: Sequence[str], environment: Mapping[str, str], stdout:
             ending = program.wait()
     status = -signal.SIGKILL if ending is None else ending.returncode
     wall_s = 0.0 if ending is None else ending.ended_s - ending.started_s
-    return Ended(status if status >= 0 else _SIGNALLED - status, started_s, wall_s)
+    clock_s = 0.0 if ending is None else ending.started_s
+    return Ended(status if status >= 0 else _SIGNALLED - status, started_s, wall_s, clock_s)
 
 
 def standard_stream(ours: ExitStack, number: int) -> int:

@@ -28,6 +28,7 @@ from seatrial.model.environment.site import (
     SCRATCH,
     JobOptions,
     Partition,
+    PowerAccess,
     Site,
     SiteContainer,
     SiteEnvironment,
@@ -37,7 +38,6 @@ from seatrial.model.environment.site import (
     job_memory,
 )
 from seatrial.model.machine.guest import NO_GUEST, RUNNING
-from seatrial.model.units import parse_seconds
 from seatrial.plan.environment_axes import (
     AXES,
     COMPILER,
@@ -63,7 +63,9 @@ from seatrial.plan.file_model import (
     text,
     whole,
 )
+from seatrial.plan.file_values import PATH, path_of, seconds
 from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
+from seatrial.plan.site_power import PartitionPowerModel, PowerModel
 from seatrial.plan.variables import variables
 
 KIND = FileKind("site file", "give the site's YAML file", needs=None)
@@ -83,24 +85,15 @@ _FAMILIES = tuple(family.value for family in MpiFamily)
 _Read = TypeVar("_Read")
 
 
-def _path(spot: Spot, value: str) -> Path:
-    if not value.isprintable() or not value.startswith(("/", "~/")):
-        raise spot.cannot_be()
-    try:
-        return Path(value).expanduser()
-    except RuntimeError:
-        raise spot.refuse("no home directory for ~", "give the full path") from None
-
-
 def _python(spot: Spot, value: str) -> Path | str:
-    return NO_PYTHON if value == NO_PYTHON else _path(spot, value)
+    return NO_PYTHON if value == NO_PYTHON else path_of(spot, value)
 
 
 def _launcher(spot: Spot, value: str) -> str:
     is_path = "/" in value
     if not _LAUNCHER.fullmatch(value) or (is_path and not value.startswith(("/", "~/"))):
         raise spot.cannot_be()
-    return str(_path(spot, value)) if is_path else value
+    return str(path_of(spot, value)) if is_path else value
 
 
 def _is_script_word(value: str) -> bool:
@@ -111,16 +104,11 @@ def _is_script_word(value: str) -> bool:
 def _program(spot: Spot, value: str) -> Path | tuple[str, ...]:
     """The path of a program, or the modules that it is in."""
     if not value.startswith(f"{LOAD} "):
-        return _path(spot, value)
+        return path_of(spot, value)
     names = tuple(value.removeprefix(LOAD).split())
     if not names or not all(map(_MODULE.fullmatch, names)):
         raise spot.cannot_be()
     return names
-
-
-def _seconds(least_s: float) -> Kind[float]:
-    kind = text().parsed(parse_seconds)
-    return kind.only(lambda value: least_s <= value < float("inf"), todo=f"at least {least_s:g}s")
 
 
 def _of_axis(axis: str, *words: str) -> Kind[str]:
@@ -155,7 +143,6 @@ def _by_name(value: Kind[_Read], least: int = 0) -> Kind[dict[str, _Read]]:
     return named(value, _check_name, least, 1000, propertyNames=names)
 
 
-PATH = text(pattern=r"[~/].*").then(_path)
 _WORD = text().only(_is_script_word, todo="it is written into job scripts: use a word without spaces and quotes")
 _HOST_NAME = text().only(_HOST.fullmatch, "not a valid host name", "write it as n001")
 _SCRIPT_LINE = text().only(
@@ -258,7 +245,7 @@ class PartitionModel(Model):
         listed(text(most=300).parsed(job_gres).accepting("NAME:COUNT or NAME:TYPE:COUNT, such as nvme:1"), most=20),
         (),
     )
-    time_limit = optional("the longest wall time of a job, such as 2h (default: no limit)", _seconds(_SHORTEST_JOB_S))
+    time_limit = optional("the longest wall time of a job, such as 2h (default: no limit)", seconds(_SHORTEST_JOB_S))
     shared = optional(
         "false if the nodes have no file system in common with the login node; needs python: none", scalar(bool), True
     )
@@ -266,6 +253,9 @@ class PartitionModel(Model):
         f"the folder of a node that jobs work in if nothing is shared (default: {SCRATCH}): begins with /",
         text(pattern="/[A-Za-z0-9_./+-]*").parsed(Path),
         SCRATCH,
+    )
+    power = optional(
+        "how the power of its nodes is read: a mapping with redfish, ipmi, nodes", model(PartitionPowerModel)
     )
     python = optional(
         "the Python that runs seatrial on the nodes: begins with / or ~/; or none, if they have no Python: only "
@@ -304,6 +294,8 @@ class PartitionModel(Model):
             has_python,
             self.shared,
             self.scratch,
+            PowerAccess() if self.power is None else self.power.access(),
+            {} if self.power is None else self.power.of_nodes(),
         )
 
 
@@ -318,7 +310,7 @@ class SystemModel(Model):
         one_of(*BATCH_SYSTEMS, suggests=False),
     )
     poll = optional(
-        "how often the batch system is asked at most, such as 60s (the default)", _seconds(_SHORTEST_POLL_S), POLL_S
+        "how often the batch system is asked at most, such as 60s (the default)", seconds(_SHORTEST_POLL_S), POLL_S
     )
 
     def named(self, name: str, known: Iterable[str]) -> System:
@@ -379,6 +371,10 @@ class SiteModel(Model):
         ),
     )
 
+    power = optional(
+        "how the power of a machine without a system is read: a mapping with redfish, ipmi", model(PowerModel)
+    )
+
     def site(self, file: str) -> Site:
         """The site of the file of that name."""
         faults = Faults()
@@ -399,6 +395,7 @@ class SiteModel(Model):
             {name: program for name, program in (self.programs or {}).items() if isinstance(program, Path)},
             tuple(container.named(name) for name, container in (self.containers or {}).items()),
             {name: program for name, program in (self.programs or {}).items() if not isinstance(program, Path)},
+            PowerAccess() if self.power is None else self.power.access(),
         )
         faults.raise_all()
         return found

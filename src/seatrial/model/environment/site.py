@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import field
+from msgspec.structs import replace
 
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.environment.container import ContainerDevice, ContainerMount
@@ -96,6 +97,47 @@ class SiteContainer(Frozen):
     variables: tuple[tuple[str, str], ...] = ()
 
 
+class RedfishAccess(Frozen):
+    """A Redfish service. `password_file` is a file that only its owner can read, `password_command` a program that
+    prints the password; without either, it is in SEATRIAL_REDFISH_PASSWORD. `ca_file`: the certificates that are
+    trusted besides the system's. `chassis`: the one that is the node, where the service has several. `refresh_s`: how
+    often its values change (None: found by looking)."""
+
+    url: str
+    user: str = ""
+    password_file: Path | None = None
+    password_command: tuple[str, ...] = ()
+    ca_file: Path | None = None
+    chassis: str | None = None
+    refresh_s: float | None = None
+
+
+class IpmiAccess(Frozen):
+    """A BMC that answers IPMI over the network, with its password as `RedfishAccess` (SEATRIAL_IPMI_PASSWORD)."""
+
+    host: str
+    port: int = 623
+    user: str = ""
+    password_file: Path | None = None
+    password_command: tuple[str, ...] = ()
+    refresh_s: float | None = None
+
+
+class PowerAccess(Frozen):
+    """How the power of a node is read, besides what the node itself shows."""
+
+    redfish: RedfishAccess | None = None
+    ipmi: IpmiAccess | None = None
+
+    def of(self, node: str) -> PowerAccess:
+        """That of one node: `{node}` in an address is its name."""
+        redfish, ipmi = self.redfish, self.ipmi
+        return PowerAccess(
+            None if redfish is None else replace(redfish, url=redfish.url.replace("{node}", node)),
+            None if ipmi is None else replace(ipmi, host=ipmi.host.replace("{node}", node)),
+        )
+
+
 class Partition(Frozen):
     """A set of identical nodes. `environments` are names of environments of the site, the preferred one first; () means
     all.
@@ -122,6 +164,9 @@ class Partition(Frozen):
     has_python: bool = True
     is_shared: bool = True
     scratch: Path = SCRATCH
+    power: PowerAccess = PowerAccess()
+    power_of: Mapping[str, PowerAccess] = {}
+    """Of single nodes, in place of `power`."""
 
 
 class System(Frozen):
@@ -166,6 +211,14 @@ class Site(Frozen):
     programs: Mapping[str, Path] = {}
     containers: tuple[SiteContainer, ...] = ()
     modules: Mapping[str, tuple[str, ...]] = {}
+    power: PowerAccess = PowerAccess()
+    """Of a machine that is not a node of a system."""
+
+    def power_at(self, place: Place | None, node: str) -> PowerAccess:
+        """How the power of a node is read, with its name in addresses."""
+        if place is None:
+            return self.power.of(node)
+        return place.partition.power_of.get(node, place.partition.power).of(node)
 
     def container(self, name: str) -> SiteContainer | None:
         """The container of that name; None if there is none."""

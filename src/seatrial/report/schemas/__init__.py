@@ -20,6 +20,7 @@ from seatrial.report.documents.history import FoldersJson, HistoryJson, ScreenJs
 from seatrial.report.documents.list import ListJson
 from seatrial.report.documents.places import ClusterJson, GuestJson, ImageJson
 from seatrial.report.documents.plan import JobsJson, PlanJson
+from seatrial.report.documents.power import PowerJson
 from seatrial.report.documents.results import ResultsJson
 from seatrial.report.profile.document import ProfileJson
 
@@ -39,6 +40,7 @@ DOCUMENTS: dict[str, type] = {
     "list-1": ListJson,
     "machine-1": Machine,
     "plan-1": PlanJson,
+    "power-1": PowerJson,
     "profile-1": ProfileJson,
     "results-1": ResultsJson,
     "screen-1": ScreenJson,

@@ -1,0 +1,45 @@
+"""The energy of a command or a phase, by one sensor."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from seatrial.model.frozen import Frozen
+from seatrial.model.json_shape import Text
+from seatrial.model.machine.power import Scope, Supply
+
+
+class MeasuredEnergy(Frozen):
+    """The energy, in J, and power, in W, of a phase by one sensor; `reason` states why there is none.
+
+    Each error is a half-width. It holds what the sensor cannot show (how often it changes, its averaging, its steps),
+    and its accuracy if the maker states one.
+    """
+
+    source: Text
+    scope: Scope
+    supply: Supply
+    energy: float | None
+    energy_error: float | None
+    mean_power: float | None
+    mean_power_error: float | None
+    peak_power: Annotated[float | None, "the highest value that was read"]
+    peak_power_error: float | None
+    idle_before: Annotated[float | None, "the steady power before; null: it was not steady, or not read"]
+    idle_after: float | None
+    energy_over_idle: Annotated[float | None, "less the idle power before and after, for the same time"]
+    elapsed_s: float
+    values: Annotated[int, "new values of the sensor in the phase"]
+    refresh_s: float | None
+    window_s: float | None
+    accuracy: float | None
+    reason: Annotated[str, "why there is no energy, or what its error does not hold"]
+
+
+class CommandEnergy(Frozen):
+    """The energy of a command by each usable sensor, those of the node first."""
+
+    command: Annotated[tuple[str, ...], "without secrets"]
+    exit_status: Annotated[int, "as in a shell"]
+    elapsed_s: float
+    energies: tuple[MeasuredEnergy, ...]

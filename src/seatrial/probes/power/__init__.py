@@ -1,0 +1,1 @@
+"""Sensors of power and energy: a source is one file."""

@@ -1,0 +1,76 @@
+"""Sensors that are read beside a program: the reader (reader.py) is started, and its readings are collected."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO
+
+from seatrial.probes.power.reader import Orders, data_of, period_s, readings_of
+from seatrial.probes.power.source import Reading, Sensor
+from seatrial.processes.start import Running
+
+STEADY_VALUES = 8
+"""So many values show the steady power beside a program."""
+SHORTEST_IDLE_S, LONGEST_IDLE_S = 1.0, 30.0
+_START_LIMIT_S = 30.0
+_POLL_S = 0.02
+
+
+class Beside:
+    """Sensors that are being read."""
+
+    def __init__(self, sensors: Sequence[Sensor], output: IO[bytes], running: Running) -> None:
+        self.sensors = tuple(sensors)
+        self._output, self._running = output, running
+
+    def readings(self) -> list[list[Reading]]:
+        """All readings until now, by sensor."""
+        size = os.fstat(self._output.fileno()).st_size
+        return readings_of(os.pread(self._output.fileno(), size, 0).decode("utf-8", "replace"), self.sensors)
+
+    def wait_idle(self) -> None:
+        """Wait until the power beside a program can be known."""
+        longest_s = max((idle_s(sensor) for sensor in self.sensors), default=0.0)
+        time.sleep(min(LONGEST_IDLE_S, max(SHORTEST_IDLE_S, longest_s)))
+
+    def wait_started(self) -> None:
+        """Wait until each sensor was read. Raises OSError if the reader ends or takes too long."""
+        end_s = time.monotonic() + _START_LIMIT_S
+        while not all(self.readings()):
+            if self._running.wait(0.0) is not None:
+                raise OSError(0, "the program that reads the sensors has ended")
+            if time.monotonic() > end_s:
+                raise OSError(0, f"a sensor did not answer in {_START_LIMIT_S:g} s")
+            time.sleep(_POLL_S)
+
+
+def idle_s(sensor: Sensor) -> float:
+    """How long a sensor is read to see a steady power."""
+    return STEADY_VALUES * period_s(sensor) + (sensor.window_s or 0.0)
+
+
+@contextmanager
+def reading(orders: Orders, sensors: Sequence[Sensor], cpus: Sequence[int] | None = None) -> Iterator[Beside]:
+    """Read these sensors from now on, until the end of the block. `cpus`: where the reader may run. Raises OSError if
+    it cannot be started."""
+    with tempfile.TemporaryFile() as output:
+        given = os.memfd_create("orders")
+        try:
+            os.write(given, data_of(orders))
+            os.lseek(given, 0, os.SEEK_SET)
+            words = [sys.executable, "-m", "seatrial.probes.power.reader"]
+            running = Running(words, os.environ, (given, output.fileno(), 2), cpus=cpus)
+        finally:
+            os.close(given)
+        try:
+            found = Beside(sensors, output, running)
+            found.wait_started()
+            yield found
+        finally:
+            running.kill()
+            running.wait()

@@ -1,0 +1,68 @@
+"""Counters of HPE Cray nodes: /sys/cray/pm_counters, with the node's own time of each value.
+
+"452 W 1609877439893711 us" is a power, "170391 J 1609877439893711 us" an energy. `freshness` counts the updates of all
+files together: a set that is read while it changes is not of one moment. `raw_scan_hz` are the updates a second (10).
+HPE Cray EX System Monitoring Application Environment, "PM counters".
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import partial
+
+from seatrial.machine.files import FileTree
+from seatrial.model.machine.power import Scope, SourceKind, Supply
+from seatrial.probes.power.source import Reading, Sensor, timed
+
+_FOLDER = "/sys/cray/pm_counters"
+_VALUE = re.compile(r"(-?\d+)\s*(W|J)(?:\s+(\d+)\s*us)?")
+_FILE = re.compile(r"(?:(?P<part>cpu\d*|memory|accel\d+)_)?(?P<what>power|energy)")
+_SCOPES = {"cpu": Scope.PACKAGE, "memory": Scope.MEMORY, "accel": Scope.DEVICE}
+_USUAL_HZ = 10
+_MOST_TRIES = 5
+_LONGEST_AGE_S = 3600.0
+
+
+def sensors(tree: FileTree) -> list[Sensor]:
+    """The counters; of a part that has its energy and its power, both."""
+    hertz = tree.integer(f"{_FOLDER}/raw_scan_hz")
+    refresh_s = 1.0 / (hertz if hertz and hertz > 0 else _USUAL_HZ)
+    found = []
+    for name in tree.names(_FOLDER):
+        if (match := _FILE.fullmatch(name)) is not None:
+            part = match["part"] or ""
+            is_counter = match["what"] == "energy"
+            found.append(
+                Sensor(
+                    f"pm_counters:{name}",
+                    _SCOPES[part.rstrip("0123456789")] if part else Scope.NODE,
+                    SourceKind.COUNTER if is_counter else SourceKind.GAUGE,
+                    part or "node",
+                    partial(_read, tree, name),
+                    Supply.DC,
+                    refresh_s=refresh_s,
+                    quantum=1.0,
+                )
+            )
+    return found
+
+
+def _read(tree: FileTree, name: str) -> Reading:
+    """A value that did not change while it was read."""
+    for _ in range(_MOST_TRIES):
+        before = tree.word(f"{_FOLDER}/freshness")
+        with timed() as request:
+            text = tree.word(f"{_FOLDER}/{name}")
+        if before is not None and tree.word(f"{_FOLDER}/freshness") == before:
+            break
+    else:
+        if before is not None:
+            return request.reading(fault="changed each time that it was read")
+    match = _VALUE.fullmatch(text or "")
+    if match is None:
+        return request.reading(fault="reports no value")
+    age_s = time.time() - int(match[3]) / 1e6 if match[3] else None
+    if age_s is not None and not 0.0 <= age_s <= _LONGEST_AGE_S:  # another clock, or a tree that was recorded
+        age_s = None
+    return request.reading(**{"joules" if match[2] == "J" else "watts": float(match[1])}, age_s=age_s)

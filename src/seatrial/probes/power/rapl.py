@@ -1,0 +1,64 @@
+"""Counters of energy in processors (RAPL), from Linux's powercap: /sys/class/powercap/intel-rapl:*, of AMD too.
+
+Documentation/power/powercap/powercap.rst of Linux; a value about every millisecond (Intel SDM 3B, 15.10). Only root
+can read them since CVE-2020-8694. The package does not contain the memory modules; psys is what the maker of the board
+connected to it. `intel-rapl-mmio` has the counters of `intel-rapl` again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from seatrial.machine.files import FileTree
+from seatrial.model.machine.power import Scope, SourceKind, Supply
+from seatrial.probes.power.source import Reading, Sensor, timed
+
+_FOLDER = "/sys/class/powercap"
+_DOMAIN = re.compile(r"intel-rapl(?P<mmio>-mmio)?:\d+(?::\d+)?")
+_PACKAGE = re.compile(r"package-\d+(?:-die-\d+)?")
+_REFRESH_S = 1e-3
+_MICRO = 1e-6
+
+
+def sensors(tree: FileTree) -> list[Sensor]:
+    """The domains."""
+    found: dict[str, Sensor] = {}
+    names = [name for name in tree.names(_FOLDER) if _DOMAIN.fullmatch(name)]
+    for name in sorted(names, key=lambda name: ("-mmio" in name, name)):
+        domain = tree.word(f"{_FOLDER}/{name}/name")
+        if domain is None:
+            continue
+        parent = tree.word(f"{_FOLDER}/{name.rpartition(':')[0]}/name") if name.count(":") > 1 else None
+        label = domain if parent is None else f"{parent}/{domain}"
+        found.setdefault(label, _sensor(tree, f"{_FOLDER}/{name}", label, domain))
+    return list(found.values())
+
+
+def _sensor(tree: FileTree, folder: str, label: str, domain: str) -> Sensor:
+    largest = tree.integer(f"{folder}/max_energy_range_uj")
+    return Sensor(
+        f"rapl:{label}",
+        _scope(domain),
+        SourceKind.COUNTER,
+        "the platform, as the maker of the board connected it" if domain == "psys" else label,
+        lambda: _read(tree, f"{folder}/energy_uj"),
+        Supply.DC,
+        refresh_s=_REFRESH_S,
+        modulus_J=None if not largest or largest <= 0 else largest * _MICRO,
+        quantum=61e-6,  # 2^-14 J, the usual unit (Intel SDM 3B, MSR_RAPL_POWER_UNIT)
+    )
+
+
+def _scope(domain: str) -> Scope:
+    if _PACKAGE.fullmatch(domain):
+        return Scope.PACKAGE
+    return Scope.MEMORY if domain == "dram" else Scope.PART
+
+
+def _read(tree: FileTree, path: str) -> Reading:
+    with timed() as request:
+        value = tree.integer(path)
+    if value is None:
+        why = "cannot be read: only root may, on most systems" if path in tree.refused else "reports no value"
+        return request.reading(fault=why)
+    return request.reading(joules=value * _MICRO)

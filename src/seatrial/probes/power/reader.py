@@ -1,0 +1,121 @@
+"""The program that reads sensors while others run: `python -m seatrial.probes.power.reader`.
+
+It gets what to read as JSON on its standard input, and writes a line for each reading to its standard output:
+`SENSOR AT_S TOOK_S VALUE AGE_S`, with `-` for what is unknown, or `SENSOR AT_S TOOK_S ! FAULT`. SENSOR is its number,
+times are on CLOCK_MONOTONIC. It is its own process so that what it costs is known, and so that it can be kept from the
+CPUs of the programs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from seatrial.model.environment.site import PowerAccess
+from seatrial.model.frozen import Frozen
+from seatrial.model.machine.power import SourceKind
+from seatrial.probes.power.source import Reading, Sensor
+
+LEAST_PERIOD_S = 0.1
+"""A sensor that changes more often is read so often: more costs the program more than it shows of its power."""
+REMOTE_PERIOD_S = 1.0
+"""How often a BMC is asked whose refresh interval is not known."""
+_RUNS_OUT_S = 7 * 86_400.0
+
+
+class Orders(Frozen):
+    """What to read: the sensors by name, of this node and its BMC, or of a recorded tree (kind, folder)."""
+
+    names: tuple[str, ...]
+    access: PowerAccess
+    recorded: tuple[str, str] | None = None
+
+
+def orders_of(data: bytes) -> Orders:
+    """From the JSON of `data_of`."""
+    return msgspec.json.decode(data, type=Orders)
+
+
+def data_of(orders: Orders) -> bytes:
+    """The orders as JSON. They hold no password."""
+    return msgspec.json.encode(orders)
+
+
+def period_s(sensor: Sensor) -> float:
+    """How often a sensor is read: as often as it changes, within limits."""
+    least_s = REMOTE_PERIOD_S if sensor.is_remote else LEAST_PERIOD_S
+    return max(least_s, sensor.refresh_s or least_s)
+
+
+def line_of(number: int, sensor: Sensor, reading: Reading) -> str:
+    """The line of a reading."""
+    start = f"{number} {reading.at_s:.6f} {reading.took_s:.6f}"
+    if reading.fault:
+        return f"{start} ! {reading.fault}\n".replace("\n", " ").rstrip() + "\n"
+    value = reading.joules if sensor.kind is SourceKind.COUNTER else reading.watts
+    return f"{start} {_word(value)} {_word(reading.age_s)}\n"
+
+
+def readings_of(text: str, sensors: Sequence[Sensor]) -> list[list[Reading]]:
+    """The readings of each sensor, from lines that may end in the middle of one."""
+    found: list[list[Reading]] = [[] for _ in sensors]
+    for line in text.splitlines(keepends=True):
+        words = line.split(maxsplit=4)
+        if line.endswith("\n") and len(words) == 5:
+            number, at_s, took_s = int(words[0]), float(words[1]), float(words[2])
+            if words[3] == "!":
+                found[number].append(Reading(at_s, took_s, fault=words[4].strip()))
+                continue
+            value, age_s = (None if word.strip() == "-" else float(word) for word in words[3:])
+            is_counter = sensors[number].kind is SourceKind.COUNTER
+            joules, watts = (value, None) if is_counter else (None, value)
+            found[number].append(Reading(at_s, took_s, watts, joules, age_s))
+    return found
+
+
+def read_until(end_s: float, sensors: Sequence[Sensor], write: Any) -> None:
+    """Read each sensor in its period until then (CLOCK_MONOTONIC), and pass on each line. A reading that comes too late
+    is left out: the next one is in its turn."""
+    now = time.monotonic()
+    due = [now] * len(sensors)
+    periods = [period_s(sensor) for sensor in sensors]
+    while sensors and min(due) < end_s:
+        number = due.index(min(due))
+        time.sleep(max(0.0, due[number] - time.monotonic()))
+        write(line_of(number, sensors[number], sensors[number].read()))
+        due[number] = max(due[number] + periods[number], time.monotonic())
+
+
+def _word(value: float | None) -> str:
+    return "-" if value is None else repr(value)
+
+
+def main() -> None:
+    """Read until the process is ended."""
+    from seatrial.probes.power.sources import live_sensors, recorded_sensors
+
+    orders = orders_of(sys.stdin.buffer.read())
+    with suppress(OSError):
+        os.nice(-5)  # as root, so that a busy machine does not delay the readings
+
+    def read(sensors: Sequence[Sensor]) -> None:
+        by_name = {sensor.name: sensor for sensor in sensors}
+        chosen = [by_name[name] for name in orders.names if name in by_name]
+        read_until(time.monotonic() + _RUNS_OUT_S, chosen, lambda line: os.write(1, line.encode()))
+
+    if orders.recorded is not None:
+        read(recorded_sensors(orders.recorded[0], Path(orders.recorded[1])))
+        return
+    with live_sensors(orders.access) as found:
+        read(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""All sensors of power and energy of this node, or of what was recorded of another: each source is a file beside this
+one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from seatrial.errors import UsageError
+from seatrial.machine.files import FileTree
+from seatrial.model.environment.site import PowerAccess, RedfishAccess
+from seatrial.model.machine.power import PowerSource, Scope, SourceKind
+from seatrial.probes.power import hwmon, ipmi, nvml, pm_counters, rapl, redfish
+from seatrial.probes.power.credentials import password_of
+from seatrial.probes.power.redfish_service import Recorded, Service
+from seatrial.probes.power.source import Reading, Sensor, states
+from seatrial.stats.energy import refresh_interval
+
+RECORDED = ("redfish", "sysfs")
+"""What can be read from a folder."""
+_LOCAL_PERIOD_S, _REMOTE_PERIOD_S = 0.02, 1.0
+"""How often a sensor is read to see how often it changes: one in the node; a BMC, which others ask as well."""
+
+
+@contextmanager
+def live_sensors(access: PowerAccess) -> Iterator[list[Sensor]]:
+    """The sensors that this node shows, and those of the BMC that the site file states, whose connection ends with the
+    block. Raises UsageError for a password that cannot be read."""
+    found = [*local_sensors(FileTree(Path("/"))), *nvml.sensors()]
+    bmc = access.ipmi
+    ask = ipmi.asking(bmc, None if bmc is None else password_of(bmc))
+    if ask is not None:
+        stated_s = None if bmc is None else bmc.refresh_s
+        found += [replace(one, is_remote=True, refresh_s=stated_s) for one in ipmi.sensors(ask)]
+    with ExitStack() as opened:
+        if access.redfish is not None:
+            found += _of_service(access.redfish, opened)
+        yield found
+
+
+def recorded_sensors(kind: str, folder: Path) -> list[Sensor]:
+    """The sensors in a folder: a tree of Redfish objects, or one with `sys` (or what is in /sys). Raises UsageError."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: not a folder", f"--from {kind}=DIR takes the folder that holds the tree")
+    if kind == "redfish":
+        recorded = Recorded(folder)
+        if recorded.get(redfish.ROOT) is None:
+            todo = "give the folder that has redfish/v1/index.json"
+            raise UsageError(f"{folder}: no Redfish tree found", todo)
+        return redfish.sensors(recorded.get)
+    tree = FileTree(folder) if (folder / "sys").is_dir() else _SysTree(folder)
+    if not tree.names("/sys"):
+        raise UsageError(f"{folder}: no sysfs tree found", "give the folder that has sys, or a copy of /sys")
+    return local_sensors(tree)
+
+
+def read_all(sensors: Sequence[Sensor]) -> list[PowerSource]:
+    """What each sensor reads once."""
+    return states(sensors, [sensor.read() for sensor in sensors])
+
+
+def watched(sensors: Sequence[Sensor], for_s: float) -> list[PowerSource]:
+    """The same, after it was read for some time, in seconds: with how often each one changes, and without those that
+    never do what a sensor of their kind must."""
+    readings: list[list[Reading]] = [[sensor.read()] for sensor in sensors]
+    periods = [_REMOTE_PERIOD_S if sensor.is_remote else _LOCAL_PERIOD_S for sensor in sensors]
+    due = [start + period for start, period in zip([time.monotonic()] * len(sensors), periods, strict=True)]
+    end_s = time.monotonic() + for_s
+    while sensors and min(due) < end_s:
+        position = due.index(min(due))
+        time.sleep(max(0.0, due[position] - time.monotonic()))
+        if not readings[position][-1].fault:
+            readings[position].append(sensors[position].read())
+        due[position] = time.monotonic() + periods[position]
+    found = [_with_refresh(sensor, seen) for sensor, seen in zip(sensors, readings, strict=True)]
+    return states(found, [seen[-1] for seen in readings])
+
+
+def _with_refresh(sensor: Sensor, seen: Sequence[Reading]) -> Sensor:
+    values = [one.joules if sensor.kind is SourceKind.COUNTER else one.watts for one in seen]
+    known = [(one.at_s, value) for one, value in zip(seen, values, strict=True) if value is not None]
+    if sensor.refresh_s is not None or not known:
+        return sensor
+    return replace(sensor, refresh_s=refresh_interval(*zip(*known, strict=True)))
+
+
+def local_sensors(tree: FileTree) -> list[Sensor]:
+    """Those that Linux shows."""
+    return [*pm_counters.sensors(tree), *rapl.sensors(tree), *hwmon.sensors(tree)]
+
+
+def _of_service(stated: RedfishAccess, opened: ExitStack) -> list[Sensor]:
+    try:
+        service = Service(stated, password_of(stated))
+        opened.callback(service.close)
+        found = redfish.sensors(service.get, service.now)
+    except OSError as error:
+        fault = Reading(time.monotonic(), fault=f"no answer from {stated.url}: {error}")
+        return [Sensor("redfish", Scope.NODE, SourceKind.GAUGE, "the node, as its BMC reports it", lambda: fault)]
+    if stated.chassis is not None:
+        found = [_of_chassis(one, stated.chassis) for one in found]
+    return [replace(one, is_remote=True, refresh_s=one.refresh_s or stated.refresh_s) for one in found]
+
+
+def _of_chassis(sensor: Sensor, chassis: str) -> Sensor:
+    """Of several nodes in one enclosure, the one that the site file names is this node."""
+    if sensor.scope is not Scope.NODE or sensor.name.startswith(f"redfish:{chassis}/"):
+        return sensor
+    return replace(sensor, unusable=f"is not of the chassis {chassis}, which the site file names")
+
+
+class _SysTree(FileTree):
+    """A copy of what is in /sys."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._folder = folder
+
+    def data(self, path: str) -> bytes | None:
+        """As `FileTree`."""
+        return super().data(path.removeprefix("/sys"))
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """As `FileTree`."""
+        return super().names(path.removeprefix("/sys") or "/")

@@ -1,0 +1,27 @@
+"""`seatrial.power/1`: the sensors of power and energy, and the energy of a command, as one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from seatrial.model.json_object import filled
+from seatrial.model.json_shape import Json, shape
+from seatrial.model.machine.power import PowerSource
+from seatrial.model.results.energy import CommandEnergy
+
+
+@shape(None)
+class PowerJson(TypedDict):
+    """What can measure power and energy."""
+
+    schema: Literal["seatrial.power/1"]
+    sources: list[PowerSource]
+    measured: NotRequired[Annotated[CommandEnergy, "the energy of the command that was given"]]
+
+
+def power_document(sources: Sequence[PowerSource], found: CommandEnergy | None = None) -> Json:
+    """The document."""
+    if found is None:
+        return filled(PowerJson, None, sources=sources)
+    return filled(PowerJson, None, sources=sources, measured=found)

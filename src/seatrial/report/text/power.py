@@ -1,0 +1,122 @@
+"""What can measure power and energy, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from seatrial.model.machine.power import PowerSource, Scope, SourceKind
+from seatrial.model.results.energy import CommandEnergy, MeasuredEnergy
+from seatrial.model.spelling import count, show, show_percent
+from seatrial.model.units import Unit
+from seatrial.report.blocks import Detail
+from seatrial.report.text.terminal import Style, plain, sentences
+
+_MOST_PARTS = 12
+"""Parts of a node that are listed one by one."""
+
+
+def power_text(sources: Sequence[PowerSource], style: Style, detail: Detail) -> str:
+    """What measures the node first; then its parts, and what is not used."""
+    nodes = [one for one in sources if one.usable and one.scope is Scope.NODE]
+    parts = [one for one in sources if one.usable and one.scope is not Scope.NODE]
+    unusable = [one for one in sources if not one.usable]
+    lines = [style.paint(plain(_first(sources, nodes, parts)), "heading")]
+    if detail is Detail.BRIEF:
+        return lines[0]
+    shown = len(parts) if detail is Detail.FULL else _MOST_PARTS
+    rows = [_row(one) for one in (*nodes, *parts[:shown])]
+    if rows:
+        lines.append(style.table([["source", "scope", "reads", "changes every", "supply"], *rows], has_head=True))
+    if len(parts) > shown:
+        lines.append(f"  and {count(len(parts) - shown, 'part')} more (--verbose lists all)")
+    notes = [f"{one.name} {one.why}" for one in (*nodes, *parts) if one.why.partition(" ")[0] != "measures"]
+    lines += sentences(notes, style, "  note: ", "    ")
+    lines += sentences((f"{one.name} {one.why}" for one in unusable), style, "  not used: ", "    ")
+    return "\n".join(lines)
+
+
+def _first(sources: Sequence[PowerSource], nodes: Sequence[PowerSource], parts: Sequence[PowerSource]) -> str:
+    if nodes:
+        return f"The power of the node is measured by {', '.join(one.name for one in nodes)}."
+    if parts:
+        return f"Nothing measures the node; {count(len(parts), 'sensor')} of its parts can be read."
+    if sources:
+        return "Nothing usable measures power here."
+    return (
+        "Nothing measures power here: no RAPL, hwmon or pm_counters in /sys, no GPU driver, no BMC. A BMC that is "
+        "reached over the network goes into the site file (power:)."
+    )
+
+
+def _row(one: PowerSource) -> list[str]:
+    reads = show(one.joules, "J") if one.kind is SourceKind.COUNTER else show(one.watts, "W")
+    if one.accuracy is not None:
+        reads += f" ± {show_percent(one.accuracy)}"
+    changes = "?" if one.refresh_s is None else show(one.refresh_s, "s")
+    return [
+        plain(one.name),
+        one.scope,
+        reads,
+        ", ".join([changes, *_times(one)]),
+        one.supply if one.supply != "unknown" else "?",
+    ]
+
+
+def _times(one: PowerSource) -> Iterator[str]:
+    if one.window_s:
+        yield f"average of {show(one.window_s, 's')}"
+    if one.age_s:
+        yield f"{show(one.age_s, 's')} old"
+
+
+def energy_text(found: CommandEnergy, style: Style, detail: Detail) -> str:
+    """The energy of a command: by the sensor of the node first, else by those of its parts."""
+    known = [one for one in found.energies if one.energy is not None]
+    unknown = [one for one in found.energies if one.energy is None]
+    lines = [*style.wrapped(style.paint(plain(_energy_sentence(found, known)), "heading"), then="  ")]
+    if detail is Detail.BRIEF:
+        return "\n".join(lines)
+    rows = [_energy_row(one) for one in known]
+    if rows:
+        head = ["source", "energy", "mean power", "highest", "idle before", "after", "over idle"]
+        lines.append(style.table([head, *rows], has_head=True))
+    reasons: dict[str, list[str]] = {}
+    for one in known:
+        reasons.setdefault(one.reason, []).append(one.source)
+    lines += sentences(
+        (f"{', '.join(names)}: {why}" for why, names in reasons.items() if why), style, "  note: ", "    "
+    )
+    lines += sentences((f"no energy by {one.source}: {one.reason}" for one in unknown), style, "  ", "    ")
+    return "\n".join(lines)
+
+
+def _energy_sentence(found: CommandEnergy, known: Sequence[MeasuredEnergy]) -> str:
+    status = f"exit status {found.exit_status}; " if found.exit_status else ""
+    took = f"{status}{show(found.elapsed_s, 's')}"
+    nodes = [one for one in known if one.scope is Scope.NODE]
+    if nodes:
+        best = min(nodes, key=lambda one: one.energy_error or 0.0)
+        return (
+            f"The node used {_with_error(best.energy, best.energy_error, 'J')}, "
+            f"{_with_error(best.mean_power, best.mean_power_error, 'W')} on average ({took}; {best.source})."
+        )
+    if known:
+        return f"Nothing measured the node; {count(len(known), 'part')} of it did ({took})."
+    return f"The energy is not known ({took})."
+
+
+def _energy_row(one: MeasuredEnergy) -> list[str]:
+    return [
+        plain(one.source),
+        _with_error(one.energy, one.energy_error, "J"),
+        _with_error(one.mean_power, one.mean_power_error, "W"),
+        show(one.peak_power, "W"),
+        show(one.idle_before, "W") if one.idle_before is not None else "?",
+        show(one.idle_after, "W") if one.idle_after is not None else "?",
+        show(one.energy_over_idle, "J") if one.energy_over_idle is not None else "?",
+    ]
+
+
+def _with_error(value: float | None, error: float | None, unit: Unit) -> str:
+    share = abs(error / value) if value and error is not None else None
+    return f"{show(value, unit)} ± {show_percent(share)}"
