@@ -76,9 +76,11 @@ _COUNTED = frozenset(
         *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.MESSAGE_RATE, Cause.LOCAL_CALLS, Cause.MPI_IO),
         *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA, Cause.SERIAL_IO),
         *(Cause.THREAD_IMBALANCE, Cause.OPERATION),
+        *(Cause.IMBALANCE, Cause.SLOW_CPU, Cause.LATE_SENDER, Cause.LATE_RECEIVER),
     }
 )
-"""... but not these, nor ranks that are blocked in timed calls, which come before them with a larger share."""
+"""... but not these, nor ranks that are blocked in timed calls, which come before them with a larger share: they were
+counted, or their share is without what a missing CPU can explain."""
 
 
 def diagnosed_profiles(
