@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from analysis.made_up_fleets import Planted, fleet
 from made_up import facts, made_up_machine
 
 from seatrial.analysis.screening.inputs import with_like_pairs
-from seatrial.analysis.screening.screen import facts_of_node, facts_that_differ, screen_cluster
+from seatrial.analysis.screening.screen import drain, facts_of_node, facts_that_differ, screen_cluster
 from seatrial.model.machine.document import machine_document
 from seatrial.model.study.screen import FALSE_ALARM_RATE, Item, LinkCount, ScreenInput
 
@@ -213,3 +214,12 @@ def test_shared_uplinks_are_compared_with_each_other_where_the_design_is_not_kno
     assert named(loaded) == set()
     assert named(replace(loaded, oversubscription=2.0)) == set()
     assert {kind for kind, _ in named(replace(loaded, oversubscription=1.0))} == {"switch"}
+
+
+def test_the_command_for_a_node_is_one_command_whatever_its_name_is() -> None:
+    for node in ("n1; rm -rf /", "$(touch x)", "n1' reason='x", "n1\nreboot"):
+        words = shlex.split(drain(node, f"{node} differs from the others"))
+        assert words == [
+            *("scontrol", "update", f"nodename={node}", "state=drain"),
+            f"reason=seatrial: {node} differs from the others",
+        ]

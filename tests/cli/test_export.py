@@ -21,7 +21,7 @@ from seatrial.model.machine.fact import Facts
 from seatrial.model.results.exported import Exported, ExportedRow
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome, Stage
-from seatrial.report.export.tables import markdown_text
+from seatrial.report.export.tables import csv_text, markdown_text
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.writers import RecordWriter
 
@@ -237,3 +237,14 @@ def test_a_page_of_several_folders_has_a_default_name(tmp_path: Path) -> None:
     assert path == (tmp_path / "a" / "report.html").resolve()
     assert "n1" in path.read_text() and "n2" in path.read_text()
     assert isinstance(ResultsFolder.existing(tmp_path / "a"), ResultsFolder)
+
+
+def test_no_cell_of_a_table_is_a_formula() -> None:
+    rows = [
+        ExportedRow("e", name, json.dumps({"flags": flags}), "", "m", "ok", figure=name, unit="s", median=-1.5)
+        for name, flags in (("=1+1", "-O3 -g"), ("@SUM(A1)", "-2+3+cmd|' /C calc'!A0"), ("+plain", "ordinary"))
+    ]
+    found = list(csv.DictReader(io.StringIO(csv_text(Exported(tuple(rows), ()), with_parameters=True))))
+    assert [row["benchmark"] for row in found] == ["'=1+1", "'@SUM(A1)", "+plain"]
+    assert [row["parameter.flags"] for row in found] == ["-O3 -g", "'-2+3+cmd|' /C calc'!A0", "ordinary"]
+    assert {row["median"] for row in found} == {"-1.5"}

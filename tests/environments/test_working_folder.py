@@ -23,7 +23,7 @@ from seatrial.environments.installed import _modules_of
 from seatrial.environments.loader import library_files
 from seatrial.environments.mpi import discover_mpis
 from seatrial.launch.allocation import leaf_switches
-from seatrial.machine.live import discover_live, survey_network_tools
+from seatrial.machine.live import discover_live, survey_tools
 from seatrial.processes.working_folder import on_path, without_working_folder
 
 pytestmark = pytest.mark.real
@@ -107,7 +107,7 @@ def test_the_compiler_is_found_and_builds_its_own_files(planted: Path, tmp_path:
 
 def test_probes_start_no_program_of_the_folder(planted: Path) -> None:
     discover_live()
-    assert survey_network_tools() == ()
+    assert survey_tools() == ()
     leaf_switches({**os.environ, "SLURM_JOB_ID": "1"})
     assert not any(str(mpi.library).startswith(str(Path.cwd())) for mpi in discover_mpis().mpis)
     assert not any(path.is_relative_to(Path.cwd()) for path, _ in library_files(_LIBRARIES, (), os.environ))

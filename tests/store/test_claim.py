@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from seatrial.store.claim import _private, abandoned, claim, claimed_elsewhere, settle
 from seatrial.store.folder import ResultsFolder
+from seatrial.store.writers import RecordWriter
 
 _CLAIMS_AND_DIES = """
 import sys
@@ -109,3 +111,15 @@ def test_a_claim_with_impossible_numbers_is_damaged(limit: str, tmp_path: Path) 
     file.write_text(file.read_text().replace("5.0", limit))
     assert abandoned(folder, "n1", "0123456789abcdef") == []
     assert claimed_elsewhere(folder, "n2", "0123456789abcdef", ()) == {}
+
+
+@pytest.mark.parametrize("host", ["../../x", "-rf", "..", "a;$(touch x)\n<b>\x1b[31m", "/"])
+def test_a_host_with_any_name_claims_and_records(host: str, tmp_path: Path) -> None:
+    folder = ResultsFolder.create(tmp_path / "results")
+    claimed = claim(folder, host, "e" * 64, 0, {})
+    assert claimed is not None
+    claimed.release()
+    writer = RecordWriter(folder, host)
+    assert writer.path.parent == folder.path / "records"
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.jsonl", writer.path.name)
+    assert [path.name for path in tmp_path.iterdir()] == ["results"] and not list(folder.path.glob("artefacts/*/*"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -83,7 +84,7 @@ def _import(
             lambda style: results_text(found.experiments, style, Detail.FULL),
         )
     if found.repeats and not out.as_json:
-        out.announce(f"records: {results}; the page: seatrial report {results} -o FILE.html")
+        out.announce(f"records: {results}; the page: seatrial report {shlex.quote(str(results))} -o FILE.html")
     _report(found.repeats)
     if found.left_out:
         left_out = count(len(found.left_out), "file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,7 +130,7 @@ def _drop(
     """Move experiments to the trash of their folder."""
     trash, experiments, repeats = drop(folder, what)
     print(f"{count(len(experiments), 'experiment')} with {count(repeats, 'repeat')} moved to {trash}")
-    message(f"to bring them back: seatrial results restore {folder} {trash.name}")
+    message(f"to bring them back: seatrial results restore {shlex.quote(str(folder))} {trash.name}")
 
 
 @command("results restore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -82,7 +83,8 @@ class Printer(Frozen):
     def _status(self, found: RunResult, checks: Sequence[ReferenceCheck] | None) -> int:
         """Print where the records are, and what is missing; the exit status."""
         if not self.out.as_json:
-            self.out.announce(f"records: {self.results}; the page: seatrial report {self.results} -o FILE.html")
+            folder = shlex.quote(str(self.results))
+            self.out.announce(f"records: {self.results}; the page: seatrial report {folder} -o FILE.html")
         for line in nothing_measured(found.experiments):
             message(line)
         status = exit_status(found.experiments, named=self.named) or compared_status(found.study)

@@ -37,6 +37,7 @@ from seatrial.environments.cache import (
 )
 from seatrial.errors import BuildError
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.host_list import host_in_names
 from seatrial.processes.file_lock import lock
 from seatrial.store.claim import kernel_and_namespace, process_start
 
@@ -48,7 +49,7 @@ LEFTOVER_S = 30 * 86400.0
 
 def own_name(prefix: str = "") -> str:
     """A new name for a folder of this process."""
-    return f"{prefix}{platform.node()}-{owner_of_name()}-{secrets.token_hex(4)}"
+    return f"{prefix}{host_in_names(platform.node())}-{owner_of_name()}-{secrets.token_hex(4)}"
 
 
 def owner_of_name() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -50,7 +51,8 @@ def read_study_file(path: Path) -> Study:
     from seatrial.plan.study_file import MAX_BYTES, read_study
 
     if str(path) in registry() and not path.exists():
-        raise UsageError(f"{path} is a benchmark, not a study file", f"`seatrial run {path}` measures it")
+        todo = f"`seatrial run {shlex.quote(str(path))}` measures it"
+        raise UsageError(f"{path} is a benchmark, not a study file", todo)
 
     study = read_study(read_file(path, MAX_BYTES, "give a study file; examples/ has some"), str(path))
     _refuse_unknown_references(study, path)

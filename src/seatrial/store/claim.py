@@ -26,6 +26,7 @@ from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import parse_json
 from seatrial.model.json_object import json_of
+from seatrial.model.machine.host_list import host_in_names
 from seatrial.processes.file_lock import lock
 from seatrial.store.files import make_folder, opened_file, opened_folder, write_once
 from seatrial.store.folder import IN_JOB, ResultsFolder, is_dead_in_job
@@ -219,7 +220,7 @@ def _claims(folder: ResultsFolder, experiment: str) -> list[Path]:
 
 def _private(prefix: str, host: str, name: str) -> str:
     """A name unique among the processes of all hosts: hosts may have the same name, and containers the same ids."""
-    return f"{prefix}-{name}-{host}-{kernel_and_namespace()}-{os.getpid()}-{secrets.token_hex(4)}"
+    return f"{prefix}-{name}-{host_in_names(host)}-{kernel_and_namespace()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def kernel_and_namespace() -> str:

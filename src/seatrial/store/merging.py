@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from seatrial.errors import ProtocolError, StoreError, UsageError
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.host_list import host_in_names
 from seatrial.model.results.record import decode, encode
 from seatrial.store.claim import process_start
 from seatrial.store.files import is_remote, make_folder, opened_file, opened_folder, reason, write_once
@@ -313,7 +314,7 @@ def _refuse_writer(folder: ResultsFolder, name: str, *, is_alone: bool) -> None:
     match = re.fullmatch(r"(.+)-(\d+)-(\d+)(?:-[0-9a-f]+)?\.jsonl", name)
     if match is None:
         return
-    is_here = match[1] == (re.sub(r"[^A-Za-z0-9._-]", "_", platform.node()) or "host")
+    is_here = match[1] == host_in_names(platform.node())
     if is_here:
         may_run = int(match[2]) != os.getpid() and process_start(int(match[2])) is not None
     elif is_alone:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import stat
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from seatrial.errors import ProtocolError, StoreError, UsageError
+from seatrial.model.machine.host_list import host_in_names
 from seatrial.model.results.record import RepeatRecord, decode, encode
 from seatrial.processes.file_lock import lock
 from seatrial.store.files import is_local, is_remote, open_new, opened_file, opened_folder
@@ -119,8 +119,7 @@ class RecordWriter:
     def __init__(self, folder: ResultsFolder, host: str) -> None:
         self._root = folder.path
         self._adds = AddsRecords(folder.path)
-        safe_host = re.sub(r"[^A-Za-z0-9._-]", "_", host) or "host"
-        self.path: Path = folder.path / "records" / f"{safe_host}-{os.getpid()}-{time.time_ns()}.jsonl"
+        self.path: Path = folder.path / "records" / f"{host_in_names(host)}-{os.getpid()}-{time.time_ns()}.jsonl"
         self._descriptor: int | None = None
         self._size = 0
         self._is_remote = is_remote(self.path.parent)

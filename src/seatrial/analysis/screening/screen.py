@@ -5,6 +5,7 @@ cluster was measured: damaged data, or a link that failed."""
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
@@ -449,7 +450,8 @@ def _named_node(item: Item) -> tuple[OddKind, str, str]:
 
 def drain(node: str, reason: str) -> str:
     """The command that takes a node out of service in Slurm; seatrial never runs it."""
-    return f"scontrol update nodename={node} state=drain reason='seatrial: {reason}'"
+    quoted = shlex.quote(f"seatrial: {reason}")
+    return f"scontrol update nodename={shlex.quote(node)} state=drain reason={quoted}"
 
 
 def _order(one: Odd) -> tuple[float, float, int, str]:

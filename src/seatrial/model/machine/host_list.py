@@ -16,6 +16,14 @@ _SPAN = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?\Z", re.ASCII)
 _NUMBERED = re.compile(r"(.*?)(\d{1,18})(\D*)\Z", re.DOTALL | re.ASCII)
 
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]|\A[^A-Za-z0-9]")
+
+
+def host_in_names(host: str) -> str:
+    """A host's name as a part of the names of files: the kernel allows any bytes in it, such as "../x" and "-rf"."""
+    return _NOT_IN_NAMES.sub("_", host) or "host"
+
+
 def expand_hosts(text: str) -> tuple[str, ...]:
     """The names of a list, in its order. Raises ValueError for a list that is not valid, or too long."""
     names: list[str] = []

@@ -25,6 +25,7 @@ from seatrial.errors import BuildError, NoCompilerError, ResourceError, StoreErr
 from seatrial.launch.local import Ended, run_attached
 from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.host_list import host_in_names
 from seatrial.profiler.capture.wrappers import wrapper_texts
 from seatrial.store.files import opened_file
 
@@ -283,4 +284,4 @@ def read_note(tables: Path) -> str | None:
 
 def profile_name(started_s: float) -> str:
     """The name of a profile's folder: time, host and process id."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(started_s))}-{platform.node()}-{os.getpid()}"
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(started_s))}-{host_in_names(platform.node())}-{os.getpid()}"

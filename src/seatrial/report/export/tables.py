@@ -35,7 +35,8 @@ def csv_text(exported: Exported, *, with_parameters: bool = False, with_remarks:
     writer.writerow([*COLUMNS, *(f"{PARAMETER}{name}" for name in names), *[REMARKS] * with_remarks])
     for row, own in zip(exported.rows, values, strict=True):
         writer.writerow(
-            [
+            _no_formula(cell)
+            for cell in [
                 row.benchmark,
                 row.parameters,
                 row.environment,
@@ -51,6 +52,15 @@ def csv_text(exported: Exported, *, with_parameters: bool = False, with_remarks:
             ]
         )
     return out.getvalue()
+
+
+_FORMULA = re.compile(r"[=@\t\r]|[+-].*[(|!]", re.DOTALL)
+
+
+def _no_formula(cell: object) -> object:
+    """A text that a spreadsheet would compute begins with an apostrophe, which makes it text; numbers and flags such as
+    -O3 stay as they are."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def _parameters(row: ExportedRow) -> dict[str, Value]:
