@@ -167,7 +167,7 @@ class ParseError(UsageError):
         return ParseError(self.tool, self.line, self.text, self.why, file)
 
 
-_LONGEST_LINE = 20_000
+_LONGEST_LINE = 1000
 
 
 def _printable(text: str) -> str:

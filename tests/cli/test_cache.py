@@ -13,8 +13,7 @@ import pytest
 from cli.in_process import seatrial_here
 from published_schemas import check
 
-from seatrial.environments.cached_files import own_name
-from seatrial.store.claim import kernel_and_namespace
+from seatrial.processes.own_folder import kernel_and_namespace, own_name
 
 KEY = "0123456789abcdef"
 MADE_AGAIN = (

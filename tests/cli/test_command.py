@@ -92,3 +92,16 @@ def test_the_help_of_run_loads_nothing_that_measures() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     rooms = {name.split(".")[1] for name in done.stdout.split() if name.startswith("seatrial.")}
     assert "cli" in rooms and not rooms & {"analysis", "benchmarks", "engine", "interface", "jobs", "plan"}
+
+
+def test_signals_are_taken_before_anything_that_takes_long_is_loaded() -> None:
+    """A signal before that ends in a traceback of an import."""
+    code = "import sys; before = set(sys.modules); import seatrial.cli.entry; print(*set(sys.modules) - before)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:] += {sys.path!r}; {code}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {name for name in done.stdout.split() if name.startswith("seatrial.") or name in ("shutil", "re")}
+    assert loaded <= {"seatrial.cli", "seatrial.cli.entry", "seatrial.cli.process", "seatrial.version"}, loaded

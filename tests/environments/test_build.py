@@ -153,6 +153,17 @@ def test_a_build_in_progress_in_another_process_is_waited_for(
     assert len(log.read_text().splitlines()) == len(list((own_cache / "objects").iterdir()))
 
 
+def test_what_a_killed_compiler_leaves_is_removed_with_its_folder(
+    own_cache: Path, environment: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Killed compilers leave files in $TMPDIR, which is the folder of the build."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    made = own_cache / "tried" / "key" / "made"
+    make_file(("sh", "-c", 'touch "$TMPDIR/cc1.s"; echo "$TMPDIR" >"$2"', "sh"), made, environment.document())
+    assert Path(made.read_text().strip()).parent == made.parent.parent
+    assert list(tmp_path.glob("cc*")) == []
+
+
 def test_a_valid_build_of_another_process_is_not_replaced(environment: Environment, tmp_path: Path) -> None:
     """It may be running; on NFS, taking it away would end it."""
     first = build(environment, unlike_others(tmp_path))

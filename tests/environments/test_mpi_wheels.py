@@ -13,7 +13,7 @@ from seatrial.environments.mpi_wheels import MpiWheelError, install_wheel
 from seatrial.errors import BuildError, UnknownNameError, UsageError
 from seatrial.model.environment.site import Site
 from seatrial.plan.site_in_force import use_site
-from seatrial.store.claim import kernel_and_namespace
+from seatrial.processes.own_folder import kernel_and_namespace
 from tests.environments.made_up_mpi import installation
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.places.containers import runtime as shared_folders
 from seatrial.places.containers.runtime import shared_folder
-from seatrial.store.claim import kernel_and_namespace
+from seatrial.processes.own_folder import kernel_and_namespace
 
 
 def test_folders_of_killed_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from seatrial.profiler.trace.trace_file import (
     Trace,
     TraceMessages,
 )
+from seatrial.report.profile.trace_export import write_trace
 
 
 def test_records_as_they_are(tmp_path: Path) -> None:
@@ -97,6 +98,15 @@ def test_damage_is_reported(tmp_path: Path) -> None:
     assert "empty" in damaged(lambda data: data.clear(), tmp_path)
     assert "kind 200" in damaged(at(third + 28, 200), tmp_path)
     assert "3 numbers of at most 0" in damaged(at(third + 31, 3), tmp_path)
+
+
+@pytest.mark.parametrize("kind", [RecordKind.COLLECTIVE, RecordKind.POSTED_COLLECTIVE])
+def test_a_root_that_its_communicator_does_not_have_is_damage(kind: RecordKind, tmp_path: Path) -> None:
+    name = "MPI_Bcast" if kind == RecordKind.COLLECTIVE else "MPI_Ibcast"
+    for rank in (0, 1):
+        trace_file(tmp_path, rank, 2, [collective(name, 0.1, 0.2, 8, 2, kind=kind)])
+    with pytest.raises(ParseError, match="root 2 of a collective of 2 ranks"):
+        write_trace(tmp_path, tmp_path / "export")
 
 
 def test_communicators_beyond_the_first_two(tmp_path: Path) -> None:

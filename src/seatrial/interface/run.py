@@ -6,7 +6,6 @@ import hashlib
 import logging
 import shlex
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -47,6 +46,7 @@ from seatrial.plan.points import PROBES, Settings, plan_points, refuse_unfit, st
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import only_study, with_declared
 from seatrial.probes.quiet import Quiet, look
+from seatrial.processes.own_folder import temporary_folder
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -151,8 +151,8 @@ def _folder(results: str | Path | None) -> Iterator[Path]:
     if results is not None:
         yield Path(results)
         return
-    with tempfile.TemporaryDirectory(prefix="seatrial-") as folder:
-        yield Path(folder) / "results"
+    with temporary_folder("results") as folder:
+        yield folder / "results"
 
 
 def _refuse_repeats(study: Study, repeats: int | None) -> None:

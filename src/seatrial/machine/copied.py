@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import tarfile
-import tempfile
 from pathlib import Path, PurePosixPath
 
 from seatrial.errors import UsageError
 from seatrial.machine.live import discover_live
 from seatrial.model.machine.machine import Machine
+from seatrial.processes.own_folder import temporary_folder
 
 _CPU, _NODE = "/sys/devices/system/cpu", "/sys/devices/system/node/node*"
 _PCI, _BLOCK = "/sys/bus/pci/devices/*", "/sys/class/block/*"
@@ -67,8 +67,8 @@ _MOST_B = 256 << 20
 def discover_copied(archive: bytes) -> Machine:
     """The machine whose files are in this archive. What only a process or a tool of the node could say is missing.
     Raises UsageError for a damaged archive."""
-    with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as folder:
-        root = Path(folder).resolve()
+    with temporary_folder("facts") as folder:
+        root = folder.resolve()
         try:
             _unpack(archive, root)
         except (tarfile.TarError, OSError, ValueError) as error:

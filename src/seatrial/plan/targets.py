@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import pwd
 import shlex
+import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -102,25 +104,25 @@ def _declared(path: Path) -> Benchmark | None:
     return declared_benchmark(declaration_in(document), path.absolute().parent)
 
 
-def _foreign_owner(paths: Iterable[Path]) -> str | None:
-    """The owner of the first of these paths that neither this user nor root owns. What is found in the working
-    directory without being named may have been put there by somebody else, and a benchmark runs programs."""
+def _who_can_change(paths: Iterable[Path]) -> str | None:
+    """Who besides this user and root can change one of these paths, or the link at it. What is found in the working
+    folder without being named may have been put there by somebody else, and a benchmark runs programs."""
     for path in paths:
-        owner = path.stat().st_uid
-        if owner not in (os.geteuid(), 0):
-            with suppress(KeyError):
-                return path.owner()
-            return str(owner)
+        for found in (path.lstat(), path.stat()):
+            if found.st_uid not in (os.geteuid(), 0):
+                with suppress(KeyError):
+                    return f"user {pwd.getpwuid(found.st_uid).pw_name}"
+                return f"user {found.st_uid}"
+            if found.st_mode & stat.S_IWOTH and not stat.S_ISLNK(found.st_mode):
+                return "everybody"
     return None
 
 
 def _in_folders() -> Iterator[Benchmark]:
     for folder in (Path(FOLDER), *site_in_force().benchmarks):
         paths = sorted(path for path in folder.glob("*") if path.suffix in _ENDINGS and path.is_file())
-        if folder == Path(FOLDER) and paths and (owner := _foreign_owner([folder, *paths])) is not None:
-            _log.warning(
-                "ignored: %s, which user %s can change; to run a benchmark of it, name its file", folder, owner
-            )
+        if folder == Path(FOLDER) and paths and (who := _who_can_change([folder, *paths])) is not None:
+            _log.warning("ignored: %s, which %s can change; to run a benchmark of it, name its file", folder, who)
             continue
         if len(paths) > _MOST_FILES:
             _log.warning("%s has %d files; the first %d are read", folder, len(paths), _MOST_FILES)

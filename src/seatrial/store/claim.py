@@ -8,7 +8,6 @@ process of its host takes them over: if the program finished, the repeat is reco
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import secrets
@@ -16,7 +15,6 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +26,7 @@ from seatrial.model.json_check import parse_json
 from seatrial.model.json_object import json_of
 from seatrial.model.machine.host_list import host_in_names
 from seatrial.processes.file_lock import lock
+from seatrial.processes.own_folder import boot_id, kernel_and_namespace, machine_id, process_namespace, process_start
 from seatrial.store.files import make_folder, opened_file, opened_folder, write_once
 from seatrial.store.folder import IN_JOB, ResultsFolder, is_dead_in_job
 
@@ -223,16 +222,6 @@ def _private(prefix: str, host: str, name: str) -> str:
     return f"{prefix}-{name}-{host_in_names(host)}-{kernel_and_namespace()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def kernel_and_namespace() -> str:
-    """Identifies this host, since its start, and the process namespace: where a process id means this process."""
-    return _kernel_of(_namespace())
-
-
-@cache
-def _kernel_of(namespace: str) -> str:
-    return hashlib.sha256(f"{_machine()} {_boot()} {namespace}".encode()).hexdigest()[:8]
-
-
 def _remove_leftover(path: Path, host: str) -> None:
     """Remove a folder that a dead process of this host was preparing or removing."""
     match = re.fullmatch(rf"\.(?:new|gone)-\d+-{re.escape(host)}-([0-9a-f]+)-(\d+)-[0-9a-f]+", path.name)
@@ -275,9 +264,9 @@ def _owner(host: str) -> dict[str, Any]:
     return {
         **({} if job is None else {"job": job}),
         "host": host,
-        "machine": _machine(),
-        "boot": _boot(),
-        "namespace": _namespace(),
+        "machine": machine_id(),
+        "boot": boot_id(),
+        "namespace": process_namespace(),
         "pid": os.getpid(),
         "started": process_start(os.getpid()),
     }
@@ -292,42 +281,6 @@ def _is_dead(owner: Mapping[str, Any], host: str, results: Path) -> bool:
         return True
     if owner.get("host") != host or not isinstance(pid, int) or not isinstance(owner.get("noted"), Mapping):
         return False
-    if owner.get("boot") != _boot():
-        return bool(_machine()) and owner.get("machine") == _machine()
-    return bool(owner.get("namespace") == _namespace() and process_start(pid) != owner.get("started"))
-
-
-@cache
-def _machine() -> str:
-    """The machine id (machine-id(5)), hashed since it is confidential; "" if it has none."""
-    try:
-        return hashlib.sha256(Path("/etc/machine-id").read_bytes().strip()).hexdigest()[:16]
-    except OSError:
-        return ""
-
-
-def _boot() -> str:
-    """The boot id of the kernel."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
-
-
-def _namespace() -> str:
-    """The pid namespace; a container has its own."""
-    try:
-        return str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        return ""
-
-
-def process_start(pid: int) -> int | None:
-    """The start of a process in clock ticks since boot (field 22 of /proc/PID/stat); None if there is no such
-    process."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    fields = stat.rpartition(b")")[2].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    if owner.get("boot") != boot_id():
+        return bool(machine_id()) and owner.get("machine") == machine_id()
+    return bool(owner.get("namespace") == process_namespace() and process_start(pid) != owner.get("started"))

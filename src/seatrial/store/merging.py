@@ -24,7 +24,7 @@ from seatrial.errors import ProtocolError, StoreError, UsageError
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import host_in_names
 from seatrial.model.results.record import decode, encode
-from seatrial.store.claim import process_start
+from seatrial.processes.own_folder import process_start
 from seatrial.store.files import is_remote, make_folder, opened_file, opened_folder, reason, write_once
 from seatrial.store.folder import LABELS, FactFolder, ResultsFolder
 from seatrial.store.writers import alone

@@ -7,7 +7,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING
 from seatrial.analysis.index.build import DuplicatesError, create, extend
 from seatrial.analysis.index.state import Additions, additions, folder_state
 from seatrial.environments.cache import CacheError, check_folder, make_folder, own_cache
-from seatrial.environments.cached_files import own_folder
 from seatrial.errors import BuildError, ResourceError, StoreError
+from seatrial.processes.own_folder import own_folder, temporary_folder
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import FileSpan
 from seatrial.version import __version__
@@ -161,7 +160,7 @@ def _place(folder: ResultsFolder) -> Iterator[Path]:
         make_folder(top)
         check_folder(top)
     except (OSError, UnicodeError, CacheError, BuildError):
-        with own_folder(Path(tempfile.gettempdir()), "seatrial-index-") as private:
+        with temporary_folder("index") as private:
             yield private / "index.duckdb"
         return
     of_folder = hashlib.sha256(os.fsencode(folder.path.resolve())).hexdigest()[:24]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import platform
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -37,6 +36,7 @@ from seatrial.model.results.record import content_key
 from seatrial.model.results.sample import Outcome, Sample
 from seatrial.places.contained import Contained
 from seatrial.plan.points import Point
+from seatrial.processes.own_folder import temporary_folder
 
 _BUILD_LIMIT_S = 3600.0
 
@@ -126,9 +126,9 @@ class DeclaredRanksProgram(ExternalProgram):
 def _build(declaration: Declaration, folder: Path, variables: Mapping[str, str]) -> None:
     """Run its build commands. Raises BuildError."""
     for words in declaration.build:
-        with tempfile.TemporaryDirectory(prefix="seatrial-build-") as output:
+        with temporary_folder("build") as output:
             try:
-                completed = run(words, variables, Path(output), _BUILD_LIMIT_S, runs_in=folder)
+                completed = run(words, variables, output, _BUILD_LIMIT_S, runs_in=folder)
             except OSError as error:
                 raise BuildError(
                     f"{declaration.full_name}: the build command {words[0]} cannot be started: {error.strerror}",

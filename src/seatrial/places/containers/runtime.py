@@ -14,10 +14,11 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
-from seatrial.environments.cached_files import fresh_folder, own_folder
+from seatrial.environments.cached_files import fresh_folder
 from seatrial.model.environment.container import NVIDIA, ContainerDevice, is_unmistakable
 from seatrial.model.frozen import Frozen
 from seatrial.places.containers.image import ContainerError, Image, ImageKind
+from seatrial.processes.own_folder import own_folder
 from seatrial.processes.working_folder import on_path
 
 SHARED = Path("/tmp")  # noqa: S108  launchers and ranks meet there, inside and outside

@@ -29,6 +29,7 @@ from typing import IO
 from seatrial.errors import Exit, SeatrialError, UsageError
 from seatrial.places.guest.qemu import GuestError
 from seatrial.places.guest.session import Channel, Connection, Streams
+from seatrial.processes.own_folder import own_folder
 
 _MOST_OUT_B = 1 << 33
 
@@ -241,8 +242,8 @@ def _bring_missing(guest: Connection, files: dict[Path, str]) -> None:
 
 def _fetch_repeat(guest: Connection, there: str, here: Path) -> None:
     """What the command wrote, without the streams of this process, which are in the same folder."""
-    with tempfile.TemporaryDirectory(dir=here, prefix=".fetched-") as private:
-        fetched = Path(private, "all")
+    with own_folder(here, ".fetched-") as private:
+        fetched = private / "all"
         fetch(guest, there, fetched)
         for entry in fetched.iterdir():
             if entry.name not in _OURS:

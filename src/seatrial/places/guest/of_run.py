@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-import shutil
 import socket
 import tempfile
 from collections import Counter
@@ -40,6 +39,7 @@ from seatrial.plan.environment_axes import VM, environment_value
 from seatrial.plan.files import YamlNode
 from seatrial.plan.points import Settings, values_of
 from seatrial.plan.site_in_force import site_in_force
+from seatrial.processes.own_folder import temporary_folder
 from seatrial.processes.start import Running
 from seatrial.processes.working_folder import on_path
 
@@ -146,26 +146,22 @@ def reached_by_ssh(host: str, agent: bytes) -> Iterator[Channel]:
     if on_path("ssh") is None:
         raise GuestError("ssh is not installed", "on Debian: apt install openssh-client")
     blocks = -(-len(agent) // _BLOCK_B)
-    private = Path(tempfile.mkdtemp(prefix="seatrial-ssh-"))
-    control = str(private / "c")
-    if len(control) > _LONGEST_CONTROL:
-        control = ""  # each command then connects anew
     ours, its = socket.socketpair()
-    try:
-        with ours, tempfile.TemporaryFile() as said:
-            with its:
-                options = ("-M", "-S", control) if control else ()
-                words = [*ssh_words(host, *options), shlex.join(["sh", "-c", _script(blocks)])]
-                running = Running(words, dict(os.environ), (its.fileno(), its.fileno(), said.fileno()))
-            try:
-                there = _folder(ours, agent.ljust(blocks * _BLOCK_B, b"\0"), host, said.fileno())
-                yield Channel(SSH, host, there, control)
-            finally:
-                ours.close()
-                running.wait(_ANSWER_WITHIN_S)
-                running.end()
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
+    with temporary_folder("ssh") as private, ours, tempfile.TemporaryFile() as said:
+        control = str(private / "c")
+        if len(control) > _LONGEST_CONTROL:
+            control = ""  # each command then connects anew
+        with its:
+            options = ("-M", "-S", control) if control else ()
+            words = [*ssh_words(host, *options), shlex.join(["sh", "-c", _script(blocks)])]
+            running = Running(words, dict(os.environ), (its.fileno(), its.fileno(), said.fileno()))
+        try:
+            there = _folder(ours, agent.ljust(blocks * _BLOCK_B, b"\0"), host, said.fileno())
+            yield Channel(SSH, host, there, control)
+        finally:
+            ours.close()
+            running.wait(_ANSWER_WITHIN_S)
+            running.end()
 
 
 def _script(blocks: int) -> str:

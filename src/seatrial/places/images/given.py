@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tempfile
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -38,6 +37,7 @@ from seatrial.places.images.tools import move_into_place, private_folder, run_to
 from seatrial.places.images.tree import Entry, EntryKind, Tree, add_mount_points, require_static, text_file
 from seatrial.places.images.tree import folder as folder_entry
 from seatrial.places.images.write import write_folder
+from seatrial.processes.own_folder import temporary_folder
 from seatrial.store.files import read_file
 
 _COMPRESSED = {b"\x1f\x8b": "gzip -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d"}
@@ -257,16 +257,18 @@ def _in_tar(image: Path) -> ImageFacts | None:
 
 
 def _in_oci(image: Path) -> ImageFacts | None:
-    with tempfile.TemporaryDirectory(prefix="seatrial-facts-") as work:
+    with temporary_folder("facts") as work:
         tree = Tree(0)
-        add_oci(tree, image, Path(work), 0, EntryLeftOut())
+        add_oci(tree, image, work, 0, EntryLeftOut())
         return read_facts(tree.read(FACTS_FILE, MOST_FACTS_B) or b"")
 
 
 def _in_squashfs(image: Path) -> ImageFacts | None:
-    with tempfile.NamedTemporaryFile(prefix="seatrial-facts-") as printed:
-        run_tool([tool("unsquashfs", "squashfs-tools"), "-cat", str(image), FACTS_FILE], output=Path(printed.name))
-        return read_facts(printed.read(MOST_FACTS_B + 1))
+    with temporary_folder("facts") as work:
+        printed = work / "printed"
+        run_tool([tool("unsquashfs", "squashfs-tools"), "-cat", str(image), FACTS_FILE], output=printed)
+        with printed.open("rb") as stream:
+            return read_facts(stream.read(MOST_FACTS_B + 1))
 
 
 @cache

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from seatrial.environments.cached_files import own_folder, remove_folder
+from seatrial.environments.cached_files import remove_folder
 from seatrial.errors import ImageError, UsageError
+from seatrial.processes.own_folder import own_folder
 from seatrial.processes.start import OutOfTimeError, Running, output_of
 from seatrial.processes.working_folder import on_path, without_working_folder
 

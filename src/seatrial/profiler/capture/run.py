@@ -18,7 +18,6 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from seatrial.environments.asking import ask
-from seatrial.environments.cached_files import owner_of_name, sweep
 from seatrial.environments.compiler import Compiler, first_compiler
 from seatrial.environments.loader import build_library, build_program, programs_among, why_not_preloaded
 from seatrial.errors import BuildError, NoCompilerError, ResourceError, StoreError, UsageError
@@ -26,6 +25,7 @@ from seatrial.launch.local import Ended, run_attached
 from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import host_in_names
+from seatrial.processes.own_folder import owner_of_name, sweep
 from seatrial.profiler.capture.wrappers import wrapper_texts
 from seatrial.store.files import opened_file
 

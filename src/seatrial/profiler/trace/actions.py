@@ -235,6 +235,9 @@ class RankActions:
     def _shape(self, head: Record, parts: list[Record], name: str) -> Shape | None:
         """The collective with the counts in its parts; None if some of them are missing."""
         collective = head.collective()
+        members = self._members(head)[0]
+        if members and collective.root >= len(members):
+            raise self._trace.damage(f"the root {collective.root} of a collective of {len(members)} ranks")
         counts: dict[bool, list[int]] = {False: [], True: []}
         for part in parts:
             if part.kind == RecordKind.COUNTS:

@@ -152,27 +152,27 @@ class Trace:
             try:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             except ValueError:
-                raise self._damage("the file is empty") from None
+                raise self.damage("the file is empty") from None
         if len(head) < HEADER.size:
-            raise self._damage(f"the file is truncated in the header: {len(head)} of {HEADER.size} bytes")
+            raise self.damage(f"the file is truncated in the header: {len(head)} of {HEADER.size} bytes")
         fields = HEADER.unpack_from(head)
         magic, version, record_b, self.rank, self.size, self.pid, _, room, taken, rate, loaded, ended, at_ns, host = (
             fields
         )
         if magic != MAGIC:
-            raise self._damage("not a trace of the MPI profiler", f"it begins with {head[:8].hex(' ')}")
+            raise self.damage("not a trace of the MPI profiler", f"it begins with {head[:8].hex(' ')}")
         if version != VERSION:
-            raise self._damage(f"the trace has version {version}; this seatrial reads version {VERSION}")
+            raise self.damage(f"the trace has version {version}; this seatrial reads version {VERSION}")
         if record_b != RECORD_B:
-            raise self._damage(f"its records have {record_b} bytes; expected {RECORD_B}")
+            raise self.damage(f"its records have {record_b} bytes; expected {RECORD_B}")
         if not 0 <= self.rank < self.size <= _MOST_RANKS:
-            raise self._damage(f"it claims to be rank {self.rank} of {self.size}")
+            raise self.damage(f"it claims to be rank {self.rank} of {self.size}")
         if not LEAST_RATE <= rate <= MOST_RATE:
-            raise self._damage(f"invalid clock rate: {rate:g} ticks per second")
+            raise self.damage(f"invalid clock rate: {rate:g} ticks per second")
         self.kept = min(room, taken)
         self.lost = max(0, taken - room)
         if len(self._data) < HEADER_B + self.kept * RECORD_B:
-            raise self._damage(f"the file is truncated: {len(self._data)} bytes, the header states {self.kept} records")
+            raise self.damage(f"the file is truncated: {len(self._data)} bytes, the header states {self.kept} records")
         self.ticks_per_s: float = rate
         self.loaded: int = loaded
         self.ended: int | None = ended or None
@@ -182,17 +182,17 @@ class Trace:
     def record(self, place: int) -> Record:
         """The record at an index. Raises ParseError if it is not in the trace, or invalid."""
         if not 0 <= place < self.kept:
-            raise self._damage(f"no record {place}: the trace has {self.kept}")
+            raise self.damage(f"no record {place}: the trace has {self.kept}")
         at = HEADER_B + place * RECORD_B
         *fields, kind, flags, thread, n = HEAD.unpack_from(self._data, at)
         begin, end, waited, call, comm = fields
         if kind > max(RecordKind):
-            raise self._damage(f"record {place} has the unknown kind {kind}")
+            raise self.damage(f"record {place} has the unknown kind {kind}")
         most = {RecordKind.DONE: NUMBERS, RecordKind.COUNTS: COUNTS}.get(RecordKind(kind), 0)
         if n > most:
-            raise self._damage(f"record {place} claims {n} numbers of at most {most}")
+            raise self.damage(f"record {place} claims {n} numbers of at most {most}")
         if end < begin:
-            raise self._damage(f"record {place} ends before it begins", f"ticks {begin} and {end}")
+            raise self.damage(f"record {place} ends before it begins", f"ticks {begin} and {end}")
         body = self._data[at + HEAD.size : at + RECORD_B]
         return Record(place, begin, end, waited, call, comm, RecordKind(kind), flags, thread, n, body)
 
@@ -235,7 +235,8 @@ class Trace:
         """One byte of each record."""
         return self._data[HEADER_B + at : HEADER_B + self.kept * RECORD_B : RECORD_B]
 
-    def _damage(self, why: str, text: str = "") -> ParseError:
+    def damage(self, why: str, text: str = "") -> ParseError:
+        """The error of this trace."""
         return ParseError(_TOOL, None, text, why, str(self.path))
 
 

@@ -11,10 +11,8 @@ import csv
 import io
 import json
 import re
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
-from pathlib import Path
 
 from seatrial.analysis.grouped import grouped
 from seatrial.benchmarks import registry
@@ -22,6 +20,7 @@ from seatrial.model.benchmark.parameter import Value, value_from_json
 from seatrial.model.results.exported import COLUMNS, PARAMETER, REMARKS, Exported, ExportedRow
 from seatrial.model.spelling import PROGRAM, settings, show, written
 from seatrial.printable import printable
+from seatrial.processes.own_folder import temporary_folder
 
 
 def csv_text(exported: Exported, *, with_parameters: bool = False, with_remarks: bool = False) -> str:
@@ -94,8 +93,8 @@ def parquet_bytes(exported: Exported, *, with_remarks: bool = False) -> bytes:
             columns[name] = texts if cells else np.asarray([], np.str_)
         kind = _NUMBERS.get(name, "VARCHAR")
         chosen.append(f'CASE WHEN no_{name} THEN NULL ELSE "{name}" END::{kind} AS "{name}"')
-    with tempfile.TemporaryDirectory(prefix="seatrial-export-") as folder, duckdb.connect() as connection:
-        path = Path(folder) / "export.parquet"
+    with temporary_folder("export") as folder, duckdb.connect() as connection:
+        path = folder / "export.parquet"
         connection.register("exported", columns)
         target = str(path).replace("'", "''")
         selected = ", ".join(chosen)
