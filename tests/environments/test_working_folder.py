@@ -133,6 +133,39 @@ def test_seatrial_loads_no_module_of_the_folder(planted: Path) -> None:
     assert not list(planted.iterdir())
 
 
+_READS = """
+from seatrial.store.reading import LARGE_B, read_in_order
+def start():
+    return abs
+if __name__ == "__main__":
+    assert list(read_in_order(start, (), [-1, -2], LARGE_B)) == [1, 2]
+"""
+_STARTS = """
+import os
+os.environ["LD_LIBRARY_PATH"] = ":/opt/lib"
+from seatrial.processes.start import output_of
+assert output_of(["/bin/echo", "x"], os.environ, 60.0).stdout == b"x\\n"
+"""
+
+
+@pytest.mark.parametrize("text", [_READS, _STARTS], ids=["readers of large folders", "the guard"])
+def test_processes_of_seatrial_load_nothing_of_the_folder(planted: Path, tmp_path: Path, text: str) -> None:
+    """Those that are not started by the guard, and the guard itself."""
+    Path("multiprocessing").mkdir()
+    for name in ("multiprocessing/__init__.py", "signal.py", "pickle.py"):
+        Path(name).write_text(f"open({str(planted / 'module')!r}, 'w')\nraise ImportError\n")
+    for name in ("libc.so.6", "libm.so.6"):
+        Path(name).write_text("not a library\n")
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    package = str(Path(native_environment.__code__.co_filename).parents[2])
+    variables = {name: value for name, value in os.environ.items() if name not in (*_SEARCHED, "LD_PRELOAD")}
+    variables |= {"PYTHONPATH": package, "PATH": os.environ["PATH"]}
+    done = subprocess.run([sys.executable, str(script)], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not list(planted.iterdir())
+
+
 def test_lists_keep_what_is_named_in_full() -> None:
     given = {"LD_LIBRARY_PATH": ":/opt/a/lib;lib:$ORIGIN/b", "CPATH": ".", "PATH": "/usr/bin:/bin", "HOME": "x",
              "LD_PRELOAD": "libm.so.6 ./x.so /opt/y.so", "PYTHONPATH": ""}  # fmt: skip

@@ -49,6 +49,7 @@ class _Guard:
         with its:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _MAIN, str(root), str(its.fileno()), str(os.getpid())],
+                env=without_working_folder(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,  # an open end of our output would keep its reader waiting
                 stderr=subprocess.DEVNULL,

@@ -9,16 +9,17 @@ import os
 import signal
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from seatrial.errors import StoreError
 from seatrial.model.frozen import Frozen
+from seatrial.processes.working_folder import without_working_folder
 from seatrial.store.files import opened_file, opened_folder, reason
 from seatrial.store.folder import ResultsFolder
 
@@ -94,13 +95,15 @@ def read_in_order(
     if size_B < LARGE_B or workers < 2:
         yield from map(start(*arguments), tasks)
         return
-    executor = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("spawn"), _start_process, (os.getpid(), start, arguments)
-    )
+    with _without_working_folder():  # it starts a process, too
+        executor = ProcessPoolExecutor(
+            workers, multiprocessing.get_context("spawn"), _start_process, (os.getpid(), start, arguments)
+        )
     waiting: deque[Future[_Answer]] = deque()
     try:
         for task in tasks:
-            waiting.append(executor.submit(_answer, task))
+            with _without_working_folder():  # it may start a process
+                waiting.append(executor.submit(_answer, task))
             if len(waiting) > workers + 1:
                 yield waiting.popleft().result()
         while waiting:
@@ -109,6 +112,27 @@ def read_in_order(
         raise StoreError("a process that read the records was killed", "start the same command again") from error
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _without_working_folder() -> Iterator[None]:
+    """What is started with the variables of this process loads no library or module of the working folder: these
+    processes cannot be given others, and their `python -c` searches that folder first."""
+    before = dict(os.environ)
+    safe = {**without_working_folder(before), "PYTHONSAFEPATH": "1"}
+    changed = {name for name in {*before, *safe} if before.get(name) != safe.get(name)}
+
+    def become(variables: Mapping[str, str]) -> None:
+        for name in changed:
+            os.environ.pop(name, None)
+            if name in variables:
+                os.environ[name] = variables[name]
+
+    become(safe)
+    try:
+        yield
+    finally:
+        become(before)
 
 
 _reader_here: Callable[[Any], Any] | None = None

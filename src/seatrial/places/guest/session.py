@@ -24,6 +24,7 @@ from pathlib import Path, PurePosixPath
 from seatrial.errors import BusyError
 from seatrial.places.guest.qemu import GuestError
 from seatrial.processes.file_lock import lock
+from seatrial.processes.working_folder import without_working_folder
 
 LONGEST_PAYLOAD_B = 16384
 _END = 0xA5
@@ -318,7 +319,12 @@ class Channel:
         with ours:
             with its:
                 # It ends with our end of its streams, whatever ends this process.
-                process = subprocess.Popen(self._ssh_words(), stdin=its.fileno(), stdout=its.fileno())
+                process = subprocess.Popen(
+                    self._ssh_words(),
+                    env=without_working_folder(os.environ),
+                    stdin=its.fileno(),
+                    stdout=its.fileno(),
+                )
             try:
                 yield Connection(self, ours)
             finally:

@@ -21,6 +21,7 @@ from typing import Any
 
 from seatrial.processes.guard import end_with
 from seatrial.processes.messages import pack, receive
+from seatrial.processes.working_folder import without_working_folder
 
 LIMIT_S = 120.0
 """For one chart. The largest take seconds."""
@@ -50,6 +51,7 @@ class _Renderer:
             # it cannot while a child of ours runs beside.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-c", _MAIN, json.dumps(sys.path), str(its.fileno()), str(os.getpid())],
+                env=without_working_folder(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=self._stderr,
                 stderr=self._stderr,
