@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +14,14 @@ import pytest
 from seatrial.analysis.results import RunResult
 from seatrial.cli.job import _measured
 from seatrial.errors import UsageError
+from seatrial.jobs import folder as jobs_folder
 from seatrial.jobs.batch.portable import node_script
 from seatrial.jobs.folder import JobFolder, Phase
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
 from seatrial.store.claim import abandoned, claim, claimed_elsewhere
+from seatrial.store.files import read_file
 from seatrial.store.folder import IN_JOB, ResultsFolder
 
 
@@ -49,6 +52,38 @@ def test_each_step_of_a_job(tmp_path: Path) -> None:
     job.write("over.json", {"state": "cancelled", "reason": "by me"})
     over = job.over()
     assert job.phase() is Phase.OVER and over is not None and (over.state, over.reason) == ("cancelled", "by me")
+
+
+def test_the_request_of_each_of_2000_jobs_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A screen asks for the jobs of each node, before and after it has waited for them."""
+    folder = ResultsFolder.create(tmp_path / "results")
+    (folder.path / "jobs").mkdir()
+    keys = [f"key{number}" for number in range(2000)]
+
+    def submit(number: int) -> None:
+        own = folder.path / "jobs" / f"20260101T{number:06d}-00000a"
+        own.mkdir()
+        request = {"v": 1, "key": keys[number], "where": "tera:compute", "node": f"n{number}", "time_s": number}
+        (own / "request.json").write_text(json.dumps(request))
+
+    read = dict.fromkeys(keys, 0)
+    monkeypatch.setattr(jobs_folder, "read_file", lambda *words, most: _counted(read, read_file(*words, most=most)))
+    for number in range(1990):
+        submit(number)
+    for number in range(1990, 2000):
+        submit(number)
+        assert len(JobFolder.all(folder)) == number + 1, "new ones are seen"
+    found = [JobFolder.with_key(folder, key) for key in keys]
+    assert [[job.request["node"] for job in own] for own in found] == [[f"n{number}"] for number in range(2000)]
+    assert JobFolder.at(folder, "tera:compute", "n7") == found[7] and not JobFolder.at(folder, "tera:compute", None)
+    assert set(read.values()) == {1}, "each is read once"
+    shutil.rmtree(found[0][0].path)
+    assert not JobFolder.with_key(folder, keys[0]) and len(JobFolder.all(folder)) == 1999, "removed ones are gone"
+
+
+def _counted(read: dict[str, int], data: bytes) -> bytes:
+    read[json.loads(data)["key"]] += 1
+    return data
 
 
 def test_a_submitter_that_died_learns_the_id_from_the_job(tmp_path: Path) -> None:

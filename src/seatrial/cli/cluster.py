@@ -10,7 +10,7 @@ import typer
 from seatrial.cli.command import command
 from seatrial.cli.output import Output, message
 from seatrial.errors import UsageError
-from seatrial.places.cluster.namespaces import find_tools, need_root
+from seatrial.places.cluster.namespaces import find_tools, has_planted, need_root
 from seatrial.places.cluster.shape import CLUSTER, home_path, read_wanted, shape_of
 from seatrial.places.cluster.status import read_status, run_on_node
 from seatrial.places.cluster.up import bring_up, take_down
@@ -41,7 +41,8 @@ def _up(
         typer.Option(
             "--node",
             metavar="K:NAME=VALUE,...",
-            help="make node K different: link=5gbit, delay=50us, quota=80%, memory=4GiB, cpus=1, loss=1%, loss-out=1%",
+            help="make node K different: link=5gbit, delay=50us, quota=80%, memory=4GiB, cpus=1, loss=1%, loss-out=1%, "
+            "clock=+3s, drift=1%, files=20ms",
         ),
     ] = None,
     switch: Annotated[
@@ -56,10 +57,11 @@ def _up(
     tools, path = find_tools(), home_path(os.environ)
     if path.exists():  # said before anything is built; `bring_up` decides
         raise CLUSTER.already_there(path)
-    from seatrial.places.rank_helpers import helper  # late: `exec` should start fast, and builds nothing
+    from seatrial.places.rank_helpers import helper, node_faults  # late: `exec` should start fast, and builds nothing
 
     memory_B = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    bring_up(path, shape, tools, helper("link_probe"), message, memory_B)
+    faults = node_faults() if any(map(has_planted, shape.nodes)) else None
+    bring_up(path, shape, tools, helper("link_probe"), message, memory_B, faults)
     _status(out)
     message("run on it: seatrial cluster exec -- srun -N 2 hostname; end it: seatrial cluster down")
 

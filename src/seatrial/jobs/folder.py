@@ -23,6 +23,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +31,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from msgspec import convert, to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from seatrial.analysis.results import RunResult
 from seatrial.engine.listener import Listener
@@ -100,22 +101,17 @@ class JobFolder(JobMarks):
     def all(cls, folder: ResultsFolder) -> list[JobFolder]:
         """The jobs of this user in a results folder, in the order of time. One without its request was being made when
         its maker ended, and was not submitted. Raises StoreError."""
-        try:
-            with opened_folder(folder.path, JOBS) as above, os.scandir(above) as entries:
-                names = [
-                    entry.name
-                    for entry in entries
-                    if JOB_ID.fullmatch(entry.name)
-                    and entry.is_dir(follow_symlinks=False)
-                    and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-                ]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise StoreError(f"{folder.path / JOBS} cannot be read: {error.strerror or error}") from error
-        found = (cls(folder.path, name) for name in names)
-        made = [job for job in found if job.read("request.json") is not None]
-        return sorted(made, key=lambda job: (job.id[:_SECOND], job.submitted_s, job.id))
+        return list(_known(folder).jobs)
+
+    @classmethod
+    def with_key(cls, folder: ResultsFolder, key: str) -> list[JobFolder]:
+        """Those of a command. Raises StoreError."""
+        return list(_known(folder).by_key.get(key, ()))
+
+    @classmethod
+    def at(cls, folder: ResultsFolder, where: str, node: str | None) -> list[JobFolder]:
+        """Those that were submitted to a partition, for that node. Raises StoreError."""
+        return list(_known(folder).by_place.get((where, node), ()))
 
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         """Write a document of the job. Raises StoreError."""
@@ -150,8 +146,10 @@ class JobFolder(JobMarks):
 
     @property
     def request(self) -> dict[str, Any]:
-        """What it was submitted for; {} if that is missing or damaged."""
-        return self.read("request.json") or {}
+        """What it was submitted for; {} if that is missing or damaged. It is written once, and so read once."""
+        known = _KNOWN.get(str(self.results.absolute()))
+        found = None if known is None else known.requests.get(self.id)
+        return found if found is not None else self.read("request.json") or {}
 
     @property
     def batch_id(self) -> str | None:
@@ -207,6 +205,63 @@ class JobFolder(JobMarks):
             lines = file.read(_MOST_OUTPUT_B).decode("utf-8", "replace").strip().splitlines()
             return lines[-1][:400] if lines else ""
         return ""
+
+
+class _Known(Struct):
+    """The jobs of a results folder whose requests were read."""
+
+    requests: dict[str, dict[str, Any]] = {}
+    jobs: list[JobFolder] = []
+    by_key: dict[str, list[JobFolder]] = {}
+    by_place: dict[tuple[str, str | None], list[JobFolder]] = {}
+
+
+_KNOWN: dict[str, _Known] = {}
+"""By the path of the results folder: a screen asks for the jobs of each of thousands of nodes, again and again."""
+
+
+def _known(folder: ResultsFolder) -> _Known:
+    """All jobs that are there now; only new ones are read. Raises StoreError."""
+    path = str(folder.path.absolute())
+    known = _KNOWN.setdefault(path, _Known())
+    try:
+        with opened_folder(folder.path, JOBS) as above, os.scandir(above) as entries:
+            names = {entry.name for entry in entries}
+            if not known.requests.keys() <= names:  # removed, or another folder with this path
+                known = _KNOWN[path] = _Known()
+            new = [name for name in names - known.requests.keys() if JOB_ID.fullmatch(name) and _is_ours(name, above)]
+    except FileNotFoundError:
+        _KNOWN.pop(path)
+        return _Known()
+    except OSError as error:
+        raise StoreError(f"{folder.path / JOBS} cannot be read: {error.strerror or error}") from error
+    found = [job for job in (JobFolder(folder.path, name) for name in new) if _is_read(job, known)]
+    if not found:
+        return known
+    known.jobs = sorted(known.jobs + found, key=lambda job: (job.id[:_SECOND], job.submitted_s, job.id))
+    known.by_key, known.by_place = {}, {}
+    for job in known.jobs:
+        request = job.request
+        known.by_key.setdefault(str(request.get("key")), []).append(job)
+        known.by_place.setdefault((str(request.get("where")), request.get("node")), []).append(job)
+    return known
+
+
+def _is_ours(name: str, above: int) -> bool:
+    """Whether this is a folder of this user, not a link."""
+    try:
+        found = os.stat(name, dir_fd=above, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _is_read(job: JobFolder, known: _Known) -> bool:
+    """Read the request of a job; whether it has one."""
+    request = job.read("request.json")
+    if request is not None:
+        known.requests[job.id] = request
+    return request is not None
 
 
 VERSION = 1

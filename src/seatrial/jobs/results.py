@@ -185,7 +185,7 @@ def measured_before(folder: ResultsFolder, command: Command, where: Where, machi
     """
     if command.is_fresh or command.study is not None or not command.names:
         return {}
-    done = {key for job in JobFolder.all(folder) if _counts(job, where) for key in _finished(job)}
+    done = {key for job in JobFolder.at(folder, where.text, where.node) if _counts(job) for key in _finished(job)}
     names = {name for name, _ in done}
     points = [point for point in points_of(command, machine) if point.benchmark.name in names]
     found: dict[str, list[tuple[Experiment, EnvironmentChoice]]] = {}
@@ -200,11 +200,9 @@ def measured_before(folder: ResultsFolder, command: Command, where: Where, machi
     return {name: several for name, several in found.items() if name not in missing}
 
 
-def _counts(job: JobFolder, where: Where) -> bool:
-    """Whether a job measured benchmarks, without a study, where the command would."""
-    request = job.request
-    is_here = request.get("where") == where.text and request.get("node") == where.node
-    return is_here and is_complete(job) and found_by(job).get("study") is None
+def _counts(job: JobFolder) -> bool:
+    """Whether a job measured benchmarks, without a study."""
+    return is_complete(job) and found_by(job).get("study") is None
 
 
 def _finished(job: JobFolder) -> Iterator[tuple[str, str]]:

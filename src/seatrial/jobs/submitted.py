@@ -74,6 +74,8 @@ from seatrial.store.files import make_folder
 from seatrial.store.folder import JOBS, ResultsFolder
 
 _MOST_SHOWN = 8
+_MOST_ASKED = 8
+"""Jobs at either end of their list that may know what the nodes are."""
 
 
 class Sent(Frozen):
@@ -282,10 +284,9 @@ class _Part(Struct):
         """The jobs of this command, the latest for each part of it. With `--again`, those whose results were printed
         only if `printed`."""
         latest: dict[str, JobFolder] = {}
-        for job in JobFolder.all(folder):
-            request = job.request
-            if request.get("key") == self.key and (printed or not (self.command.again and job.has("collected"))):
-                latest[repr(request.get("targets"))] = job
+        for job in JobFolder.with_key(folder, self.key):
+            if printed or not (self.command.again and job.has("collected")):
+                latest[repr(job.request.get("targets"))] = job
         return list(latest.values())
 
     def record(self, folder: ResultsFolder, jobs: Sequence[JobFolder]) -> None:
@@ -376,10 +377,11 @@ def _own(job: JobFolder, points: Sequence[Point]) -> list[Point]:
 
 
 def machine_of_place(folder: ResultsFolder, where: Where) -> Machine | None:
-    """The machine of the nodes of a partition, if an earlier job into this folder has found it."""
-    for job in reversed(JobFolder.all(folder)):
-        if job.request.get("where") != where.text:
-            continue
+    """The machine of the nodes of a partition, if an earlier job into this folder has found it: one on the same nodes,
+    else one of the last or the first ones. Where thousands are submitted, most have found nothing yet."""
+    jobs = [job for job in reversed(JobFolder.all(folder)) if job.request.get("where") == where.text]
+    own = reversed(JobFolder.at(folder, where.text, where.node))
+    for job in dict.fromkeys([*own, *jobs[:_MOST_ASKED], *jobs[-_MOST_ASKED:]]):
         if isinstance(identity := (job.read("machine.json") or {}).get("identity"), str):
             with suppress(SeatrialError):
                 return machine_named(folder, identity)
@@ -435,7 +437,7 @@ def _cancelled(folder: ResultsFolder, parts: Sequence[_Part], tell: Callable[[st
     problems: list[QueueError] = []
     are_shared = True
     for part in parts:  # all are asked before the first is waited for
-        jobs = [job for job in JobFolder.all(folder) if job.request.get("key") == part.key]
+        jobs = JobFolder.with_key(folder, part.key)
         if left := [job for job in jobs if not is_over(job)]:
             try:
                 asked.append((part, cancel_jobs(left, part.queue, tell)))

@@ -13,6 +13,7 @@ from seatrial.environments.build import NATIVE_HEADERS, Environment, build, kept
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import Start, as_it_is, private_copy
 from seatrial.environments.compiler import Target, first_compiler
+from seatrial.environments.loader import build_library
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.launch.mpi import Helpers
 from seatrial.places.containers.tiny_root import holding_program
@@ -57,6 +58,16 @@ def helper(name: str, *, is_static: bool = False) -> Path:
     libraries, for guests, which have none: `guest_agent` is the first process of one. Raises BuildError."""
     environment = replace(_environment(), added_flags=("-static",)) if is_static else _environment()
     return build(environment, NATIVE_HEADERS / "launch" / f"{name}.cpp").path
+
+
+def node_faults() -> Path:
+    """The library that plants faults on nodes of a cluster of this machine, from the cache or built now. Raises
+    BuildError."""
+    try:
+        compiler = first_compiler()
+    except NoCompilerError:
+        compiler = None
+    return build_library("node-faults", compiler, [NATIVE_HEADERS / "launch" / "node_faults.c"], {}, ("-l:libdl.so.2",))
 
 
 def inside_probe() -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import UsageError
+from seatrial.places.cluster.namespaces import has_planted
 from seatrial.places.cluster.network import head_lines, losses, partner_of, shaping
 from seatrial.places.cluster.shape import (
     HEAD_ADDRESS,
@@ -65,6 +66,10 @@ def test_a_link_has_a_rate_and_a_delay(text: str, link: LinkShape) -> None:
         ({"changed": ["2:quota=80"]}, "80% or 0.8"),
         ({"changed": ["2:loss=2"]}, "1% or 0.01"),
         ({"changed": ["2:loss-out=0"]}, "1% or 0.01"),
+        ({"changed": ["2:clock=3"]}, "3"),
+        ({"changed": ["2:clock=-300s"]}, "240 is the most"),
+        ({"changed": ["2:drift=1"]}, "1% or 500ppm"),
+        ({"changed": ["2:files=-1ms"]}, "20ms"),
         ({"changed": ["2:memory=1MiB"]}, "64MiB"),
         ({"changed": ["2:cpus=0"]}, "cpus cannot be '0'"),
         ({"changed": ["2:cpus=9"]}, "this machine has 4"),
@@ -106,6 +111,12 @@ def test_packets_are_lost_where_they_arrive_and_slurm_reaches_all_nodes() -> Non
     (first, _) = losses(shape.nodes[0], shape)
     assert "10.101.0.2" in first and "0.050000000" in first
     assert partner_of(shape, shape.nodes[1]).name == "n1", "links are measured with a node that loses nothing"
+
+
+def test_a_node_has_another_clock_and_slow_files() -> None:
+    node = made(2, changed=["2:clock=-1.5s,drift=-500ppm,files=20ms"]).nodes[1]
+    assert (node.clock_s, node.drift, node.files_s) == (-1.5, -0.0005, 0.02) and has_planted(node)
+    assert not has_planted(made(2, changed=["2:loss=1%"]).nodes[1])
 
 
 def test_uplinks_have_the_rate_of_their_nodes_over_the_ratio() -> None:

@@ -45,7 +45,6 @@ from seatrial.model.study.screen import (
     ValueOfFact,
 )
 from seatrial.model.units import Unit
-from seatrial.stats.far_values import FEWEST
 
 _RARE = 0.1
 """Up to this share of the nodes, a value is rare, and those who have it are odd; of few nodes, a single one is."""
@@ -341,12 +340,11 @@ def _silent_link(one: SilentNode, nodes: int, switch_of: Mapping[str, str]) -> O
 
 def _unlike_in_the_folder(used: Mapping[str, FolderUse], nodes: int, no_cpu: Sequence[NoCpu]) -> Iterator[Odd]:
     """Nodes whose clock is off or drifts, or that use the results folder slowly."""
-    by = "by the times that the file system of the results folder gave to"
+    by = "by the times that the file system of the results folder stamped on"
     for one in clocks_off(used):
         ahead = "ahead of" if one.value > 0 else "behind"
-        others = "the median of the others" if len(used) >= FEWEST else "that of the results folder's file system"
         why = (
-            f"its clock is {show(abs(one.value), 's')} {ahead} {others} (± {show(one.error, 's')}, {by} "
+            f"its clock is {show(abs(one.value), 's')} {ahead} most others (± {show(one.error, 's')}, {by} "
             f"{count(one.readings, 'file')})"
         )
         remedy = f"synchronise the clock of {one.node}: chronyc tracking, timedatectl"
@@ -355,8 +353,8 @@ def _unlike_in_the_folder(used: Mapping[str, FolderUse], nodes: int, no_cpu: Seq
     for one in clocks_that_drift(used):
         what = "gains" if one.value > 0 else "loses"
         why = (
-            f"its clock {what} {show(abs(one.value), 's')} a second against the others (± {show(one.error, 's')}, {by} "
-            f"{count(one.readings, 'file')})"
+            f"its clock {what} {show(abs(one.value), 's')} a second against most others (± {show(one.error, 's')}, "
+            f"{by} {count(one.readings, 'file')})"
         )
         remedy = f"check the clock source of {one.node} (/sys/devices/system/clocksource, dmesg) and chronyc tracking"
         yield _read(OddKind.NODE, one.node, one.node, DRIFT, (one.value, 0.0, 1.0), remedy, nodes, why)
@@ -456,7 +454,9 @@ def drain(node: str, reason: str) -> str:
 
 def _order(one: Odd) -> tuple[float, float, int, str]:
     far = max(one.ratio, 1.0 / one.ratio) if one.ratio > 0 else float("inf")
-    if one.why.startswith(COUNTED) or one.figure in STATED:  # a number is not a ratio
+    if one.figure == CLOCK:  # other figures of the node may follow from it
+        far = float("inf")
+    elif one.why.startswith(COUNTED) or one.figure in STATED:  # a number is not a ratio
         far = 1.0
     return (-round(one.sureness, 6), -far, _RANK_OF_KIND[one.kind], one.what)
 

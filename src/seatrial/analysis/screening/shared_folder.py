@@ -17,7 +17,7 @@ LEAST_CLOCK_S = 0.1
 """Clocks that a service synchronises differ by less."""
 _LEAST_DRIFT = 2e-4
 """Quartz is right to 1e-4, and its drift is corrected."""
-_FEWEST_NODES, _FEWEST_REPEATS = 3, 5
+_FEWEST_NODES, _FEWEST_REPEATS, _FEWEST_THAT_AGREE = 3, 5, 2
 _TIMES_SLOWER, _LEAST_SLOWER_S = 3.0, 2e-3
 _RARE = 0.1
 
@@ -32,27 +32,32 @@ class ClockOff(Frozen):
 
 
 def clocks_off(used: Mapping[str, FolderUse]) -> Iterator[ClockOff]:
-    """The nodes whose clocks differ from the median of all; of two nodes, from the clock that stamped the files."""
+    """The nodes whose clocks differ from most others."""
     best = {node: min(own.clock, key=lambda one: (one.error_s, -one.at_s)) for node, own in used.items() if own.clock}
-    usual_s, usual_error_s = 0.0, 0.0
-    if len(best) >= _FEWEST_NODES:
-        middle = sorted(best.values(), key=lambda one: one.ahead_s)[len(best) // 2]
-        usual_s, usual_error_s = middle.ahead_s, middle.error_s
-    for node, own in best.items():
-        ahead_s, error_s = own.ahead_s - usual_s, own.error_s + usual_error_s
-        if abs(ahead_s) - error_s > LEAST_CLOCK_S:
-            yield ClockOff(node, ahead_s, error_s, len(used[node].clock))
+    yield from _off({node: (own.ahead_s, own.error_s) for node, own in best.items()}, LEAST_CLOCK_S, used)
 
 
 def clocks_that_drift(used: Mapping[str, FolderUse]) -> Iterator[ClockOff]:
-    """The nodes whose clocks run faster or slower than the median of all, s/s."""
+    """The nodes whose clocks run faster or slower than most others, s/s."""
     drifts = {node: drift for node, own in used.items() if (drift := _drift(own.clock)) is not None}
-    usual, usual_error = 0.0, 0.0
-    if len(drifts) >= _FEWEST_NODES:
-        usual, usual_error = sorted(drifts.values())[len(drifts) // 2]
-    for node, (own, error) in drifts.items():
-        if abs(own - usual) - error - usual_error > _LEAST_DRIFT:
-            yield ClockOff(node, own - usual, error + usual_error, len(used[node].clock))
+    yield from _off(drifts, _LEAST_DRIFT, used)
+
+
+def _off(values: Mapping[str, tuple[float, float]], least: float, used: Mapping[str, FolderUse]) -> Iterator[ClockOff]:
+    """Those that differ by more than `least` and the errors from the most that agree, the clock that stamps the files
+    among them; nobody where no two agree."""
+    clocks = [(0.0, 0.0), *values.values()]
+
+    def agreeing(clock: tuple[float, float]) -> list[tuple[float, float]]:
+        return [other for other in clocks if abs(other[0] - clock[0]) <= least + other[1] + clock[1]]
+
+    most = max(map(agreeing, clocks), key=len)  # of equally many, those that agree with the stamps
+    if len(most) < _FEWEST_THAT_AGREE:
+        return
+    usual, usual_error = sorted(most)[(len(most) - 1) // 2]
+    for node, (value, error) in values.items():
+        if abs(value - usual) - error - usual_error > least:
+            yield ClockOff(node, value - usual, error + usual_error, len(used[node].clock))
 
 
 def _drift(readings: Sequence[ClockReading]) -> tuple[float, float] | None:

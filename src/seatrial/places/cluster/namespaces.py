@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from pathlib import Path
 from seatrial.errors import SeatrialError
 from seatrial.model.frozen import Frozen
 from seatrial.places.cluster.groups import join
-from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape
+from seatrial.places.cluster.shape import HEAD, HEAD_ADDRESS, ClusterShape, NodeShape
 from seatrial.processes.start import OutOfTimeError, ProgramOutput, output_of, start_detached
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -134,7 +135,7 @@ def write_shared_files(folder: Path, shape: ClusterShape) -> None:
 def furnish(tools: Tools, holder: int, name: str, folder: Path) -> None:
     """Give new namespaces their host name, and the mounts that make them a node. Raises ClusterError."""
     own = folder / name
-    own.mkdir()
+    own.mkdir(exist_ok=True)
     _write(own / "boot_id", f"{uuid.uuid4()}\n")
     _write(own / "hostname", f"{name}\n")
     for inner in (folder / TMP, own / "groups"):
@@ -153,6 +154,30 @@ def furnish(tools: Tools, holder: int, name: str, folder: Path) -> None:
         ["mount", "--move", str(own / "groups"), "/sys/fs/cgroup"],
     ):
         tools.run([*inside, *words])
+
+
+_FAULTS = "faults"
+"""The library that plants faults, in the folder of the node."""
+
+
+def plant(tools: Tools, holder: int, node: NodeShape, library: Path, folder: Path) -> None:
+    """Let what runs on the node preload the library that plants its faults (native/launch/node_faults.c). Raises
+    ClusterError."""
+    own = folder / node.name
+    for name in ("etc", "work"):
+        (own / name).mkdir()
+    shutil.copyfile(library, own / _FAULTS)
+    (own / _FAULTS).chmod(0o755)
+    numbers = (node.clock_s or 0.0, node.drift or 0.0, time.time(), node.files_s or 0.0)
+    _write(own / f"{_FAULTS}.faults", " ".join(f"{number:.9f}" for number in numbers) + "\n")
+    _write(own / "etc" / "ld.so.preload", f"{own / _FAULTS}\n")
+    over = f"lowerdir=/etc,upperdir={own / 'etc'},workdir={own / 'work'}"
+    tools.run([*entering(tools, holder), "mount", "-t", "overlay", "-o", over, "overlay", "/etc"])
+
+
+def has_planted(node: NodeShape) -> bool:
+    """Whether a node needs the library that plants faults."""
+    return bool(node.clock_s or node.drift or node.files_s)
 
 
 def _write(path: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -51,7 +51,8 @@ class SwitchTree(Frozen):
 
 class NodeSettings(Frozen):
     """What is asked of one node besides its link, None: the same as of the others. `quota`: the share of its CPUs that
-    it may use. `loss`: of the packets that arrive from other nodes; `loss_out`: of those that it sends to them."""
+    it may use. `loss`: of the packets that arrive from other nodes; `loss_out`: of those that it sends to them.
+    `clock_s`, `drift`, `files_s` as in `NodeShape`."""
 
     link: LinkShape | None = None
     quota: float | None = None
@@ -59,6 +60,9 @@ class NodeSettings(Frozen):
     cpus: int | None = None
     loss: float | None = None
     loss_out: float | None = None
+    clock_s: float | None = None
+    drift: float | None = None
+    files_s: float | None = None
 
 
 class NodeShape(Frozen):
@@ -77,6 +81,11 @@ class NodeShape(Frozen):
         float | None, "the share of the packets from other nodes to it that is dropped, at random; null: none"
     ] = None
     loss_out: Annotated[float | None, "the same of the packets from it to other nodes"] = None
+    clock_s: Annotated[float | None, "seconds that its clock was ahead when the cluster came up; null: none"] = None
+    drift: Annotated[float | None, "seconds that its clock gains in a second; null: none"] = None
+    files_s: Annotated[
+        float | None, "seconds longer that making, renaming or syncing a file takes on it; null: none"
+    ] = None
 
     @property
     @key
@@ -145,7 +154,8 @@ def shape_of(wanted: WantedShape, host_cpus: Sequence[int]) -> ClusterShape:
         used = tuple(sorted(host_cpus[(taken + i) % len(host_cpus)] for i in range(cpus)))
         taken += cpus
         link = own.link or wanted.link
-        nodes.append(NodeShape(k + 1, leaves[k // each], link, used, own.quota, own.memory_B, own.loss, own.loss_out))
+        faults = (own.loss, own.loss_out, own.clock_s, own.drift, own.files_s)
+        nodes.append(NodeShape(k + 1, leaves[k // each], link, used, own.quota, own.memory_B, *faults))
     return ClusterShape(tuple(nodes), _switches(wanted, leaves), None if wanted.tree is None else wanted.tree.ratio)
 
 
@@ -273,8 +283,14 @@ def _settings(option: str, words: str, known: tuple[str, ...]) -> dict[str, str]
     return given
 
 
+_NODE_SETTINGS = ("link", "delay", "quota", "memory", "cpus", "loss", "loss-out", "clock", "drift", "files")
+_MOST_CLOCK_S = 240.0
+"""munged refuses what is five minutes old."""
+_MOST_DRIFT, _MOST_FILES_S = 0.1, 10.0
+
+
 def _node_settings(words: str, usual: LinkShape) -> NodeSettings:
-    given = _settings("--node", words, ("link", "delay", "quota", "memory", "cpus", "loss", "loss-out"))
+    given = _settings("--node", words, _NODE_SETTINGS)
     link = None
     if "link" in given or "delay" in given:
         delay = f",{given['delay']}" if "delay" in given else ""
@@ -294,7 +310,28 @@ def _node_settings(words: str, usual: LinkShape) -> NodeSettings:
         _share("loss-out", given["loss-out"], "of the packets it sends: 1% or 0.01", 1e-6)
         if "loss-out" in given
         else None,
+        _signed("clock", given["clock"], parse_seconds, _MOST_CLOCK_S, "+3s, -0.5s") if "clock" in given else None,
+        _signed("drift", given["drift"], _rate, _MOST_DRIFT, "1%, -500ppm") if "drift" in given else None,
+        _signed("files", given["files"], parse_seconds, _MOST_FILES_S, "20ms", least=0.0) if "files" in given else None,
     )
+
+
+def _signed(
+    name: str, text: str, read: Callable[[str], float], most: float, like: str, least: float | None = None
+) -> float:
+    """A number with a sign, from minus `most` (or `least`) to `most`."""
+    sign = -1.0 if text.startswith("-") else 1.0
+    value = sign * read(text[1:] if text[:1] in ("+", "-") else text)
+    if not (-most if least is None else least) <= value <= most:
+        raise UsageError(f"--node: {name} cannot be {text!r}", f"write it like {like}; {most:g} is the most")
+    return value
+
+
+def _rate(text: str) -> float:
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(%|ppm)", text, re.ASCII)
+    if match is None:
+        raise UsageError(f"--node: drift cannot be {text!r}", "write it like 1% or 500ppm")
+    return float(match[1]) / (100 if match[2] == "%" else 1e6)
 
 
 def _share(name: str, text: str, of_what: str, least: float) -> float:

@@ -30,8 +30,10 @@ from seatrial.places.cluster.namespaces import (
     Tools,
     entering,
     furnish,
+    has_planted,
     is_holding,
     plain_environment,
+    plant,
     start_holder,
     write_shared_files,
 )
@@ -188,16 +190,23 @@ HOLDERS_LOG = "namespaces.printed"
 
 
 def bring_up(
-    path: Path, shape: ClusterShape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int
+    path: Path,
+    shape: ClusterShape,
+    tools: Tools,
+    probe: Path,
+    progress: Callable[[str], None],
+    memory_B: int,
+    faults: Path | None = None,
 ) -> ClusterState:
     """Make a cluster in the folder `path`, and return when every node is idle and its links are measured.
 
-    `probe` is the path of the program `link_probe`; `memory_B` the memory of this machine. Raises UsageError if there
+    `probe` is the path of the program `link_probe`, `faults` of the library `node_faults`, where a node needs it;
+    `memory_B` the memory of this machine. Raises UsageError if there
     is a cluster already, ClusterError or GroupsError if a part fails.
     """
     with new_home(path) as home:
         try:
-            return _made(home, shape, tools, probe, progress, memory_B)
+            return _made(home, shape, tools, probe, progress, memory_B, faults)
         except BaseException:
             _remove(home)
             raise
@@ -214,7 +223,13 @@ def take_down(path: Path) -> bool:
 
 
 def _made(
-    home: Home, shape: ClusterShape, tools: Tools, probe: Path, progress: Callable[[str], None], memory_B: int
+    home: Home,
+    shape: ClusterShape,
+    tools: Tools,
+    probe: Path,
+    progress: Callable[[str], None],
+    memory_B: int,
+    faults: Path | None,
 ) -> ClusterState:
     name = f"seatrial-{secrets.token_hex(4)}"
     groups = plan_groups(name, Path("/proc/self/mountinfo").read_text())
@@ -226,6 +241,10 @@ def _made(
     write_shared_files(home.path, shape)
     holders = {n: start_holder(tools, groups.of(n), home.path / HOLDERS_LOG) for n in _names(shape)}
     _wait_for_namespaces(home, holders)
+    if faults is not None:  # before other files of /etc are mounted over it
+        for node in filter(has_planted, shape.nodes):
+            (home.path / node.name).mkdir()
+            plant(tools, holders[node.name], node, faults, home.path)
     for node_name, holder in holders.items():
         furnish(tools, holder, node_name, home.path)
     make_network(tools, shape, holders)

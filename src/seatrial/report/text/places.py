@@ -24,6 +24,8 @@ def cluster_text(document: Json, style: Style) -> str:
         asked, *obtained = _link(node["link"])
         lost = [("loss", "arriving"), ("loss_out", "sent")]
         loses = "".join(f", loses {show_percent(node[key])} {what}" for key, what in lost if node[key] is not None)
+        planted = [("clock_s", "clock ", "s"), ("drift", "drift ", "s/s"), ("files_s", "files +", "s")]
+        loses += "".join(f", {what}{node[key]:g} {unit}" for key, what, unit in planted if node[key] is not None)
         rows.append((*facts, node["switch"], asked + loses, *obtained))
     lines.append(style.table(rows, indent="", has_head=True))
     uplinks = [
