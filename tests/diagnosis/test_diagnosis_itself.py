@@ -45,9 +45,9 @@ def test_a_collective_that_is_slow_itself(
         assert "MPI_SUM" in remedy(found)
 
 
-@pytest.mark.parametrize(("delay_s", "is_named"), [(1.2, True), (2.4, False)])
+@pytest.mark.parametrize(("delay_s", "is_named"), [(1.2, True), (2.4, True), (4.5, False)])
 def test_a_rank_that_computes_longer_and_waits_for_a_cpu_besides(delay_s: float, is_named: bool) -> None:
-    """Rank 1 is outside MPI for 9 s, rank 0 for 2 s: 3.5 s more than their mean, of which it waited `delay_s`."""
+    """Rank 1 is outside MPI for 9 s, rank 0 for 2 s: 3.5 s more than their mean. Of 10 s it waited `delay_s`."""
     waits, works = [Call("MPI_Allreduce", 1000, 8, 8e-3, 1e-6)], [Call("MPI_Allreduce", 1000, 8, 1e-3, 1e-6)]
     delays = {"cpu_s": 10 - delay_s, "delay_s": delay_s, "busy_s": 20.0}
     made = profile(rank(0, 2, waits), rank(1, 2, works, **delays))
@@ -56,7 +56,14 @@ def test_a_rank_that_computes_longer_and_waits_for_a_cpu_besides(delay_s: float,
     assert (Cause.IMBALANCE in causes) == is_named
     if is_named:
         assert made.diagnoses[0].cause is Cause.IMBALANCE, "its share is larger"
-        assert causes[Cause.IMBALANCE].share == pytest.approx((3.5 - delay_s) / 10, abs=0.01)
+        assert causes[Cause.IMBALANCE].share == pytest.approx((3.5 - 0.9 * delay_s / 2) / 10, abs=0.01)
+
+
+def test_ranks_that_waited_equally_for_a_cpu_differ_in_work() -> None:
+    """Rank 1 is outside MPI for 6.4 s, rank 0 for 4: 1.2 s more than their mean. Each waited for a CPU for 1.2 s."""
+    calls = [[Call("MPI_Allreduce", 1000, 8, mean_s, 1e-6)] for mean_s in (6e-3, 3.6e-3)]
+    found = profile(*(rank(n, 2, calls[n], 8.8, 1.2, busy_s=20.0) for n in range(2))).diagnoses
+    assert Cause.IMBALANCE in {one.cause for one in found}
 
 
 @pytest.mark.parametrize(("calls", "moved_B", "is_said"), [(1_000_000, 1_000_000, True), (1_000_000, 1 << 30, False)])

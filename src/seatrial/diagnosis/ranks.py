@@ -244,7 +244,7 @@ def uneven(profile: Profile) -> Uneven:
 
 def uneven_despite_delay(profile: Profile) -> list[Diagnosis]:
     """The rank that is outside MPI for longest, where ranks waited for CPUs: only if that explains less than half of
-    the difference. Its share is without the time that it waited for a CPU."""
+    the difference. Its share is without the time that it waited for a CPU longer than the mean of all ranks."""
     if (
         len(profile.per_rank) < 2
         or profile.elapsed_s <= 0
@@ -266,12 +266,12 @@ def _slowest(profile: Profile, works: Sequence[Mapping[Work, float]], *, is_dela
     place = max(range(len(times)), key=lambda k: times[k])
     excess_s = times[place] - mean_s
     explained = explained_by_computing(profile)
-    slowest = profile.per_rank[place].cpu
-    delayed_s = 0.0 if slowest is None else slowest.delay_s or 0.0
+    delays = [work[Work.NO_CPU] for work in works]
+    delayed_s = max(0.0, delays[place] - sum(delays) / len(delays))
     if mean_s <= 0 or excess_s < _LEAST_EXCESS * mean_s or explained < _LEAST_EXPLAINED:
         return []
     if delayed_s >= _MOSTLY * excess_s:
-        return []  # it may be late because it waited for a CPU
+        return []  # it may be late because it waited for a CPU longer than the others
     idle = _idle(profile, explained)
     if idle is not None:
         return [idle]
