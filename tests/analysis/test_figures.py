@@ -22,7 +22,7 @@ from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome, Sample, State
 from seatrial.model.spelling import show
-from seatrial.model.study.result import RecordPlace
+from seatrial.model.study.result import PerRepeat, RecordPlace
 from seatrial.report.documents.results import results_document
 from seatrial.report.studies.effect import RATIO_RULE, ratio_rule
 from seatrial.report.text.results import results_text
@@ -124,8 +124,8 @@ def contents(machine: Machine, *points: tuple[dict, tuple[float, ...]]) -> Conte
         experiment = Experiment("memory.stream", params, "", "", "m")
         experiments[experiment.id] = experiment
         records[experiment.id] = tuple(streamed(rate, params, k) for k, rate in enumerate(rates))
-        places |= {(experiment.id, k): RecordPlace("records/x.jsonl", k + 1) for k in range(len(rates))}
-    return Contents(experiments, records, places, {"m": machine_document(machine)}, {})
+        places[experiment.id] = {k: RecordPlace("records/x.jsonl", k + 1) for k in range(len(rates))}
+    return Contents(experiments, records, PerRepeat(places), {"m": machine_document(machine)}, {})
 
 
 PLAIN = {"threads": 2, "nontemporal": False, "huge_pages": True, "array_B": 128 << 20}

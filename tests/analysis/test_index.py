@@ -7,19 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from analysis.made_up_folders import MadeUpFolder, noisy
 from applications.result_texts import stream
 from made_up import made_up_machine
-from msgspec.structs import replace as replace_field
 
-from seatrial.analysis.folder import contents_in
 from seatrial.analysis.index import index
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.results import all_results
 from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.model.results.record import Experiment, decode, encode
-from seatrial.model.results.sample import Outcome, State
+from seatrial.model.results.sample import Outcome
 from seatrial.store import reading
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
@@ -178,31 +175,3 @@ def test_an_index_depends_on_packages_that_exist() -> None:
     """It watched one that had been renamed, and was kept when readers changed."""
     top = Path(index.__file__).parents[2]
     assert not [name for name in index._DEPENDS_ON if not (top / name / "__init__.py").is_file()]
-
-
-def test_a_large_folder_is_read_with_the_figures_of_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = MadeUpFolder(tmp_path / "r")
-    made.add(noisy(1e9, 8))
-    made.add(noisy(2e9, 3), label="few")
-    made.add(noisy(1e18, 6), label="impossible")
-    made.add(noisy(1e9, 6), label="emulated", host="n2", emulated=True)
-    made.add(noisy(1e9, 6), label="turns", seen={"together": 2})
-    direct = contents_in(tmp_path / "r")
-    monkeypatch.setattr("seatrial.analysis.index.known.LARGE_B", 0)
-    indexed = contents_in(tmp_path / "r")
-    assert not direct.computed and len(indexed.computed) == 5
-    assert all_results(indexed) == all_results(direct)
-    assert {one.outcome.state for one in all_results(indexed)} == {State.OK, State.INVALID}
-
-    made.add(noisy(1e9, 1), label="later")
-    changed = replace_field(read_contents(made.folder), computed=indexed.computed)
-    assert all_results(changed) == all_results(contents_in(tmp_path / "r")), "those added later are not in the index"
-
-
-def test_figures_of_an_index_are_not_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    MadeUpFolder(tmp_path / "r").add(noisy(1e9, 8))
-    monkeypatch.setattr("seatrial.analysis.index.known.LARGE_B", 0)
-    contents = contents_in(tmp_path / "r")
-    monkeypatch.setattr("seatrial.analysis.results.Repeats", lambda *_: pytest.fail("computed again"))
-    (result,) = all_results(contents)
-    assert len(result.figures[0].repeats) == 8

@@ -14,7 +14,7 @@ from seatrial.analysis.folder import judged_profile
 from seatrial.model.machine.document import machine_document
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome, Sample
-from seatrial.model.study.result import RecordPlace
+from seatrial.model.study.result import PerRepeat, RecordPlace
 from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.profiler.profile import Profile
 from seatrial.store.contents import Contents
@@ -46,7 +46,7 @@ def measured(
     if len(set(hosts)) > 1:
         seen["hosts"] = list(hosts)
     record = RepeatRecord(experiment.id, 0, 0, 1.0, 1.0, Outcome.ok(), samples, seen=seen)
-    places = {(experiment.id, 0): RecordPlace("records/x.jsonl", 1)}
+    places = PerRepeat({experiment.id: {0: RecordPlace("records/x.jsonl", 1)}})
     return Contents(
         {experiment.id: experiment}, {experiment.id: (record,)}, places, {"m": machine_document(MACHINE)}, {}
     )
@@ -59,7 +59,7 @@ def together(*parts: Contents) -> Contents:
             merged,
             experiments={**merged.experiments, **one.experiments},
             records={**merged.records, **one.records},
-            places={**merged.places, **one.places},
+            places=PerRepeat({**merged.places.by_experiment, **one.places.by_experiment}),
         )
     return merged
 

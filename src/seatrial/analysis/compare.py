@@ -8,7 +8,7 @@ Holm's procedure (1979) between experiments, by the maximum statistic over the p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -155,11 +155,12 @@ def compared(matches: Sequence[Match], margin: float, *, equivalence: bool = Fal
     found: dict[int, Comparison] = {}
     for own in families.values():
         terms = Terms(margin, len(own), equivalence)
-        curves = _curves(own, matches)
         comparisons: dict[int, Comparison] = {}
-        for curve, blocks in curves.items():
+        curves = 0
+        for curve, blocks in _curves(own, matches):
             comparisons |= _compare(curve, blocks, matches, terms)
-        found |= _step_down(comparisons, list(curves))
+            curves += 1
+        found |= _step_down(comparisons, curves)
     return tuple(found[n] for n in range(len(matches)))
 
 
@@ -167,19 +168,24 @@ Curve = tuple[int, ...]
 """The positions of the matches of one curve."""
 
 
-def _curves(places: Sequence[int], matches: Sequence[Match]) -> dict[Curve, list[list[Block]]]:
-    """The matches of a family, in curves whose points have the same blocks: curve -> the blocks of each point. A match
-    without blocks is alone."""
-    curves: dict[object, list[int]] = {}
-    blocks = {n: blocks_of_match(matches[n]) for n in places}
-    for n in places:
-        made = tuple((first.repeat, second.repeat) for first, second in blocks[n])
-        sides = [
-            side.experiment if isinstance(side, MeasuredSide) else ""
-            for side in (matches[n].baseline, matches[n].candidate)
-        ]
-        curves.setdefault((*sides, made) if made else n, []).append(n)
-    return {tuple(own): [blocks[n] for n in own] for own in curves.values()}
+def _curves(places: Sequence[int], matches: Sequence[Match]) -> Iterator[tuple[Curve, list[list[Block]]]]:
+    """The matches of a family, in curves whose points have the same experiments and blocks, each with the blocks of its
+    points. A match without blocks is alone."""
+    sides = grouped(
+        (
+            tuple(
+                side.experiment if isinstance(side, MeasuredSide) else ""
+                for side in (matches[n].baseline, matches[n].candidate)
+            ),
+            n,
+        )
+        for n in places
+    )
+    for of_sides in sides.values():
+        blocks = {n: blocks_of_match(matches[n]) for n in of_sides}
+        made = ((tuple((first.repeat, second.repeat) for first, second in own), n) for n, own in blocks.items())
+        for curve in grouped(((repeats or n), n) for repeats, n in made).values():
+            yield tuple(curve), [blocks[n] for n in curve]
 
 
 def _compare(
@@ -206,16 +212,14 @@ def _with_reference(match: Match, terms: Terms) -> Comparison:
     return comparison_of(match, (baseline, candidate), (ratio, ratio), terms, design, narrow=narrow)
 
 
-def _step_down(found: dict[int, Comparison], curves: Sequence[Curve]) -> dict[int, Comparison]:
+def _step_down(found: dict[int, Comparison], curves: int) -> dict[int, Comparison]:
     """The same comparisons with adjusted p-values; for a difference that these find although its simultaneous interval
     overlaps the margin, the interval ends at the margin (Strassburger & Bretz 2008: the bounds of a step-down procedure
     end where the rejected hypothesis begins)."""
-    if len(curves) == len(found):
+    if curves == len(found):
         adjusted = dict(zip(found, holm([one.p_family for one in found.values()]), strict=True))
     else:
-        adjusted = {
-            n: None if one.p_family is None else min(1.0, one.p_family * len(curves)) for n, one in found.items()
-        }
+        adjusted = {n: None if one.p_family is None else min(1.0, one.p_family * curves) for n, one in found.items()}
     return {n: _decided(one, adjusted[n]) for n, one in found.items()}
 
 

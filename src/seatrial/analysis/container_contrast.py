@@ -118,12 +118,17 @@ _Texts = dict[str, str]
 
 def container_facts(baseline: SideFacts, candidate: SideFacts) -> tuple[ContainerFact, ...]:
     """One row for each fact that is known of a side; empty if no side is in a container."""
-    sides = [_of_side(side) for side in (baseline, candidate)]
-    if not any("runs in" in one and one["runs in"] != _NONE for one in sides):
+    if not any(map(_is_contained, (baseline, candidate))):
         return ()
+    sides = [_of_side(side) for side in (baseline, candidate)]
     known = [name for name in _FACTS if any(name in one for one in sides)]
     facts = [ContainerFact(name, *(one.get(name) for one in sides)) for name in known]
     return (*facts, *_libraries(baseline.all_records(), candidate.all_records()))
+
+
+def _is_contained(side: SideFacts) -> bool:
+    """Whether a repeat that succeeded ran in a container."""
+    return any(_mapping(one.seen.get("container")) for one in side.all_records() if one.outcome.is_ok)
 
 
 def _of_side(side: SideFacts) -> _Texts:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from seatrial.analysis.grouped import grouped
+from seatrial.errors import ProtocolError
 from seatrial.model.benchmark.benchmark import ALL_OF_IT, Benchmark, Better, Figure
 from seatrial.model.benchmark.parameter import Params, Value, value_from_json
 from seatrial.model.benchmark.program import UNREADABLE
@@ -23,6 +24,7 @@ from seatrial.model.results.sample import Outcome, State, point_key
 from seatrial.model.units import is_unit
 from seatrial.stats.interval import MINIMUM_REPEATS, dependence, median_interval
 from seatrial.stats.ratio import widened_ends
+from seatrial.store.record_blocks import KeptRepeats
 
 
 def in_time(records: Iterable[RepeatRecord]) -> Sequence[RepeatRecord]:
@@ -32,6 +34,12 @@ def in_time(records: Iterable[RepeatRecord]) -> Sequence[RepeatRecord]:
     if all(first.t0 < second.t0 for first, second in pairwise(records)):
         return records  # as usual; many are not copied
     return sorted(records, key=lambda record: (record.t0, record.order))
+
+
+def repeats_in_time(records: Sequence[RepeatRecord]) -> list[int]:
+    """The numbers of repeats in order of time, as `in_time` orders records."""
+    own = records.numbers if isinstance(records, KeptRepeats) else [(one.repeat, one.order, one.t0) for one in records]
+    return [repeat for repeat, _, _ in sorted(own, key=lambda one: (one[2], one[1]))]
 
 
 def outcome_of(records: Sequence[RepeatRecord]) -> tuple[Outcome, tuple[str, ...]]:
@@ -57,6 +65,19 @@ def figures_of(
 ) -> tuple[FigureResult, ...]:
     """The figures of the ok repeats, in declared order; empty if there are none."""
     return Repeats(benchmark, machine, params, records).figures()
+
+
+Computed = tuple[Outcome, tuple[FigureResult, ...]]
+"""The outcome of an experiment whose latest repeat is ok, and its figures without ceilings."""
+
+
+def computed(benchmark: Benchmark, machine: Machine, params: Params, records: Sequence[RepeatRecord]) -> Computed:
+    """`invalid` without figures if samples are damaged, or a figure exceeds what is possible. Raises StoreError."""
+    try:
+        repeats = Repeats(benchmark, machine, params, records)
+    except ProtocolError as error:
+        return Outcome.invalid("samples", error.message), ()
+    return (repeats.impossible, ()) if repeats.impossible else (Outcome.ok(), repeats.figures())
 
 
 _MOST_LIMITS = 500

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec.structs import replace
 
 from seatrial.analysis.grouped import Numbering
-from seatrial.analysis.index.known import computed_figures, is_large
+from seatrial.analysis.index.known import is_large, known_contents
 from seatrial.analysis.network_fit import times_by_size
 from seatrial.analysis.results import results_without_limits, trials_of
 from seatrial.analysis.roles import figures_with
@@ -30,7 +30,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Count, Key, published
 from seatrial.model.machine.identity import machine_identity
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.figure_result import Computed, ExperimentResult
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.study.result import Trial
 from seatrial.profiler.capture.functions import function_names
@@ -71,10 +71,11 @@ def contents_in(folder: Path, *, may_be_empty: bool = False) -> Contents:
     Raises UsageError if the folder does not exist, or if it is empty and must not be.
     """
     opened = ResultsFolder.existing(folder)
-    computed: Mapping[str, Computed] = {}
+    contents: Contents | None = None
     with suppress(StoreError, OSError):  # the records are enough
-        computed = computed_figures(opened) if is_large(opened) else {}
-    contents = replace(read_contents(opened), computed=computed)
+        contents = known_contents(opened) if is_large(opened) else None
+    if contents is None:
+        contents = read_contents(opened)
     tell_of_folder(folder, contents.damaged, is_empty=not contents.experiments and not may_be_empty)
     return contents
 

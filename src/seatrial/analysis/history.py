@@ -25,7 +25,7 @@ from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import point_key
 from seatrial.model.spelling import count, day
 from seatrial.stats.max_t import ALPHA, FEWEST, change_points
-from seatrial.store.contents import Contents
+from seatrial.store.contents import Contents, files_of
 
 FALSE_ALARM_RATE = ALPHA
 """Of each history that has no change."""
@@ -77,9 +77,9 @@ def histories(folders: Sequence[Contents], name: str) -> tuple[FigureHistory, ..
             known |= {one.name, f"{result.experiment.benchmark}:{one.name}"}
             if one.name == figure and benchmark in ("", result.experiment.benchmark):
                 gathered.add(contents, result, one)
-    if not gathered.series and emulated:
+    if not len(gathered) and emulated:
         raise UsageError(f"{name} has no history: {emulated}", "name folders with results of a machine")
-    if not gathered.series:
+    if not len(gathered):
         raise UnknownNameError("figure", name, known)
     return gathered.histories()
 
@@ -108,45 +108,63 @@ def _have_sessions(folders: Sequence[Contents], fewest: int) -> bool:
     """Whether the folders have that many files of records."""
     found: set[tuple[int, str]] = set()
     for number, contents in enumerate(folders):
-        for place in contents.places.values():
-            found.add((number, place.path))
+        for own in contents.places.by_experiment.values():
+            found |= {(number, path) for path in files_of(own)}
             if len(found) >= fewest:
                 return True
     return False
 
 
 class _Gathered:
-    """Figures by benchmark, setting and host."""
+    """Figures by benchmark, setting and point, from experiments of several folders. The records of one figure at a time
+    are read."""
 
     def __init__(self) -> None:
-        self.series: dict[tuple[object, ...], _Series] = {}
+        self._figures: dict[tuple[object, ...], list[tuple[Contents, ExperimentResult, FigureResult]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._figures)
 
     def add(self, contents: Contents, result: ExperimentResult, figure: FigureResult) -> None:
-        """Add the repeats of a figure. One that is there already is a copy, from a merge or a copied folder."""
-        records = {record.repeat: record for record in contents.records[result.id]}
+        """Add a figure of an experiment."""
         experiment = result.experiment
         own = (experiment.benchmark, point_key(experiment.parameters), figure.name, point_key(figure.point))
+        self._figures.setdefault(own, []).append((contents, result, figure))
+
+    def histories(self, fewest: int = 1) -> tuple[FigureHistory, ...]:
+        """The histories of at least so many sessions on a host, by benchmark, setting, point and host."""
+        found = [
+            ((*key, host), _history(series))
+            for key, figures in self._figures.items()
+            for host, series in _by_host(figures).items()
+            if len(series.sessions) >= fewest
+        ]
+        return tuple(history for _, history in sorted(found, key=lambda one: repr(one[0])))
+
+
+def _by_host(figures: Iterable[tuple[Contents, ExperimentResult, FigureResult]]) -> dict[str, _Series]:
+    """The repeats of a figure on each host. One that is there already is a copy, from a merge or a copied folder."""
+    by_host: dict[str, _Series] = {}
+    for contents, result, figure in figures:
+        records = {record.repeat: record for record in contents.records[result.id]}
+        places = contents.places.of(result.id)
         for repeat in figure.repeats:
             record = records[repeat.repeat]
-            host = _host(record, contents.machines[experiment.machine])
-            found = self.series.setdefault((*own, host), _Series(result, figure, host))
+            host = _host(record, contents.machines, result.experiment.machine)
+            found = by_host.setdefault(host, _Series(result, figure, host))
             if (record.experiment, record.t0) in found.known:
                 continue
             found.known.add((record.experiment, record.t0))
-            where = contents.places.get((result.id, repeat.repeat))
+            where = places.get(repeat.repeat)
             session = found.sessions.setdefault(where.path if where else str(repeat.t0), _Session())
             session.values.append(repeat.value)
             session.records.append(record)
             session.contents.append(contents)
-
-    def histories(self, fewest: int = 1) -> tuple[FigureHistory, ...]:
-        """The histories of at least so many sessions."""
-        long = (key for key, one in self.series.items() if len(one.sessions) >= fewest)
-        return tuple(_history(self.series[key]) for key in sorted(long, key=repr))
+    return by_host
 
 
-def _host(record: RepeatRecord, machine: Mapping[str, Any]) -> str:
-    hosts = record.seen.get("hosts") or [record.seen.get("host") or machine.get("name") or "unknown"]
+def _host(record: RepeatRecord, machines: Mapping[str, Mapping[str, Any]], machine: str) -> str:
+    hosts = record.seen.get("hosts") or [record.seen.get("host") or machines[machine].get("name") or "unknown"]
     return " ".join(dict.fromkeys(hosts))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
+from sys import intern
 
 from msgspec.structs import replace
 
@@ -76,7 +77,7 @@ def side_of(measured: MeasuredSide, values: Sequence[RepeatValue]) -> Side:
     return Side(
         measured.name,
         median(numbers(values)),
-        values if isinstance(values, RepeatValues) else tuple(values),
+        values if isinstance(values, RepeatValues) else RepeatValues.of(values),
         (measured.experiment,),
         measured.hosts,
         no_cpu=measured.no_cpu,
@@ -185,7 +186,7 @@ class SideExperiment(Frozen):
 def blocks_of(contents: Contents, experiment: str) -> dict[int, str]:
     """Repeat -> the block in which it was made, if any."""
     return {
-        record.repeat: str(block)
+        record.repeat: intern(str(block))
         for record in contents.records.get(experiment, ())
         if (block := record.seen.get("block"))
     }
@@ -236,14 +237,16 @@ def matches(
 def measured(side: SideExperiment, figure: FigureResult) -> MeasuredSide:
     """One figure of an experiment as a side."""
     result, contents = side.result, side.contents
+    places = contents.places.of(result.id)
+    repeats = figure.repeats.repeats if isinstance(figure.repeats, RepeatValues) else [n.repeat for n in figure.repeats]
     return MeasuredSide(
         side.name,
         result.id,
         figure,
-        hosts_of(contents, result.id),
+        result.hosts or hosts_of(contents, result.id),
         result.experiment.machine,
         blocks_of(contents, result.id),
-        max(1, len({where.path for n in figure.repeats if (where := contents.places.get((result.id, n.repeat)))})),
+        max(1, len({where.path for n in repeats if (where := places.get(n)) is not None})),
         missing_of_side(result, side.name),
     )
 

@@ -3,12 +3,19 @@ of its machines, for the page."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.analysis.experiment_figures import Repeats, figures_of, in_time, outcome_of, stated_figures
+from seatrial.analysis.experiment_figures import (
+    Computed,
+    computed,
+    figures_of,
+    outcome_of,
+    repeats_in_time,
+    stated_figures,
+)
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.match import hosts_of_records
 from seatrial.analysis.pairs import screened_pairs
@@ -18,9 +25,9 @@ from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import registry
 from seatrial.diagnosis.disturbance.missing import missing_and_beside
 from seatrial.errors import ProtocolError, StoreError
-from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
+from seatrial.model.lazy import Lazy
 from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.identity import is_stored_as_emulated, why_not_comparable
 from seatrial.model.machine.machine import Machine
@@ -35,6 +42,8 @@ from seatrial.store.contents import Contents
 from seatrial.version import __version__
 
 _MOST_KERNEL_NOTES = 5
+_MOST_SEEN = 5000
+"""Repeats whose observations stay at hand."""
 
 
 class RunResult(Frozen):
@@ -88,16 +97,23 @@ def results_of(contents: Contents, asked: Sequence[Asked]) -> tuple[ExperimentRe
 def all_results(contents: Contents) -> tuple[ExperimentResult, ...]:
     """The results of every experiment of the folder: by benchmark, then by parameters in declared order, then as they
     were measured."""
-    machines = machines_of(contents)
+    machines = _Machines(contents)
     keys = sorted(contents.experiments, key=lambda key: rank_of(contents.experiments[key]))
-    gone = superseded(
-        contents.experiments,
-        {key: max(record.t0 for record in contents.records[key]) for key in keys},
-        {key for key in keys if any(record.samples for record in contents.records[key])},
-        contents.environments,
-    )
+    gone = _gone(contents)
     stored = [_stored(key, contents, machines) for key in keys if key not in gone]
     return _with_ceilings(stored, stored)
+
+
+def _gone(contents: Contents) -> frozenset[str]:
+    """The experiments of a folder that are `superseded`."""
+    if contents.superseded is not None:
+        return contents.superseded
+    return superseded(
+        contents.experiments,
+        {key: max(record.t0 for record in own) for key, own in contents.records.items()},
+        {key for key, own in contents.records.items() if any(record.samples for record in own)},
+        contents.environments,
+    )
 
 
 def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
@@ -120,6 +136,17 @@ def results_without_limits(contents: Contents) -> tuple[ExperimentResult, ...]:
                 continue
             found.append(ExperimentResult(key, experiment, benchmark.question, outcome, own, reused=True, notes=notes))
     return tuple(found)
+
+
+class _Machines(dict[str, Machine]):
+    """Identity -> machine, from its document when it is used."""
+
+    def __init__(self, contents: Contents) -> None:
+        self._documents = contents.machines
+
+    def __missing__(self, identity: str) -> Machine:
+        found = self[identity] = machine_from_document(self._documents[identity])
+        return found
 
 
 def machines_of(contents: Contents) -> dict[str, Machine]:
@@ -204,6 +231,13 @@ def _kernel_notes(records: Sequence[RepeatRecord]) -> tuple[str, ...]:
 
 
 def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> ExperimentResult:
+    known = contents.results.get(key)
+    return result_of(key, contents, machines[contents.experiments[key].machine]) if known is None else known
+
+
+def result_of(key: str, contents: Contents, machine: Machine, known: Computed | None = None) -> ExperimentResult:
+    """The result of an experiment from its records, without ceilings. `known` are its outcome and figures if they were
+    computed before; not used if repeats took turns with others, whose samples are compared."""
     experiment, records = contents.experiments[key], contents.records[key]
     outcome, notes = outcome_of(records)
     masked = ("arguments that look like secrets are masked",) if is_masked(experiment.parameters) else ()
@@ -217,8 +251,9 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
     if stated:
         found = stated
     elif benchmark is not None and outcome.is_ok:
-        machine = machines[experiment.machine]
-        outcome, found = _computed(contents, key) or _computed_now(benchmark, machine, experiment, records)
+        if known is None or any(record.seen.get("together") for record in records):
+            known = computed(benchmark, machine, experiment.parameters, records)
+        outcome, found = known
         if outcome.is_ok:
             screening = screened_pairs(benchmark, experiment, machine, records)
     no_cpu, beside = missing_and_beside([one.seen for one in records if one.outcome.is_ok], experiment.benchmark)
@@ -236,28 +271,7 @@ def _stored(key: str, contents: Contents, machines: Mapping[str, Machine]) -> Ex
         no_cpu=no_cpu,
         beside=beside,
     )
-    return as_comparable(result, machines[experiment.machine])
-
-
-def _computed(contents: Contents, key: str) -> tuple[Outcome, tuple[FigureResult, ...]] | None:
-    """The figures that were computed before from the same records; None if there are none, or if repeats ran in turns
-    with others, whose samples are compared."""
-    known, records = contents.computed.get(key), contents.records[key]
-    if known is None or known.n_repeats != len(records) or known.last_t0 != max(record.t0 for record in records):
-        return None
-    if any(record.seen.get("together") for record in records):
-        return None
-    return known.outcome, known.figures
-
-
-def _computed_now(
-    benchmark: Benchmark, machine: Machine, experiment: Experiment, records: Sequence[RepeatRecord]
-) -> tuple[Outcome, tuple[FigureResult, ...]]:
-    try:
-        repeats = Repeats(benchmark, machine, experiment.parameters, records)
-    except ProtocolError as error:
-        return Outcome.invalid("samples", error.message), ()
-    return (repeats.impossible, ()) if repeats.impossible else (Outcome.ok(), repeats.figures())
+    return as_comparable(result, machine)
 
 
 def as_comparable(result: ExperimentResult, machine: Machine) -> ExperimentResult:
@@ -299,7 +313,7 @@ def _question(experiment: Experiment) -> str:
 def trials_of(contents: Contents) -> tuple[Trial, ...]:
     """One trial for each machine of the folder, in the order of their first experiment."""
     results = all_results(contents)
-    machines = machines_of(contents)
+    machines = _Machines(contents)
     by_machine = grouped((result.experiment.machine, result) for result in results)
     return tuple(trial_of(machines[key], own, contents) for key, own in by_machine.items())
 
@@ -318,8 +332,7 @@ def trial_of(machine: Machine, results: Sequence[ExperimentResult], contents: Co
     """The trial of one machine with some of the results in a folder."""
     own = dict.fromkeys(result.id for result in results)
     used = {result.experiment.environment for result in results}
-    records = {key: in_time(contents.records.get(key, ())) for key in own}
-    seen = PerRepeat({key: {record.repeat: record.seen for record in each} for key, each in records.items()})
+    seen = PerRepeat(Lazy(own, lambda key: _Observed(contents.records.get(key, ())), _MOST_SEEN))
     return Trial(
         machine=machine,
         results=tuple(results),
@@ -332,15 +345,35 @@ def trial_of(machine: Machine, results: Sequence[ExperimentResult], contents: Co
     )
 
 
+class _Observed(Mapping[int, Mapping[str, Any]]):
+    """Repeat -> what was observed around it, in order of time; read when one is asked for."""
+
+    __slots__ = ("_in_time", "_records", "_seen")
+
+    def __init__(self, records: Sequence[RepeatRecord]) -> None:
+        self._records, self._in_time = records, repeats_in_time(records)
+        self._seen: dict[int, Mapping[str, Any]] | None = None
+
+    def __getitem__(self, repeat: int) -> Mapping[str, Any]:
+        if self._seen is None:
+            self._seen = {one.repeat: one.seen for one in self._records}
+        return self._seen[repeat]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._in_time)
+
+    def __len__(self) -> int:
+        return len(self._in_time)
+
+
 def _places(
-    contents: Contents, seen: PerRepeat[Mapping[str, Any]], experiments: Iterable[str]
+    contents: Contents, seen: PerRepeat[Mapping[str, Any]], experiments: Collection[str]
 ) -> Mapping[tuple[str, int], RecordPlace]:
     """Where the records are, the repeats of an experiment in order of time."""
-    if not isinstance(contents.places, PerRepeat):
-        return {place_of: contents.places[place_of] for place_of in seen if place_of in contents.places}
-    found: dict[str, Mapping[int, RecordPlace]] = {}
-    for key in experiments:
-        own = contents.places.of(key)
-        in_order = list(own) == list(seen.of(key))
-        found[key] = own if in_order else {repeat: own[repeat] for repeat in seen.of(key) if repeat in own}
-    return PerRepeat(found)
+    known = contents.places
+
+    def of(key: str) -> Mapping[int, RecordPlace]:
+        own, in_order = known.of(key), seen.of(key)
+        return own if list(own) == list(in_order) else {repeat: own[repeat] for repeat in in_order if repeat in own}
+
+    return PerRepeat(Lazy(experiments, of, _MOST_SEEN))

@@ -13,7 +13,7 @@ from seatrial.model.environment.choice import check_environment
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_shape
 from seatrial.model.machine.document import KeptMachineJson
-from seatrial.model.results.figure_result import Computed
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.spelling import count
 from seatrial.model.study.result import PerRepeat, RecordPlace
@@ -29,17 +29,19 @@ class Contents(Frozen):
     """All records by experiment, each list in order of repeat, with the facts that they refer to.
 
     `damaged` has a sentence for each line or file that was rejected; a torn last line (its writer was killed) is
-    ignored, since that repeat was not finished. `computed`: the figures that an index has, by experiment.
+    ignored, since that repeat was not finished. An index has in addition the `results` of the experiments, without
+    ceilings, and knows which are `superseded`; None: not known.
     """
 
     experiments: Mapping[str, Experiment] = {}
-    records: Mapping[str, tuple[RepeatRecord, ...]] = {}
-    places: Mapping[tuple[str, int], RecordPlace] = {}
+    records: Mapping[str, Sequence[RepeatRecord]] = {}
+    places: PerRepeat[RecordPlace] = PerRepeat({})
     machines: Mapping[str, Mapping[str, Any]] = {}
     environments: Mapping[str, Mapping[str, Any]] = {}
     studies: tuple[KeptStudy, ...] = ()
     damaged: tuple[str, ...] = ()
-    computed: Mapping[str, Computed] = {}
+    results: Mapping[str, ExperimentResult] = {}
+    superseded: frozenset[str] | None = None
 
 
 def read_contents(folder: ResultsFolder) -> Contents:
@@ -54,7 +56,7 @@ def read_contents(folder: ResultsFolder) -> Contents:
         places=PerRepeat({key: lines[key] for key in experiments}),
         machines=facts.machines,
         environments=facts.environments,
-        studies=_studies(folder, damaged),
+        studies=kept_studies(folder, damaged),
         damaged=tuple(damaged),
     )
 
@@ -133,7 +135,7 @@ def kept_facts(folder: ResultsFolder, n_repeats: Mapping[str, int], damaged: lis
     return KeptFacts(experiments, machines, environments)
 
 
-def _studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]:
+def kept_studies(folder: ResultsFolder, damaged: list[str]) -> tuple[KeptStudy, ...]:
     """The studies whose results are in the folder."""
     found = []
     for key in _listed(lambda: folder.keys("studies"), damaged):
@@ -260,6 +262,19 @@ class RecordPlaces(Mapping[int, RecordPlace]):
         self._files: list[str] = []
         self._lines: dict[int, int] = {}  # the number of the file above the bits of the line
 
+    @classmethod
+    def of(cls, files: list[str], places: Iterable[tuple[int, int, int]]) -> RecordPlaces:
+        """From the file (a position in `files`), line and repeat of each record."""
+        found = cls()
+        found._files = files
+        found._lines = {repeat: file << _LINE_BITS | line for file, line, repeat in places}
+        return found
+
+    @property
+    def files(self) -> set[str]:
+        """The files of the records."""
+        return {self._files[number] for number in {place >> _LINE_BITS for place in self._lines.values()}}
+
     def add(self, repeat: int, file: str, line: int) -> None:
         """Add a record. The records of one file are added one after another."""
         if not self._files or self._files[-1] != file:
@@ -278,6 +293,11 @@ class RecordPlaces(Mapping[int, RecordPlace]):
 
     def __len__(self) -> int:
         return len(self._lines)
+
+
+def files_of(places: Mapping[int, RecordPlace]) -> set[str]:
+    """The files that repeats are recorded in: a session of measuring is one."""
+    return places.files if isinstance(places, RecordPlaces) else {place.path for place in places.values()}
 
 
 def _records(

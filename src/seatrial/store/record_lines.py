@@ -155,6 +155,14 @@ class Seen(Mapping[str, Any]):
         return repr(dict(self))
 
 
+class DecodedLine(msgspec.Struct, gc=False):
+    """A record, its samples by column, and the text of what it observed; these are None if the line is not as usual."""
+
+    record: RepeatRecord
+    columns: Sequence[SampleColumns] | None = None
+    seen: bytes | None = None
+
+
 class LineDecoder:
     """Decodes the lines of all record files of a folder, and shares equal values among their records."""
 
@@ -172,23 +180,22 @@ class LineDecoder:
     def decode(self, line: bytes, file: RecordFile, offset: int) -> RepeatRecord:
         """The record in the line at this offset of a file. Raises ProtocolError if the checksum or the form is
         wrong."""
-        return self.decode_with_columns(line, file, offset)[0]
+        return self.decoded(line, file, offset).record
 
-    def decode_with_columns(
-        self, line: bytes, file: RecordFile, offset: int
-    ) -> tuple[RepeatRecord, Sequence[SampleColumns] | None]:
-        """The record in the line at this offset of a file, and its samples by column; None if the line is not as
-        usual. Raises ProtocolError as `decode` does."""
+    def decoded(self, line: bytes, file: RecordFile, offset: int) -> DecodedLine:
+        """The record in the line at this offset of a file, with its texts. Raises ProtocolError as `decode` does."""
         if line[-_TAIL:] != crc_tail(memoryview(line)[:-_TAIL]):
             raise ProtocolError("the checksum of a record is wrong")
         try:
             return self._record(self._line.decode(line), line, file, offset)
         except (msgspec.MsgspecError, ValueError, RecursionError):  # not of the usual form
-            return decode(line), None
+            return DecodedLine(decode(line))
 
-    def _record(
-        self, found: _Line, line: bytes, file: RecordFile, offset: int
-    ) -> tuple[RepeatRecord, Sequence[SampleColumns]]:
+    def parts(self, seen: bytes) -> Mapping[str, msgspec.Raw]:
+        """The texts of the values in the text of what was observed."""
+        return self._mapping.decode(seen)
+
+    def _record(self, found: _Line, line: bytes, file: RecordFile, offset: int) -> DecodedLine:
         """Raises ValueError if the line is not of the usual form."""
         seen = bytes(found.seen)
         start, end = line.index(_SAMPLES) + len(_SAMPLES), line.rindex(_CHECKS)
@@ -209,7 +216,7 @@ class LineDecoder:
             found.checks,
             self._seen(seen),
         )
-        return record, groups
+        return DecodedLine(record, groups, seen)
 
     def _seen(self, text: bytes) -> Seen:
         """Raises ValueError if the text is not of the usual form."""

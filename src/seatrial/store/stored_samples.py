@@ -163,8 +163,15 @@ class StoredSamples(ColumnedSamples):
         reader = self._file.reader
         packed = reader.part(self._file, self._offset, self._length)
         if zlib.crc32(packed) != self._checksum:
-            raise StoreError(
-                f"{reader.path(self._file)} changed while it was read",
-                "start the same command again when nothing writes to it",
-            )
+            raise changed(reader.path(self._file))
         return decoded_groups(packed)  # checked when its line was
+
+    @property
+    def position(self) -> tuple[int, int, int]:
+        """Offset in the file, length and CRC-32 of their text."""
+        return self._offset, self._length, self._checksum
+
+
+def changed(path: Path) -> StoreError:
+    """A file of records is not what it was when its lines were checked."""
+    return StoreError(f"{path} changed while it was read", "start the same command again when nothing writes to it")

@@ -18,9 +18,7 @@ from seatrial.analysis.fairness.side import (
     clearly_unlike,
     contrast,
     counted,
-    distinct,
     share_below,
-    tally,
 )
 from seatrial.analysis.grouped import grouped
 from seatrial.diagnosis.cpu import cpus_words
@@ -197,36 +195,76 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
     differ in the same direction. So do waiting for a CPU or for memory, time stopped by a quota, and blocked time, from
     five percent on. Limits on I/O and the file system are compared as they are.
     """
-    records = [side.all_records() for side in (baseline, candidate)]
-    hosts = [Counter(str(one.seen["host"]) for one in own if one.seen.get("host")) for own in records]
+    sides = [_Circumstances(side.all_records()) for side in (baseline, candidate)]
+    hosts = [side.hosts for side in sides]
     if all(hosts) and set(hosts[0]) != set(hosts[1]):
         yield contrast(Topic.HOST, "", *(", ".join(sorted(names)) for names in hosts))
-    values = [_varying(_some(own)) for own in records]
     found = []
     for kind, (least, spelled) in _VALUES.items():
-        first, second = (own[kind] for own in values)
+        first, second = (side.values[kind] for side in sides)
         if clearly_apart(first, second, least):
             found.append(contrast(kind, "", *(_spread(own, spelled) for own in (first, second))))
     is_loaded = any(one.kind is Topic.OTHERS for one in found)  # the share says more than the number of CPUs
     yield from (one for one in found if one.kind is not Topic.OTHERS_CPUS or not is_loaded)
-    for kind, text in _WHERE.items():
-        texts = [tally((one.seen for one in own if "used" in one.seen), text) for own in records]
+    for kind in _WHERE:
+        texts = [side.where[kind] for side in sides]
         if clearly_unlike(*texts):
             yield contrast(kind, "", *map(counted, texts))
-    yield from _scheduling(records)
-    yield from _times([sorted(one.t0 for one in own) for own in records])
+    yield from _scheduling([side.scheduling for side in sides])
+    yield from _times([sorted(side.times) for side in sides])
+
+
+class _Circumstances:
+    """What the repeats of a side recorded, by one pass over them: `where` and `scheduling` by what was observed, with
+    the number of repeats. Of very many repeats the `values` are of a random part, always the same: medians and shares
+    of pairs are equal within a percent."""
+
+    def __init__(self, records: Sequence[RepeatRecord]) -> None:
+        self.hosts: Counter[str] = Counter()
+        self.values: dict[Topic, list[float]] = {kind: [] for kind in _VALUES}
+        self.where: dict[Topic, Counter[str]] = {kind: Counter() for kind in _WHERE}
+        self.scheduling: list[tuple[Mapping[str, Any], int]] = []
+        self.times: list[float] = []
+        n = len(records)
+        some = set(random.Random(1).sample(range(n), _MOST_VARYING)) if n > _MOST_VARYING else None  # noqa: S311
+        texts: dict[Topic, tuple[Any, str]] = {}
+        for place, record in enumerate(records):
+            seen = record.seen
+            self.times.append(record.t0)
+            if host := seen.get("host"):
+                self.hosts[str(host)] += 1
+            if some is None or place in some:
+                self._add_values(seen)
+            for kind, (name, text) in _WHERE.items() if "used" in seen else ():
+                value = seen.get(name)
+                if kind not in texts or texts[kind][0] is not value:  # most repeats share it with the one before
+                    texts[kind] = value, text(value)
+                self.where[kind][texts[kind][1]] += 1
+            if isinstance(own := seen.get("scheduling"), Mapping):
+                times = self.scheduling.pop()[1] if self.scheduling and self.scheduling[-1][0] is own else 0
+                self.scheduling.append((own, times + 1))
+
+    def _add_values(self, seen: Mapping[str, Any]) -> None:
+        shares = repeat_shares(seen)
+        of_repeat = {
+            **{kind: seen.get(name) for kind, name in _RECORDED.items()},
+            Topic.OTHERS_CPUS: _others_cpus(seen),
+            **({kind: getattr(shares, name) for kind, name in _OF_PROGRAM.items()} if shares else {}),
+        }
+        for kind, value in of_repeat.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                self.values[kind].append(float(value))
 
 
 _SCHEDULING = {"nice": "nice", "policy": "class", "stack_B": "stack limit", "locked_B": "locked memory limit"}
 """Key of `seen["scheduling"]` (probes/system.py) -> its name."""
 
 
-def _scheduling(sides: Sequence[Sequence[RepeatRecord]]) -> Iterator[Noticed]:
+def _scheduling(sides: Sequence[Sequence[tuple[Mapping[str, Any], int]]]) -> Iterator[Noticed]:
     """What programs inherit from who started seatrial, where both sides recorded it."""
-    known = [distinct(own for one in side if isinstance(own := one.seen.get("scheduling"), Mapping)) for side in sides]
     for key, name in _SCHEDULING.items():
         texts: list[Counter[str]] = [Counter(), Counter()]
-        for side, text in zip(known, texts, strict=True):
+        for side, text in zip(sides, texts, strict=True):
             for own, times in side:
                 if key in own:
                     text[_limit(key, own[key])] += times
@@ -238,27 +276,6 @@ def _limit(key: str, value: Any) -> str:
     if not key.endswith("_B"):
         return plain(value)
     return "unlimited" if value is None else show(float(value), "B", binary=True)
-
-
-def _some(records: Sequence[RepeatRecord]) -> Sequence[RepeatRecord]:
-    """Of very many a random part, always the same: medians and shares of pairs are equal within a percent."""
-    return records if len(records) <= _MOST_VARYING else random.Random(1).sample(records, _MOST_VARYING)  # noqa: S311
-
-
-def _varying(records: Sequence[RepeatRecord]) -> Mapping[Topic, Sequence[float]]:
-    """The values of repeats that have them."""
-    found: dict[Topic, list[float]] = {kind: [] for kind in _VALUES}
-    for record in records:
-        shares = repeat_shares(record.seen)
-        of_repeat = {
-            **{kind: record.seen.get(name) for kind, name in _RECORDED.items()},
-            Topic.OTHERS_CPUS: _others_cpus(record.seen),
-            **({kind: getattr(shares, name) for kind, name in _OF_PROGRAM.items()} if shares else {}),
-        }
-        for kind, value in of_repeat.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                found[kind].append(float(value))
-    return found
 
 
 def _others_cpus(seen: Mapping[str, Any]) -> float | None:
@@ -286,22 +303,22 @@ _VALUES: Mapping[Topic, tuple[float, Callable[[float], str]]] = {
 """What varies: by how much the medians are apart at least, and how it is shown."""
 
 
-def _io_limits(seen: Mapping[str, Any]) -> str:
-    limits = [
-        f"{limit['direction']} {limit['limit']:g} {limit['unit']} on {limit['device']}"
-        for limit in seen.get("io_limits") or ()
-    ]
+def _io_limits(found: Any) -> str:
+    limits = [f"{limit['direction']} {limit['limit']:g} {limit['unit']} on {limit['device']}" for limit in found or ()]
     return ", ".join(limits) or "none"
 
 
-def _file_system(seen: Mapping[str, Any]) -> str:
-    place = seen.get("file_system")
+def _file_system(place: Any) -> str:
     if not isinstance(place, Mapping):
         return "not known"
     return " ".join([f"{place['type']} at {place['mount_point']}", *place["options"]])
 
 
-_WHERE = {Topic.IO_LIMIT: _io_limits, Topic.FILE_SYSTEM: _file_system}
+_WHERE: Mapping[Topic, tuple[str, Callable[[Any], str]]] = {
+    Topic.IO_LIMIT: ("io_limits", _io_limits),
+    Topic.FILE_SYSTEM: ("file_system", _file_system),
+}
+"""What is compared as text: the name that it is recorded under, and its text."""
 
 
 def _spread(values: Sequence[float], format_value: Callable[[float], str]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from seatrial.analysis.grouped import grouped
 from seatrial.benchmarks import registry
@@ -18,16 +18,39 @@ from seatrial.store.contents import Contents
 
 
 class SideFacts(Frozen):
-    """Experiments by id, all repeats of each with any outcome, and the documents that the experiments refer to."""
+    """Experiments by id, all repeats of each with any outcome (`records` may have others), and the documents that the
+    experiments refer to."""
 
     experiments: Mapping[str, Experiment] = {}
-    records: Mapping[str, tuple[RepeatRecord, ...]] = {}
+    records: Mapping[str, Sequence[RepeatRecord]] = {}
     environments: Mapping[str, Mapping[str, Any]] = {}
     machines: Mapping[str, Mapping[str, Any]] = {}
 
-    def all_records(self) -> tuple[RepeatRecord, ...]:
+    def all_records(self) -> Sequence[RepeatRecord]:
         """The repeats of all experiments."""
-        return tuple(record for key in self.experiments for record in self.records.get(key, ()))
+        return _AllRecords(self.records, tuple(key for key in self.experiments if key in self.records))
+
+
+class _AllRecords(Sequence[RepeatRecord]):
+    """The repeats of experiments, one experiment after another: all of them together may take too much memory."""
+
+    def __init__(self, records: Mapping[str, Sequence[RepeatRecord]], keys: Sequence[str]) -> None:
+        self._records, self._keys = records, keys
+
+    def __len__(self) -> int:
+        return sum(len(self._records[key]) for key in self._keys)
+
+    def __iter__(self) -> Iterator[RepeatRecord]:
+        return (record for key in self._keys for record in self._records[key])
+
+    @overload
+    def __getitem__(self, index: int) -> RepeatRecord: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RepeatRecord]: ...
+
+    def __getitem__(self, index: int | slice) -> RepeatRecord | Sequence[RepeatRecord]:
+        return tuple(self)[index]
 
 
 def side_facts(contents: Contents | SideFacts, experiment_ids: Iterable[str]) -> SideFacts:
@@ -38,7 +61,7 @@ def side_facts(contents: Contents | SideFacts, experiment_ids: Iterable[str]) ->
     machines = {experiment.machine for experiment in experiments.values()}
     return SideFacts(
         experiments,
-        {key: tuple(contents.records.get(key, ())) for key in experiments},
+        contents.records,
         {key: document for key, document in contents.environments.items() if key in environments},
         {key: document for key, document in contents.machines.items() if key in machines},
     )

@@ -4,23 +4,23 @@ environments as rows."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from seatrial.analysis.grouped import Numbering, grouped
+from seatrial.analysis.grouped import Numbering
 from seatrial.analysis.index.chunk import Chunk, ChunkReader, chunk_reader, json_text
-from seatrial.analysis.index.finish import ceilings, finished, light_figure, needs_ceilings, summaries
+from seatrial.analysis.index.finish import Summary, ceilings, computed, needs_ceilings, summaries
+from seatrial.analysis.index.records import kept_records, kept_results, packed_result
 from seatrial.analysis.index.state import Additions, FolderState
 from seatrial.analysis.index.views import view_statements
-from seatrial.analysis.results import superseded
+from seatrial.analysis.results import result_of, superseded
 from seatrial.errors import StoreError
 from seatrial.model.json_object import as_utf8
 from seatrial.model.machine.limit import Basis
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment
-from seatrial.model.results.sample import Outcome
-from seatrial.store.contents import kept_environments, kept_experiment, kept_machine_keys
+from seatrial.store.contents import Contents, kept_environments, kept_experiment, kept_machine_keys
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import FileSpan, parts_of, read_in_order
 
@@ -73,20 +73,21 @@ def _finish(
     """The rows of experiments with new records, and of those whose ceilings may have changed by them."""
     found = summaries(connection)
     keys = {number: key for key, number in tables.numbers["experiments"].items() if number in found}
-    touched = {number for number in keys if number in tables.touched}
-    machines = {experiments[keys[number]].machine for number in touched}
+    touched = {number: experiments[keys[number]] for number in keys if number in tables.touched}
+    results = _results(connection, reader, environments, touched, found)
+    packed = [(number, packed_result(result)) for number, result in results.items()]
+    _replace(connection, {"results": ("experiment", packed)}, touched)
+    machines = {experiment.machine for experiment in touched.values()}
     of_machines = {number for number, key in keys.items() if experiments[key].machine in machines}
-    touched |= {number for number in of_machines if needs_ceilings(experiments[keys[number]])}
-    results = finished(connection, reader, {number: experiments[keys[number]] for number in touched}, found)
-    others = [*results.values(), *_light(connection, {n: experiments[keys[n]] for n in of_machines - touched})]
-    results = ceilings(results, others)
+    results |= kept_results(connection, of_machines - touched.keys())
+    changed = {number: one for number, one in results.items() if number in touched or needs_ceilings(one.experiment)}
+    _write(connection, ceilings(changed, list(results.values())), found)
     gone = superseded(
         {key: experiments[key] for key in keys.values()},
         {key: found[number].last_t0 for number, key in keys.items()},
         {key for number, key in keys.items() if found[number].has_samples},
         environments,
     )
-    _write(connection, results, found)
     connection.execute("UPDATE stored.experiments SET superseded = false")
     if gone:
         connection.execute(
@@ -94,27 +95,30 @@ def _finish(
         )
 
 
-def _light(connection: duckdb.DuckDBPyConnection, wanted: Mapping[int, Experiment]) -> list[ExperimentResult]:
-    """Results with medians only, as sources of ceilings."""
-    rows = connection.execute(
-        "SELECT experiment, figure, figure_parameters, unit, better, median FROM stored.figures"
-    ).fetchall()
-    figures = grouped((number, light_figure(*rest)) for number, *rest in rows if number in wanted)
-    return [
-        ExperimentResult(experiment.id, experiment, "", Outcome.ok(), tuple(figures.get(number, ())))
+def _results(
+    connection: duckdb.DuckDBPyConnection,
+    reader: ChunkReader,
+    environments: Mapping[str, Mapping[str, Any]],
+    wanted: Mapping[int, Experiment],
+    found: Mapping[int, Summary],
+) -> dict[int, ExperimentResult]:
+    """The results of experiments by number, without ceilings."""
+    keys = {number: experiment.id for number, experiment in wanted.items()}
+    contents = Contents(
+        experiments={keys[number]: experiment for number, experiment in wanted.items()},
+        records=kept_records(connection, reader.folder.path, keys).records,
+        environments=environments,
+    )
+    known = computed(connection, reader, wanted, found)
+    return {
+        number: result_of(keys[number], contents, reader.machine(experiment.machine), known.get(number))
         for number, experiment in wanted.items()
-    ]
+    }
 
 
 def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, ExperimentResult], found: Any) -> None:
     """Replace the rows of these experiments."""
-    import numpy as np
-
     numbers = sorted(results)
-    insert(connection, "CREATE TEMP TABLE touched AS", {"number": np.asarray(numbers, np.int64)})
-    for table, name in (("experiments", "number"), ("figures", "experiment")):
-        connection.execute(f"DELETE FROM stored.{table} WHERE {name} IN (SELECT number FROM touched)")  # noqa: S608
-    connection.execute("DROP TABLE touched")
     rows: list[tuple[Any, ...]] = []
     figures: list[tuple[Any, ...]] = []
     for number in numbers:
@@ -136,8 +140,22 @@ def _write(connection: duckdb.DuckDBPyConnection, results: Mapping[int, Experime
                  known.value if known else None, known.basis.value if known else None,
                  limit.derivation if limit else None, one.fraction_of_limit)
             )  # fmt: skip
-    insert_rows(connection, "stored.experiments", rows)
-    insert_rows(connection, "stored.figures", figures)
+    _replace(connection, {"experiments": ("number", rows), "figures": ("experiment", figures)}, numbers)
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection,
+    tables: Mapping[str, tuple[str, Sequence[Row]]],
+    experiments: Collection[int],
+) -> None:
+    """Replace the rows of these experiments: table -> its column with the number of the experiment, and the rows."""
+    import numpy as np
+
+    insert(connection, "CREATE TEMP TABLE touched AS", {"number": np.asarray(sorted(experiments), np.int64)})
+    for table, (name, rows) in tables.items():
+        connection.execute(f"DELETE FROM stored.{table} WHERE {name} IN (SELECT number FROM touched)")  # noqa: S608
+        insert_rows(connection, f"stored.{table}", rows)
+    connection.execute("DROP TABLE touched")
 
 
 def insert(
@@ -168,6 +186,10 @@ def insert_rows(connection: duckdb.DuckDBPyConnection, table: str, rows: Sequenc
         elif kind in ("BIGINT", "BOOLEAN"):
             columns[f"c{place}"] = np.asarray(cells, np.int64 if kind == "BIGINT" else bool)
             casts.append(f"c{place}")
+        elif kind == "BLOB":
+            columns[f"c{place}"] = np.empty(len(cells), object)
+            columns[f"c{place}"][:] = cells
+            casts.append(f"c{place}")
         else:  # an array of objects may begin with None; numpy strings cut off "\0"
             texts = np.empty(len(cells), object)
             texts[:] = ["" if cell is None else as_utf8(cell) for cell in cells]
@@ -185,7 +207,8 @@ class _Tables:
         names = ("texts", "keys", "groups", "experiments", "files")
         self.numbers: dict[str, Numbering[Any]] = {name: Numbering() for name in names}
         self._written = dict.fromkeys(self.numbers, 0)
-        self._next_record = 0
+        self._next_record, self._next_block = 0, 0
+        self._lines: dict[str, int] = {}
         self.touched: set[int] = set()
         self._spans: list[tuple[Any, ...]] = []
         self._damaged: list[tuple[str]] = []
@@ -203,9 +226,13 @@ class _Tables:
             self.numbers[table].update((row[1] if len(row) == 2 else row[1:], row[0]) for row in rows)
             self._written[table] = len(rows)
         # All rows are fetched: an unfinished result keeps the connection busy (DuckDB 2).
-        ((self._next_record,),) = self._connection.execute(
-            "SELECT coalesce(max(number) + 1, 0) FROM stored.records"
-        ).fetchall()
+        self._next_record, self._next_block = (
+            self._connection.execute(f"SELECT coalesce(max(number) + 1, 0) FROM stored.{table}").fetchall()[0][0]  # noqa: S608
+            for table in ("records", "blocks")
+        )
+        self._lines = dict(
+            self._connection.execute("SELECT file, sum(lines)::BIGINT FROM stored.spans GROUP BY file").fetchall()
+        )
 
     def add(self, chunk: Chunk) -> None:
         """Insert the rows of a chunk."""
@@ -219,7 +246,9 @@ class _Tables:
         }
         span = chunk.span
         file = self._renumbered("files", [span.file])[0]
-        self._spans.append((span.file, span.start, chunk.end, chunk.crc))
+        self._spans.append((span.file, span.start, chunk.end, chunk.crc, chunk.lines))
+        lines = self._lines.get(span.file, 0)
+        self._lines[span.file] = lines + chunk.lines
         self._damaged += [(text,) for text in chunk.damaged]
         for table in ("texts", "keys", "groups"):
             self._write_new(table)
@@ -234,7 +263,15 @@ class _Tables:
         for name in ("state", "reason", "evidence", "stage", "checked", "host"):
             rows[name] = place["texts"][rows[name]]
         rows["error"] = np.where(rows["error"] < 0, -1, place["texts"][rows["error"]])
-        tail = ("start", "length", "n_samples", "error")
+        rows["line"] = rows["line"] + lines
+        rows["block"] = np.where(rows["block"] < 0, -1, rows["block"] + self._next_block)
+        blocks = [(place["experiments"][experiment], packed) for experiment, packed in chunk.blocks]
+        insert_rows(
+            self._connection, "stored.blocks", [(self._next_block + n, *block) for n, block in enumerate(blocks)]
+        )
+        self._next_block += len(blocks)
+        tail = ("start", "length", "n_samples", "error", "line", "samples_start", "samples_length", "samples_crc",
+                "block", "row")  # fmt: skip
         head = {"number": np.arange(base, base + n), **{name: rows[name] for name in rows if name not in tail}}
         rows = {**head, "file": np.full(n, file), **{name: rows[name] for name in tail}}
         insert(self._connection, "stored.records", rows)

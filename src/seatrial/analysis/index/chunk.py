@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 from seatrial.analysis.grouped import Numbering
@@ -28,8 +29,9 @@ from seatrial.model.results.sample import Outcome, Sample
 from seatrial.store.files import opened_file, reason
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import FileSpan
-from seatrial.store.record_lines import LineDecoder
-from seatrial.store.stored_samples import PartReader, RecordFile
+from seatrial.store.record_blocks import CHECKS, BlockMaker
+from seatrial.store.record_lines import DecodedLine, LineDecoder
+from seatrial.store.stored_samples import PartReader, RecordFile, StoredSamples
 
 _PARSED_MACHINES = 64
 _BLOCK_B = 1 << 20
@@ -41,6 +43,7 @@ _RECORDS: Mapping[str, str] = {
     **dict.fromkeys(("t0", "wall_s"), "d"),
     **dict.fromkeys(("state", "reason", "evidence", "stage", "checked", "host"), "q"),
     **dict.fromkeys(("start", "length", "n_samples", "error"), "q"),
+    **dict.fromkeys(("line", "samples_start", "samples_length", "samples_crc", "block", "row"), "q"),
 }
 _READINGS: Mapping[str, str] = {
     **dict.fromkeys(("record", "key", "seq"), "q"),
@@ -55,7 +58,7 @@ class Chunk(Struct):
 
     `records` has one row for each accepted record, `readings` one for each figure and point of an ok repeat, `samples`
     one for each sample; the last two refer to records by position. Numbers of `texts`, `keys` and `groups` refer to the
-    lists of these names. `end` is the offset behind the last finished line.
+    lists of these names. `end` is the offset behind the last finished line. `block` -1: the line is not as usual.
     """
 
     span: FileSpan
@@ -64,6 +67,10 @@ class Chunk(Struct):
     records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
     readings: dict[str, array[Any]] = field(default_factory=lambda: _columns(_READINGS))
     samples: dict[str, array[Any]] = field(default_factory=lambda: _columns(_SAMPLES))
+    lines: int = 0
+    """Finished lines. `records` has the number of each in the span, from 1."""
+    blocks: list[tuple[int, bytes]] = []
+    """Experiment, and what was observed around some of its repeats (`store.record_blocks`)."""
     texts: list[str] = []
     keys: list[tuple[str, str]] = []
     """Figure and point as JSON."""
@@ -144,6 +151,8 @@ class _Columns:
         self._readings: list[tuple[Any, ...]] = []
         self._outcome: tuple[Outcome | None, tuple[int, ...]] = (None, ())
         self._host: tuple[Any, int] = (None, 0)
+        self._blocks = Numbering[tuple[int, tuple[str, ...]]]()
+        self._makers: list[BlockMaker] = []
         self.chunk = Chunk(span, span.start, 0)
         place = RecordFile(span.file, PartReader(reader.folder.path))
         try:
@@ -156,28 +165,32 @@ class _Columns:
             self.chunk.damaged.append(error.message)
         _fill(self.chunk.records, self._records)
         _fill(self.chunk.readings, self._readings)
+        self.chunk.blocks = [
+            (experiment, maker.packed()) for (experiment, _), maker in zip(self._blocks, self._makers, strict=True)
+        ]
         for name, numbers in self._numbers.items():
             setattr(self.chunk, name, list(numbers))
         for key, n in self._lost.items():
             self.chunk.damaged.append(f"{span.file}: experiment {key[:80]} is missing or damaged: {n} repeats ignored")
 
     def _line(self, place: RecordFile, start: int, line: bytes | None) -> None:
+        self.chunk.lines += 1
         if line is None:
             self.chunk.damaged.append(f"{place.name} at byte {start}: the line is too long")
             return
         self.chunk.end = start + len(line) + 1
         try:
-            record = self._decoder.decode(line, place, start)
+            decoded = self._decoder.decoded(line, place, start)
         except ProtocolError as error:
             self.chunk.damaged.append(f"{place.name} at byte {start}: {error.message}")
             return
-        if record.experiment in self._reader.experiments:
-            self._add(record, start, len(line))
+        if decoded.record.experiment in self._reader.experiments:
+            self._add(decoded, start, len(line))
         else:
-            self._lost[record.experiment] += 1
+            self._lost[decoded.record.experiment] += 1
 
-    def _add(self, record: RepeatRecord, start: int, length: int) -> None:
-        number = len(self._records)
+    def _add(self, decoded: DecodedLine, start: int, length: int) -> None:
+        number, record = len(self._records), decoded.record
         samples = tuple(record.samples)
         error = -1
         if record.outcome.is_ok:
@@ -186,10 +199,12 @@ class _Columns:
             except ProtocolError as problem:
                 error = self._numbers["texts"][problem.message]
         self._add_samples(number, samples)
+        experiment = self._numbers["experiments"][record.experiment]
+        position = record.samples.position if isinstance(record.samples, StoredSamples) else (0, 0, 0)
         # In the order of `_RECORDS`.
         self._records.append(
             (
-                self._numbers["experiments"][record.experiment],
+                experiment,
                 record.repeat,
                 record.order,
                 record.t0,
@@ -200,8 +215,22 @@ class _Columns:
                 length,
                 len(samples),
                 error,
+                self.chunk.lines,
+                *position,
+                *self._block_row(experiment, decoded),
             )
         )
+
+    def _block_row(self, experiment: int, decoded: DecodedLine) -> tuple[int, int]:
+        """The block of a record in this chunk, and its row; (-1, 0): it is read from its line."""
+        parts = {} if decoded.seen is None else self._decoder.parts(decoded.seen)
+        if decoded.seen is None or CHECKS in parts:
+            return -1, 0
+        block = self._blocks[experiment, tuple(parts)]
+        if block == len(self._makers):
+            self._makers.append(BlockMaker((CHECKS, *parts)))
+        checks = msgspec.json.encode(decoded.record.checks)
+        return block, self._makers[block].add((checks, *map(bytes, parts.values())))
 
     def _outcome_numbers(self, outcome: Outcome) -> tuple[int, ...]:
         """The texts of an outcome, which the decoder shares among records."""

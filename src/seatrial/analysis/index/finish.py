@@ -7,17 +7,14 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
-from seatrial.analysis.experiment_figures import Extent, middle_limit, middle_places, stated_figures, summarised
+from seatrial.analysis.experiment_figures import Computed, Extent, middle_limit, middle_places, summarised
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.index.chunk import ChunkReader, json_text
-from seatrial.analysis.results import as_comparable
 from seatrial.analysis.roles import with_ceilings
 from seatrial.benchmarks import registry
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
-from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValue, RepeatValues
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
 from seatrial.model.results.record import Experiment, impossible_reason
 from seatrial.model.results.sample import Outcome, Stage, State
 
@@ -29,8 +26,7 @@ _BATCH = 200_000
 
 
 class Summary(Frozen):
-    """What the repeats of one experiment have in common: the latest outcome, and when they ran. `last` is where the
-    latest record is: its file, offset and length."""
+    """What the repeats of one experiment have in common: the latest outcome, and when they ran."""
 
     outcome: Outcome
     n_repeats: int
@@ -40,20 +36,6 @@ class Summary(Frozen):
     wall_s: float
     has_samples: bool
     error: str
-    last: tuple[str, int, int]
-
-
-class _Counted(RepeatValues):
-    """Only the number of repeats."""
-
-    __slots__ = ("_n",)
-
-    def __init__(self, n: int) -> None:
-        super().__init__((), (), (), ())
-        self._n = n
-
-    def __len__(self) -> int:
-        return self._n
 
 
 def summaries(connection: duckdb.DuckDBPyConnection) -> dict[int, Summary]:
@@ -70,11 +52,10 @@ def summaries(connection: duckdb.DuckDBPyConnection) -> dict[int, Summary]:
           SELECT experiment, error FROM stored.records WHERE error >= 0
           QUALIFY row_number() OVER (PARTITION BY experiment ORDER BY t0, ord, repeat) = 1)
         SELECT l.experiment, s.text, y.text, v.text, g.text, c.text, n, n_ok, first, last, totals.wall_s, has_samples,
-          coalesce(w.text, ''), f.name, l.start, l.length
+          coalesce(w.text, '')
         FROM latest l JOIN totals USING (experiment) JOIN stored.texts s ON s.number = l.state
           JOIN stored.texts y ON y.number = l.reason JOIN stored.texts v ON v.number = l.evidence
           JOIN stored.texts g ON g.number = l.stage JOIN stored.texts c ON c.number = l.checked
-          JOIN stored.files f ON f.number = l.file
           LEFT JOIN wrong ON wrong.experiment = l.experiment LEFT JOIN stored.texts w ON w.number = wrong.error
         """  # noqa: S608 - our own text
     ).fetchall()
@@ -82,59 +63,46 @@ def summaries(connection: duckdb.DuckDBPyConnection) -> dict[int, Summary]:
 
 
 def _summary(row: tuple[Any, ...]) -> Summary:
-    n_repeats, n_ok, first_t0, last_t0, wall_s, has_samples, error = row[6:13]
+    n_repeats, n_ok, first_t0, last_t0, wall_s, has_samples, error = row[6:]
     outcome = Outcome(State(row[1]), row[2], row[3], Stage(row[4]) if row[4] else None, row[5])
-    last = (row[13], row[14], row[15])
-    return Summary(outcome, n_repeats, n_ok, first_t0, last_t0, wall_s, has_samples, error, last)
+    return Summary(outcome, n_repeats, n_ok, first_t0, last_t0, wall_s, has_samples, error)
 
 
-def finished(
+def computed(
     connection: duckdb.DuckDBPyConnection,
     reader: ChunkReader,
     experiments: Mapping[int, Experiment],
     found: Mapping[int, Summary],
-    *,
-    keeps_repeats: bool = False,
-) -> dict[int, ExperimentResult]:
-    """The results of these experiments by number, without ceilings. `keeps_repeats`: their figures have the values of
-    all repeats, not only how many there are. Raises StoreError."""
-    figures: dict[int, list[tuple[tuple[Any, ...], FigureResult]]] = {}
-    impossible: dict[int, tuple[int, int]] = _impossible(connection)
+) -> dict[int, Computed]:
+    """The outcome and figures of those of these experiments that succeeded and have a benchmark, by number, as
+    `analysis.experiment_figures` computes them from records. Raises StoreError."""
+    impossible = _impossible(connection)
     wanted = {
         number
-        for number in experiments
-        if found[number].outcome.is_ok and not found[number].error and number not in impossible
+        for number, experiment in experiments.items()
+        if found[number].outcome.is_ok and experiment.benchmark in registry()
     }
     records = _Records(connection, reader)
-    for group in _groups(connection, wanted):
-        experiment = experiments[group.experiment]
-        benchmark = registry().get(experiment.benchmark)
-        if benchmark is None:
-            continue
-        order = {figure.name: place for place, figure in enumerate(benchmark.figures)}
-        result = _figure(group, experiment, records)
-        if not keeps_repeats:
-            result = replace(result, repeats=_Counted(result.n_repeats))
-        figures.setdefault(group.experiment, []).append(((order[group.name], *group.first), result))
-    results = {}
-    for number, experiment in experiments.items():
-        summary = found[number]
-        outcome = summary.outcome
-        own: tuple[FigureResult, ...] = ()
-        if outcome.is_ok and summary.error:
-            outcome = Outcome.invalid("samples", summary.error)
-        elif outcome.is_ok and number in impossible:
+    figures: dict[int, list[tuple[tuple[Any, ...], FigureResult]]] = {}
+    refused: dict[int, Outcome] = {}
+    for number in wanted:
+        if why := found[number].error:
+            refused[number] = Outcome.invalid("samples", why)
+        elif number in impossible:
             n, first = impossible[number]
-            why = f"{records.impossible(first)}, in {n} of {summary.n_ok} repeats, by what is known now"
-            outcome = Outcome.invalid("limit", why)
-        elif outcome.is_ok:
-            own = tuple(result for _, result in sorted(figures.get(number, ()), key=lambda item: item[0]))
-            own = own or stated_figures(reader.record(*summary.last))
-        benchmark = registry().get(experiment.benchmark)
-        question = benchmark.question if benchmark else ""
-        made = ExperimentResult(experiment.id, experiment, question, outcome, own, reused=True)
-        results[number] = as_comparable(made, reader.machine(experiment.machine)) if own else made
-    return results
+            why = f"{records.impossible(first)}, in {n} of {found[number].n_ok} repeats, by what is known now"
+            refused[number] = Outcome.invalid("limit", why)
+    for group in _groups(connection, wanted - refused.keys()):
+        experiment = experiments[group.experiment]
+        order = {figure.name: place for place, figure in enumerate(registry()[experiment.benchmark].figures)}
+        result = _figure(group, experiment, records)
+        figures.setdefault(group.experiment, []).append(((order[group.name], *group.first), result))
+    return {
+        number: (refused[number], ())
+        if number in refused
+        else (Outcome.ok(), tuple(one for _, one in sorted(figures.get(number, ()), key=lambda item: item[0])))
+        for number in wanted
+    }
 
 
 def ceilings(
@@ -276,9 +244,3 @@ class _Records:
         self._place = (file, start)
         self._limits = {(one.figure.name, json_text(one.point)): one.limit for one in found}
         self._reasons = [why for one in found if (why := impossible_reason(one))]
-
-
-def light_figure(name: str, point: str, unit: Any, better: Any, middle: float) -> FigureResult:
-    """A figure with its median only, as a source of ceilings."""
-    empty: Sequence[RepeatValue] = ()
-    return FigureResult(name, json.loads(point), unit, better, "", middle, None, middle, middle, 0, None, empty)

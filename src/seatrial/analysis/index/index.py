@@ -25,7 +25,7 @@ from seatrial.version import __version__
 if TYPE_CHECKING:
     import duckdb
 
-_VERSION = 2
+_VERSION = 3
 _MEMORY, _DISK = "400MB", "16GB"
 _ADDRESSES_B, _ADDRESSES_OF_CPU_B = 768 << 20, 128 << 20
 """Of DuckDB and numpy, and of their threads on each CPU. With fewer the C library or OpenBLAS ends the process."""
@@ -180,7 +180,7 @@ def _locked(place: Path) -> Iterator[None]:
         yield
 
 
-_DEPENDS_ON = ("analysis", "applications", "benchmarks", "machine", "model", "stats", "store")
+_DEPENDS_ON = ("analysis", "applications", "benchmarks", "diagnosis", "machine", "model", "stats", "store")
 """The packages whose files decide what an index contains."""
 
 

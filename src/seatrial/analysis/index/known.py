@@ -1,15 +1,12 @@
-"""The figures of experiments as an index has them, so that those of a large folder are not computed from its samples by
-each command."""
+"""The contents of a folder as its index has them: nothing of its records is decoded, checked or computed again."""
 
 from __future__ import annotations
 
 import os
 
-from seatrial.analysis.index.chunk import ChunkReader
-from seatrial.analysis.index.finish import finished, summaries
-from seatrial.analysis.index.index import opened_index
-from seatrial.model.results.figure_result import Computed
-from seatrial.store.contents import kept_facts, kept_machine_keys
+from seatrial.analysis.index.index import damaged_lines, opened_index
+from seatrial.analysis.index.records import kept_records, kept_results
+from seatrial.store.contents import Contents, kept_environments, kept_machines, kept_studies
 from seatrial.store.files import opened_folder
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import LARGE_B
@@ -22,22 +19,26 @@ def is_large(folder: ResultsFolder) -> bool:
         return sum(sizes) >= LARGE_B
 
 
-def computed_figures(folder: ResultsFolder) -> dict[str, Computed]:
-    """By experiment. The index is made, or brought up to date, first. Raises StoreError."""
+def known_contents(folder: ResultsFolder) -> Contents | None:
+    """The contents of a folder from its index, which is made, or brought up to date, first. None if part of the folder
+    is damaged: reading it reports each line. Raises StoreError."""
     with opened_index(folder) as connection:
-        numbers = dict(connection.execute("SELECT number, id FROM stored.experiments").fetchall())
-        experiments = kept_facts(folder, dict.fromkeys(numbers.values(), 0), []).experiments
-        reader = ChunkReader(folder.path, experiments, kept_machine_keys(folder, experiments, []))
-        wanted = {number: experiments[key] for number, key in numbers.items() if key in experiments}
-        found = summaries(connection)
-        results = finished(connection, reader, wanted, found, keeps_repeats=True)
-    return {
-        one.id: Computed(
-            one.outcome,
-            one.figures if one.emulated is None else one.emulated.figures,
-            found[number].n_repeats,
-            found[number].last_t0,
-        )
-        for number, one in results.items()
-        if one.outcome.is_ok or not one.figures
-    }
+        if damaged_lines(connection):
+            return None
+        rows = connection.execute("SELECT number, id, superseded FROM stored.experiments").fetchall()
+        keys = {number: key for number, key, _ in rows}
+        results = {keys[number]: result for number, result in kept_results(connection, keys.keys()).items()}
+        kept = kept_records(connection, folder.path, keys)
+    experiments = {key: results[key].experiment for key in kept.records}
+    damaged: list[str] = []
+    return Contents(
+        experiments=experiments,
+        records=kept.records,
+        places=kept.places,
+        machines=kept_machines(folder, experiments, damaged),
+        environments=kept_environments(folder, experiments, damaged),
+        studies=kept_studies(folder, damaged),
+        damaged=tuple(damaged),
+        results=results,
+        superseded=frozenset(key for _, key, is_gone in rows if is_gone),
+    )

@@ -19,6 +19,7 @@ from seatrial.model.machine.fact import Aim, Fact, Facts, Finding, NamedCause, S
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import PROGRAM, settings, surrounding, written
+from seatrial.model.study.result import PerRepeat
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
@@ -30,6 +31,24 @@ class Case(Frozen):
     machine: Machine
     results: tuple[ExperimentResult, ...] = ()
     seen: Seen = field(default_factory=dict)
+    counted: Sequence[Mapping[str, Any]] | None = None
+    """The counters of links that grew during repeats, if they were gathered: several rules ask for them."""
+
+    @property
+    def link_counters(self) -> Sequence[Mapping[str, Any]]:
+        """The counters of links that grew during repeats."""
+        return links_of(self.seen) if self.counted is None else self.counted
+
+    def observed(self, experiment: str) -> list[Mapping[str, Any]]:
+        """What was observed around each repeat of an experiment."""
+        if isinstance(self.seen, PerRepeat):
+            return list(self.seen.of(experiment).values())
+        return [found for (key, _), found in self.seen.items() if key == experiment]
+
+
+def links_of(seen: Seen) -> list[Mapping[str, Any]]:
+    """The counters of links that grew, of all repeats."""
+    return [entry for one in seen.values() for entry in one.get("links", ())]
 
 
 def cite(name: str, fact: Fact) -> str:

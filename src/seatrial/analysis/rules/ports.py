@@ -315,12 +315,11 @@ def _grown(
     """(port, counter) -> how much it grew in all repeats together, of counters of these kinds."""
     wanted = {name for name in counters if LINK_COUNTERS[name].kind in kinds}
     grown: dict[tuple[str, str], int] = {}
-    for seen in case.seen.values():
-        for entry in seen.get("links", ()):
-            if entry["counter"] in wanted and entry["grew_by"]:
-                port = f"{entry['port']} of {entry['host']}" if "host" in entry else entry["port"]
-                place = (port, entry["counter"])
-                grown[place] = grown.get(place, 0) + entry["grew_by"]
+    for entry in case.link_counters:
+        if entry["counter"] in wanted and entry["grew_by"]:
+            port = f"{entry['port']} of {entry['host']}" if "host" in entry else entry["port"]
+            place = (port, entry["counter"])
+            grown[place] = grown.get(place, 0) + entry["grew_by"]
     return grown
 
 

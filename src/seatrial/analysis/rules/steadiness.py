@@ -87,11 +87,9 @@ def waiting(case: Case) -> Iterator[Finding]:
 
 def disturbed(case: Case, results: Sequence[ExperimentResult]) -> list[Disturbed]:
     """Those of the experiments that something disturbed."""
-    wanted = {result.id for result in results}
-    repeats = grouped((key, seen) for (key, _), seen in case.seen.items() if key in wanted)
     found = []
     for result in results:
-        known = signals(repeats.get(result.id, ()))
+        known = signals(case.observed(result.id))
         if known is not None and (causes := _causes(result, known)):
             found.append(Disturbed(result, known, causes))
     return found

@@ -152,7 +152,8 @@ class ColumnReader:
         """The record in the line there, and its samples by column if the line is as usual. Raises ProtocolError,
         StoreError."""
         file = RecordFile(name, self.parts)
-        return self.decoder.decode_with_columns(self.parts.part(file, offset, length), file, offset)
+        read = self.decoder.decoded(self.parts.part(file, offset, length), file, offset)
+        return read.record, read.columns
 
     def experiment(self, key: str) -> Experiment | None:
         """The experiment of that key; None if the folder has no valid one."""
@@ -221,7 +222,8 @@ class _Filler:
                 try:
                     if line is None:
                         raise ProtocolError(f"longer than {MOST_LINE_B >> 20} MiB")
-                    record, groups = reader.decoder.decode_with_columns(line, file, offset)
+                    read = reader.decoder.decoded(line, file, offset)
+                    record, groups = read.record, read.columns
                 except ProtocolError as error:
                     columns.damaged.append((place, line_number, error.message))
                     continue

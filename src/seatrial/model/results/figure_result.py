@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, overload
 
@@ -151,16 +152,6 @@ class RepeatValue(Frozen):
     resolution: float = 0.0
 
 
-class Computed(Frozen):
-    """What was computed before from the first `n_repeats` repeats of an experiment, the last of which began at
-    `last_t0`: its outcome, and its figures without ceilings."""
-
-    outcome: Outcome
-    figures: tuple[FigureResult, ...]
-    n_repeats: int
-    last_t0: float
-
-
 class RepeatValues(Sequence[RepeatValue]):
     """The values of one figure by column: an object for each of 100,000 repeats and each figure takes too much memory.
 
@@ -185,6 +176,18 @@ class RepeatValues(Sequence[RepeatValue]):
         self.values = values
         self.turns = turns
         self.resolutions = resolutions
+
+    @classmethod
+    def of(cls, values: Sequence[RepeatValue]) -> RepeatValues:
+        """The same values by column."""
+        return cls(
+            array("q", [one.repeat for one in values]),
+            array("q", [one.order for one in values]),
+            array("d", [one.t0 for one in values]),
+            array("d", [one.value for one in values]),
+            [one.turns for one in values] if any(one.turns for one in values) else (),
+            array("d", [one.resolution for one in values]) if any(one.resolution for one in values) else (),
+        )
 
     def __len__(self) -> int:
         return len(self.values)

@@ -276,6 +276,11 @@ class PerRepeat(Mapping[tuple[str, int], T_co]):
     def __init__(self, by_experiment: Mapping[str, Mapping[int, T_co]]) -> None:
         self._by_experiment = by_experiment
 
+    @property
+    def by_experiment(self) -> Mapping[str, Mapping[int, T_co]]:
+        """Experiment -> repeat -> value."""
+        return self._by_experiment
+
     def of(self, experiment: str) -> Mapping[int, T_co]:
         """Repeat -> value of one experiment."""
         return self._by_experiment.get(experiment, {})

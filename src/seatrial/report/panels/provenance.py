@@ -23,12 +23,13 @@ _MOST_FACTS = 400
 
 def _context(view: TrialView) -> Mapping[str, Any]:
     trial = view.trial
+    conditions, commands = _conditions_and_commands(view)
     return {
         "trial": trial,
         "machine": trial.machine,
         "environments": [_environment(key, facts) for key, facts in trial.environments.items()],
-        "conditions": _conditions(view),
-        "commands": _commands(view),
+        "conditions": conditions,
+        "commands": commands,
         "disagreements": _disagreements(trial.machine),
         "facts": _facts(trial.machine),
     }
@@ -43,9 +44,11 @@ def _environment(key: str, facts: Mapping[str, Any]) -> tuple[str, Sequence[tupl
     return str(facts.get("name", key)), [(*line, len(line[1]) > _LONG_VALUE) for line in lines]
 
 
-def _conditions(view: TrialView) -> Table | None:
-    """The conditions during the repeats of each experiment: load, steal, clock, CPUs of its threads, program notes."""
+def _conditions_and_commands(view: TrialView) -> tuple[Table | None, list[tuple[str, str]]]:
+    """The conditions during the repeats of each experiment: load, steal, clock, CPUs of its threads, program notes. And
+    (experiment, the exact command of its first repeat; of a user's program, the command as typed)."""
     rows: list[Cells] = []
+    commands: list[tuple[str, str]] = []
     for benchmark in view.benchmarks:
         for result in benchmark.results:
             seen = [view.trial.seen[result.id, repeat] for repeat in sorted(view.repeats.get(result.id, ()))]
@@ -63,9 +66,14 @@ def _conditions(view: TrialView) -> Table | None:
                     ", ".join(_notes(seen)) or NO_VALUE,
                 ]
             )
+            command = next((c for one in seen if (c := one.get("command"))), None)
+            if command is not None:
+                experiment = result.experiment
+                words = typed_command(experiment.benchmark, experiment.parameters, command)
+                commands.append((benchmark.labels[result.id], plain(command) if words is None else shlex.join(words)))
     numbers = right("Repeats", "Load", "Highest steal", "Clock")
     columns = headings("Experiment", *numbers, "CPUs of the threads", "Notes of the program")
-    return Table.if_any("Conditions during the runs", columns, rows)
+    return Table.if_any("Conditions during the runs", columns, rows), commands
 
 
 def _notes(seen: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -111,20 +119,6 @@ def _placement(masks: Sequence[object]) -> str:
     if all(len(mask) == 1 for mask in sets):
         return cpu_list([mask[0] for mask in sets])
     return " ".join(f"[{cpu_list(list(mask))}]" for mask in dict.fromkeys(sets))
-
-
-def _commands(view: TrialView) -> list[tuple[str, str]]:
-    """(experiment, the exact command of its first repeat; of a user's program, the command as typed)."""
-    commands = []
-    for benchmark in view.benchmarks:
-        for result in benchmark.results:
-            repeats = sorted(view.repeats.get(result.id, ()))
-            command = next((c for n in repeats if (c := view.trial.seen[result.id, n].get("command"))), None)
-            if command is not None:
-                experiment = result.experiment
-                words = typed_command(experiment.benchmark, experiment.parameters, command)
-                commands.append((benchmark.labels[result.id], plain(command) if words is None else shlex.join(words)))
-    return commands
 
 
 def _disagreements(machine: Machine) -> Table | None:
