@@ -38,6 +38,7 @@ GROUPS = {
         "init": "Write a commented study, site, benchmark or image file.",
         "completion": "Complete commands, benchmarks and parameters in a shell.",
         "container": "Make a container image from a definition file.",
+        "settings": "Change clocks and limits for a command; put them back.",
         "cache": "Show or remove what is kept in the home folder.",
     },
 }
@@ -50,7 +51,7 @@ _LEAST_PURPOSE = 20
 
 
 def overview() -> str:
-    """`seatrial --help`: the commands by group, on one screen of 80 columns and 24 lines."""
+    """`seatrial --help`: the commands by group, a line each, in at most 80 columns."""
     of_groups, of_names = max(map(len, GROUPS)), max(map(len, PURPOSES))
     import shutil  # it takes long to load
 

@@ -3,11 +3,14 @@ command line ("5min", "64MiB")."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, overload
 
+from seatrial.errors import UsageError
 from seatrial.model.units import parse_bytes, parse_seconds
+from seatrial.processes.working_folder import on_path
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,6 +31,14 @@ def seconds(given: Time | None) -> float | None:
 def size_B(given: Size) -> int:
     """In bytes. Raises UsageError for text that is not a size."""
     return parse_bytes(given) if isinstance(given, str) else given
+
+
+def check_runnable(command: Sequence[str]) -> None:
+    """Raises UsageError for a command that is empty, or whose program is not found."""
+    if not command:
+        raise UsageError("no command given", "write it after --, such as -- ./app")
+    if on_path(command[0], os.environ.get("PATH")) is None:
+        raise UsageError(f"{command[0]}: not found", "give a program on PATH, or its path")
 
 
 def once_named(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from seatrial.errors import UsageError
-from seatrial.interface.arguments import Time, seconds
+from seatrial.interface.arguments import Time, check_runnable, seconds
 from seatrial.launch.local import run_attached
 from seatrial.model.environment.site import PowerAccess
 from seatrial.model.machine.power import PowerSource, Scope
@@ -22,7 +22,6 @@ from seatrial.probes.power.measured import measured
 from seatrial.probes.power.reader import Orders
 from seatrial.probes.power.source import Sensor
 from seatrial.probes.power.sources import live_sensors, read_all, recorded_sensors, watched
-from seatrial.processes.working_folder import on_path
 
 WATCH_S = 3.0
 Recorded = tuple[str, str | Path]
@@ -56,9 +55,7 @@ def energy_of(
     for the command's output instead of ours. Raises UsageError if nothing usable measures power here, or the command
     cannot be started.
     """
-    if not command or on_path(command[0], os.environ.get("PATH")) is None:
-        missing = command[0] if command else "the command"
-        raise UsageError(f"{missing}: not found", "give a program on PATH, or its path")
+    check_runnable(command)
     with _sensors(recorded, site, system) as (known, access):
         sensors = _usable(known)
     if not sensors:

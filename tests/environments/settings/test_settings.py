@@ -1,0 +1,290 @@
+"""Settings of the machine: changed as asked, and put back whatever ends seatrial, on a tree of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from seatrial.environments.settings import journal
+from seatrial.environments.settings.change import changed_here, guarded, replay
+from seatrial.environments.settings.knobs import KNOBS, WRITTEN, NotAllowedError
+from seatrial.machine.files import FileTree
+from seatrial.model.benchmark.parameter import Value
+
+CPUFREQ = "sys/devices/system/cpu/cpufreq"
+POWERCAP = "sys/class/powercap"
+UNCORE = "sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00"
+FILES = {
+    **{
+        f"{CPUFREQ}/policy{k}/{name}": text
+        for k in range(4)
+        for name, text in {
+            "scaling_governor": "powersave",
+            "scaling_available_governors": "performance powersave",
+            "scaling_min_freq": "800000",
+            "scaling_max_freq": "3500000",
+            "cpuinfo_min_freq": "800000",
+            "cpuinfo_max_freq": "3500000",
+            "energy_performance_preference": "balance_performance",
+            "energy_performance_available_preferences": "performance balance_performance power",
+        }.items()
+    },
+    "sys/devices/system/cpu/intel_pstate/no_turbo": "0",
+    **{f"{UNCORE}/{name}": text for name, text in {"min_freq_khz": "800000", "max_freq_khz": "2400000"}.items()},
+    **{
+        f"{UNCORE}/initial_{name}": text for name, text in {"min_freq_khz": "800000", "max_freq_khz": "2400000"}.items()
+    },
+    f"{POWERCAP}/intel-rapl:0/name": "package-0",
+    f"{POWERCAP}/intel-rapl:0/constraint_0_power_limit_uw": "270000000",
+    f"{POWERCAP}/intel-rapl:0/constraint_0_max_power_uw": "270000000",
+    f"{POWERCAP}/intel-rapl:0:0/name": "dram",
+}
+WANTED: dict[str, Value] = {
+    "turbo": False,
+    "governor": "performance",
+    "cpu_frequency": 2.5e9,
+    "energy_preference": "performance",
+    "uncore_frequency": 1.8e9,
+    "power_limit": 200.0,
+}
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name, text in FILES.items():
+        (tmp_path / "node" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "node" / name).write_text(f"{text}\n")
+    return tmp_path / "node"
+
+
+def now(node: Path) -> dict[str, str]:
+    return {name: (node / name).read_text().partition("\n")[0] for name in FILES}
+
+
+def changed(node: Path) -> dict[str, str]:
+    return {name: text for name, text in now(node).items() if text != FILES[name]}
+
+
+def test_every_setting_acts_and_is_put_back(node: Path) -> None:
+    with guarded(node) as settings:
+        assert settings.change(WANTED) == {}
+        assert changed(node) == {
+            **{f"{CPUFREQ}/policy{k}/scaling_governor": "performance" for k in range(4)},
+            **{f"{CPUFREQ}/policy{k}/scaling_{end}_freq": "2500000" for k in range(4) for end in ("min", "max")},
+            **{f"{CPUFREQ}/policy{k}/energy_performance_preference": "performance" for k in range(4)},
+            "sys/devices/system/cpu/intel_pstate/no_turbo": "1",
+            **{f"{UNCORE}/{end}_freq_khz": "1800000" for end in ("min", "max")},
+            f"{POWERCAP}/intel-rapl:0/constraint_0_power_limit_uw": "200000000",
+        }
+        (left,) = changed_here()
+        assert left.is_guarded
+        assert all(WRITTEN.fullmatch(entry.path) for entry in left.entries)
+        assert settings.restore() == {}
+        assert changed(node) == {}
+        assert settings.change({"governor": "performance"}) == {}
+    wait_until_gone()
+    assert changed(node) == {}
+    assert set(WANTED) | {"cpu_idle"} == set(KNOBS)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def wait_until_gone() -> None:
+    wait_until(lambda: not list(journal.folder().iterdir()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("governor", "warp", "warp is not a governor of this machine"),
+        ("cpu_frequency", 9e9, "9.00 GHz is not a clock of this machine"),
+        ("cpu_frequency", 1e8, "100 MHz is not a clock of this machine"),
+        ("uncore_frequency", 9e9, "9.00 GHz is not a clock of this machine"),
+        ("power_limit", 400.0, "400 W is not a limit of this machine"),
+        ("power_limit", 0.0, "is not a limit of this machine"),
+        ("cpu_idle", 0.0, "this machine has no /dev/cpu_dma_latency"),
+    ],
+)
+def test_what_the_machine_does_not_allow_is_not_tried(name: str, value: float | str, error: str, node: Path) -> None:
+    with pytest.raises(NotAllowedError, match=error):
+        KNOBS[name].writes(FileTree(node), value)
+
+
+def test_a_machine_without_the_setting(tmp_path: Path) -> None:
+    for name, value in WANTED.items():
+        with pytest.raises(NotAllowedError, match="this machine"):
+            KNOBS[name].writes(FileTree(tmp_path), value)
+
+
+def test_a_setting_that_did_not_act_is_reported_and_what_others_set_stays(node: Path) -> None:
+    file = node / f"{CPUFREQ}/policy0/scaling_governor"
+    with guarded(node) as settings:
+        assert settings.change({"governor": "performance"}) == {}
+        file.write_text("schedutil\n")
+        kept = settings.restore()
+        assert kept == {f"/{CPUFREQ}/policy0/scaling_governor": "is 'schedutil', which somebody else has set"}
+    assert changed(node) == {f"{CPUFREQ}/policy0/scaling_governor": "schedutil"}
+
+
+LAB = """
+    import os, sys, time
+    from pathlib import Path
+    from seatrial.environments.settings.change import guarded
+    with guarded(Path(sys.argv[1])) as settings:
+        print("ready", flush=True)
+        for k in range(10_000):
+            settings.change({"governor": "performance", "cpu_frequency": 2.5e9, "power_limit": 200.0})
+            settings.change({"governor": "powersave", "cpu_frequency": 1.2e9, "turbo": bool(k % 2)})
+            if k % 3 == 2:
+                settings.restore()
+"""
+
+
+def guards() -> list[int]:
+    """The guards of our journals, found by the journal that they hold open."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            try:
+                targets = [str(one.readlink()) for one in (process / "fd").iterdir()]
+            except OSError:
+                continue
+            if any(target.startswith(str(journal.folder())) for target in targets):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("with_guard", [False, True])
+def test_all_is_put_back_after_a_kill(node: Path, with_guard: bool) -> None:
+    lab = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(LAB), str(node)], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert lab.stdout is not None
+    assert lab.stdout.readline() == b"ready\n"
+    time.sleep(0.05 + random.random() * 0.2)
+    killed = guards() if with_guard else []
+    for guard in killed:
+        os.kill(guard, signal.SIGKILL)
+    os.killpg(lab.pid, signal.SIGKILL)
+    lab.communicate()
+    if with_guard:
+        assert len(killed) == 1
+        wait_until(lambda: not guards())  # a process that was killed holds its lock until it has ended
+        replay(node)
+    else:
+        wait_until_gone()
+    assert changed(node) == {}
+    assert changed_here() == []
+
+
+@pytest.mark.real
+def test_a_latency_is_held_while_the_guard_lives() -> None:
+    device = Path("/dev/cpu_dma_latency")
+    if os.geteuid() != 0 or not device.exists():
+        pytest.skip("needs root and /dev/cpu_dma_latency")
+
+    def limit_us() -> int:
+        return int.from_bytes(device.read_bytes()[:4], "little", signed=True)
+
+    before = limit_us()
+    with guarded() as settings:
+        assert settings.change({"cpu_idle": 7e-6}) == {}
+        assert limit_us() == min(before, 7)
+    assert limit_us() == before
+
+
+def planted(host: str, boot: str, path: str, new: str = "performance") -> Path:
+    journal.folder().mkdir(parents=True, mode=0o700)
+    file = journal.folder() / "planted.jsonl"
+    file.write_text(
+        json.dumps({"v": 1, "host": host, "boot": boot, "changes": [[path, "powersave", new]]}) + '\n{"v": 1'
+    )
+    file.chmod(0o600)
+    return file
+
+
+def test_journals_that_are_not_replayed(node: Path) -> None:
+    path = f"/{CPUFREQ}/policy0/scaling_governor"
+    (node / path[1:]).write_text("performance\n")
+    here = os.uname().nodename
+    file = planted("elsewhere", journal.boot(), path)
+    assert replay(node) == []
+    assert file.exists()
+    file.unlink()
+    journal.folder().rmdir()
+    file = planted(here, "an earlier boot", path)
+    assert replay(node) == []
+    assert not file.exists()
+    journal.folder().rmdir()
+    secret = node / "secret"
+    secret.write_text("performance")
+    file = planted(here, journal.boot(), "/secret")
+    replay(node)
+    assert secret.read_text() == "performance"
+    file.unlink(missing_ok=True)
+    journal.folder().rmdir()
+    file = planted(here, journal.boot(), path)
+    file.chmod(0o622)  # others can write it
+    assert replay(node) == []
+    assert (node / path[1:]).read_text() == "performance\n"
+    file.chmod(0o600)
+    (found,) = replay(node)
+    assert found[1].restored == (path,)
+    assert not file.exists()
+
+
+def seatrial(node: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "seatrial", "settings", "--root", str(node), *words]
+    return subprocess.run(command, cwd=node, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.real
+def test_a_command_with_settings(node: Path) -> None:
+    show = f"cat {CPUFREQ}/policy0/scaling_max_freq; exit 4"
+    done = seatrial(node, "--shared", "--set", "cpu_frequency=2.5GHz", "--", "sh", "-c", show)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (4, "2500000")
+    wait_until_gone()
+    assert changed(node) == {}
+    for words, error in (
+        (("--set", "governor=warp", "--", "true"), "warp is not a governor of this machine"),
+        (("--set", "warp=9", "--", "true"), "unknown setting 'warp'"),
+        (("--set", "turbo=maybe", "--", "true"), "turbo cannot be 'maybe'"),
+        (("--set", "cpu_frequency=2.5W", "--", "true"), "cpu_frequency cannot be '2.5W'"),
+        (("--set", "turbo", "--", "true"), "is not of the form NAME=VALUE"),
+        (("--set", "turbo=true"), "--set is for the time of a command"),
+        (("--", "true"), "no setting was given"),
+        (("--set", "turbo=true", "--", "no-such-program"), "no-such-program: not found"),
+    ):
+        done = seatrial(node, "--shared", *words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert error in done.stderr
+    assert changed(node) == {}
+
+
+def test_what_is_changed_is_shown_and_put_back(node: Path) -> None:
+    path = f"/{CPUFREQ}/policy0/scaling_governor"
+    assert seatrial(node).stdout == "Nothing is changed on this host.\n"
+    (node / path[1:]).write_text("performance\n")
+    planted(os.uname().nodename, journal.boot(), path)
+    assert seatrial(node).stdout == (
+        f"{path}: performance (was powersave), is left by a seatrial that was killed (--restore puts it back)\n"
+    )
+    assert seatrial(node, "--restore").stdout == f"{path}: put back\n1 setting put back.\n"
+    assert changed(node) == {}
