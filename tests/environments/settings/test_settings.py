@@ -195,6 +195,16 @@ def test_all_is_put_back_after_a_kill(node: Path, with_guard: bool) -> None:
 
 
 @pytest.mark.real
+def test_all_is_put_back_at_once_if_only_the_guard_is_killed(node: Path) -> None:
+    with pytest.raises(OSError, match=r"was killed|Broken pipe"), guarded(node) as settings:
+        assert settings.change({"governor": "performance"}) == {}
+        (guard,) = guards()
+        os.kill(guard, signal.SIGKILL)
+        settings.change({"turbo": False})
+    assert changed(node) == {}
+
+
+@pytest.mark.real
 def test_a_latency_is_held_while_the_guard_lives() -> None:
     device = Path("/dev/cpu_dma_latency")
     if os.geteuid() != 0 or not device.exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from seatrial.processes.start import start_detached
 
 _LIVE = Path("/")
 _ANSWER_LIMIT_S = 60.0
+_LOCK_LIMIT_S, _PAUSE_S = 2.0, 0.01
 
 
 class Settings:
@@ -48,19 +50,28 @@ class Settings:
 
 @contextmanager
 def guarded(root: Path = _LIVE) -> Iterator[Settings]:
-    """Change settings within the block. Raises OSError if the guard cannot be started."""
+    """Change settings within the block. Raises OSError if the guard cannot be started. If it is killed meanwhile, this
+    process puts everything back."""
     replay(root)
+    file = new_file()
     ours, its = socket.socketpair()
     with ours:
         with its:
             words = [sys.executable, "-m", "seatrial.environments.settings.guard", str(its.fileno()), str(root)]
-            start_detached([*words, str(new_file())], os.environ, Path(os.devnull), keep=(its.fileno(),))
+            start_detached([*words, str(file)], os.environ, Path(os.devnull), keep=(its.fileno(),))
         ours.settimeout(_ANSWER_LIMIT_S)
         if receive(ours) is None:
             raise OSError(0, "the process that changes settings did not start")
         settings = Settings(ours, root)
-        yield settings
-        settings.restore()
+        try:
+            yield settings
+            settings.restore()
+        except OSError:
+            until = time.monotonic() + _LOCK_LIMIT_S
+            while file.exists() and time.monotonic() < until:  # a killed process holds its lock until it has ended
+                replay(root)
+                time.sleep(_PAUSE_S)
+            raise
 
 
 def changed_here() -> list[Left]:
