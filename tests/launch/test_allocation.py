@@ -10,7 +10,7 @@ import pytest
 from made_up import made_up_machine
 
 from seatrial.errors import UsageError
-from seatrial.launch.allocation import allocated, like_nodes, named_hosts, srun_words, ssh_words
+from seatrial.launch.allocation import Allocated, allocated, like_nodes, named_hosts, srun_words, ssh_words
 from seatrial.launch.node_probe import machines_in, node_lines
 from seatrial.model.machine.machine import Machine
 
@@ -110,3 +110,20 @@ def test_unlike_and_silent_nodes_are_left_out(tmp_path: Path, monkeypatch: pytes
         "of 4",
     ]
     assert asked(tmp_path, {"n3": this}, this, "echo n2 is down >&2; exit 1") == ["n1", "n3", "n2: srun: n2 is down"]
+
+
+def test_the_nodes_of_a_flux_job(tmp_path: Path) -> None:
+    flux = tmp_path / "flux"
+
+    def variables(answer: str, **more: str) -> dict[str, str]:
+        flux.write_text(f'#!/bin/sh\n[ "$*" = "getattr hostlist" ] || exit 9\n{answer}\n')
+        flux.chmod(0o755)
+        return {"PATH": f"{tmp_path}:/usr/bin:/bin", "FLUX_ENCLOSING_ID": "f12", **more}
+
+    found = allocated(variables("echo 'n[1-3]'"), "n2.cluster")
+    assert found == Allocated("Flux job f12", ("n1", "n2", "n3"), "ssh", "n2")
+    several = variables("echo n1", FLUX_TASK_RANK="0", FLUX_JOB_SIZE="4")
+    assert allocated(several, "n1") is None, "each measures its own node"
+    for answer, said in (("echo no broker >&2; exit 1", "no broker"), ("echo 'n[1-'", "hostlist")):
+        with pytest.raises(UsageError, match=said):
+            allocated(variables(answer), "n1")

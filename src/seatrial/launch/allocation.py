@@ -1,6 +1,7 @@
 """The nodes of the allocation that this process runs in, what they are, and this machine with those that are like it.
 
 Slurm: sbatch(1), srun(1), "OUTPUT ENVIRONMENT VARIABLES". PBS: qsub(1), `PBS_NODEFILE`. LSF: `LSB_DJOB_HOSTFILE`.
+Flux: flux-environment(7), `FLUX_ENCLOSING_ID`.
 The leaf switch of each node is as Slurm's topology.conf(5) states it, and the same with more keys in what `scontrol
 show topology` prints. A block of nodes (topology/block) counts as the nodes of a switch.
 """
@@ -106,10 +107,37 @@ def allocated(variables: Mapping[str, str], host: str | None = None) -> Allocate
                 f"SLURM_JOB_NODELIST: {error}", "run inside salloc or sbatch, or unset SLURM_JOB_ID"
             ) from None
         return _allocated(f"Slurm job {job}", nodes, "srun", variables.get("SLURMD_NODENAME") or host)
+    if (job := variables.get("FLUX_ENCLOSING_ID")) and not _is_one_of_several_in_flux(variables):
+        return _allocated(f"Flux job {job}", _hosts_of_flux(variables), "ssh", host)
     for source, name, file in (("PBS job", "PBS_JOBID", "PBS_NODEFILE"), ("LSF job", "LSB_JOBID", "LSB_DJOB_HOSTFILE")):
         if name in variables and file in variables:
             return _allocated(f"{source} {variables[name]}", _lines(file, Path(variables[file])), "ssh", host)
     return None
+
+
+def _is_one_of_several_in_flux(variables: Mapping[str, str]) -> bool:
+    tasks = variables.get("FLUX_JOB_SIZE", "1")
+    return "FLUX_TASK_RANK" in variables and tasks.isdecimal() and int(tasks) > 1
+
+
+def _hosts_of_flux(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The nodes of the Flux instance that this process is in: flux-broker-attributes(7), `hostlist`."""
+    command = ["flux", "getattr", "hostlist"]
+    try:
+        done = output_of(command, dict(variables), _TOPOLOGY_LIMIT_S)
+        said = done.stderr.decode("utf-8", "replace").strip()[:200] or f"exit status {done.returncode}"
+        if done.returncode == 0:
+            return expand_hosts(done.stdout.decode("utf-8", "replace").strip())
+    except OutOfTimeError:
+        said = f"no answer within {_TOPOLOGY_LIMIT_S:g} s"
+    except OSError as error:
+        said = error.strerror or str(error)
+    except ValueError as error:
+        said = str(error)
+    raise UsageError(
+        f"the nodes of this Flux job are unknown: {' '.join(command)}: {said}",
+        "run inside flux alloc or flux batch, or unset FLUX_ENCLOSING_ID",
+    )
 
 
 def named_hosts(hosts: Sequence[str], source: str, host: str | None = None) -> Allocated | None:
