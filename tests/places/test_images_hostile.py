@@ -42,6 +42,8 @@ def archive(path: Path, *entries: tarfile.TarInfo) -> None:
     [
         ([entry("../../etc/cron.d/x")], "leads out of the image"),
         ([entry("a/../../x")], "leads out of the image"),
+        ([entry("d/" * 20_000 + "x")], "longer than Linux can have"),
+        ([entry("n" * 300)], "longer than Linux can have"),
         ([entry("out", tarfile.SYMTYPE, "/etc"), entry("out/passwd")], "is below /out, which is not a folder"),
         ([entry("x"), entry("x/y")], "is below /x, which is not a folder"),
         ([entry("shadow", tarfile.LNKTYPE, "/etc/shadow")], "hard link /shadow points to /etc/shadow"),

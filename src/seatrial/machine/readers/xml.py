@@ -22,7 +22,7 @@ from seatrial.errors import ParseError
 from seatrial.machine.readers.dump import Line, choose, prefix_of, read_lines
 
 MAX_DEPTH = 256
-MAX_ELEMENTS = 500_000
+MAX_ELEMENTS = 200_000
 MAX_ATTRIBUTES = 100
 MAX_DOCUMENTS = 100
 MAX_MARKS = 100_000

@@ -211,12 +211,18 @@ def _entry(
     return None
 
 
+_LONGEST_PATH_B, _LONGEST_NAME_B = 4095, 255
+"""PATH_MAX and NAME_MAX of Linux (limits.h). Each folder on the way is an entry: a path of 20,000 takes minutes."""
+
+
 def _path(name: str, archive: Path) -> str:
     """A name of the archive as a path of the tree; "" for the root."""
     _text(name, archive)
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise UsageError(f"{archive}: {name[:100]!r} leads out of the image (..)", "give another base")
+    if len(name.encode()) > _LONGEST_PATH_B or any(len(part.encode()) > _LONGEST_NAME_B for part in parts):
+        raise UsageError(f"{archive}: the path {name[:100]!r}... is longer than Linux can have", "give another base")
     return "/".join(parts)
 
 
