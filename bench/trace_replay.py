@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 
 from common import live_machine, provenance, ready, write
 
-from seatrial.analysis.folder import profiles_of_tables
 from seatrial.analysis.network_fit import NetworkTables, network_tables
+from seatrial.analysis.profiles import profiles_of_tables
 from seatrial.analysis.results import results_without_limits
 from seatrial.applications.lammps import BENCHMARK as LAMMPS
 from seatrial.environments.compiler import first_compiler

@@ -10,7 +10,7 @@ from diagnosis.test_diagnosis import profile, rank
 from made_up import made_up_machine
 from profiler.made_up_tables import Call
 
-from seatrial.analysis.folder import judged_profile
+from seatrial.analysis.profile_reference import judged_profile
 from seatrial.model.machine.document import machine_document
 from seatrial.model.results.record import Experiment, RepeatRecord
 from seatrial.model.results.sample import Outcome, Sample

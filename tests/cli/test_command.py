@@ -105,3 +105,14 @@ def test_signals_are_taken_before_anything_that_takes_long_is_loaded() -> None:
     )
     loaded = {name for name in done.stdout.split() if name.startswith("seatrial.") or name in ("shutil", "re")}
     assert loaded <= {"seatrial.cli", "seatrial.cli.entry", "seatrial.cli.process", "seatrial.version"}, loaded
+
+
+def test_what_reads_profiles_is_loaded_after_the_program() -> None:
+    """It takes longer to load than the program takes to start."""
+    code = "import sys, seatrial.cli.command as m; m.command_named('profile'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("seatrial.")}
+    assert "profiler" in rooms and not rooms & {"analysis", "benchmarks", "diagnosis", "references"}
+    assert not loaded & {"numpy", "duckdb", "elftools", "urllib.request", "seatrial.report.profile"}
+    assert "seatrial.profiler.capture.wrappers" not in loaded

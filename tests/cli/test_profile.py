@@ -69,10 +69,15 @@ def test_an_unmodified_program_is_profiled(name: str, tmp_path: Path) -> None:
     assert calls["MPI_Allreduce"] == (24, 144) and calls["MPI_Init"] == (2, 0)
     folder = Path(answer["folder"])
     assert json.loads((folder / "profile.json").read_text()) == answer
-    assert (folder / "calls.parquet").is_file() and len(list((folder / "tables").glob("*.mpi"))) == 2
+    assert not list(folder.glob("*.parquet")), "nobody asked for them"
+    assert len(list((folder / "tables").glob("*.mpi"))) == 2
     assert not list(folder.rglob(".*")) and not list(folder.rglob("*.collecting"))
     assert not list(Path("/dev/shm").glob(f"seatrial-{os.getuid()}-*{folder.name.rsplit('-', 1)[-1]}*"))
-    again = document(profile(tmp_path, "--format", "json", "--tables", str(folder / "tables")))
+    columns = tmp_path / "columns"
+    again = document(
+        profile(tmp_path, "--format", "json", "--tables", str(folder / "tables"), "--parquet", str(columns))
+    )
+    assert (columns / "calls.parquet").is_file()
     assert again["calls"] == answer["calls"] and again["exit_status"] is None
 
 

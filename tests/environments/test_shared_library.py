@@ -13,12 +13,16 @@ from pathlib import Path
 import pytest
 
 from seatrial.environments.compiler import Compiler, first_compiler
-from seatrial.environments.loader import build_library, build_program
+from seatrial.environments.loader import Texts, build_library, build_program
 from seatrial.errors import BuildError, NoCompilerError
 
 pytestmark = pytest.mark.real
 
 TEXTS = {"one.c": "int other(void);\n", "two.c": "int other(void) { return 1; }\n"}
+
+
+def made(texts: dict[str, str]) -> Texts:
+    return Texts(lambda: texts)
 
 
 @pytest.fixture
@@ -36,21 +40,34 @@ def left(source: Path) -> list[Path]:
 
 def test_a_library_is_built_once_and_again_when_a_header_changes(source: Path) -> None:
     compiler = first_compiler()
-    built = build_library("answer", compiler, [source], TEXTS)
+    built = build_library("answer", compiler, [source], made(TEXTS))
     assert ctypes.CDLL(str(built)).answer() == 42
     time = built.stat().st_mtime_ns
-    assert build_library("answer", compiler, [source], TEXTS) == built
+    assert build_library("answer", compiler, [source], made(TEXTS)) == built
     assert built.stat().st_mtime_ns == time
     source.with_name("answer.h").write_text("#define ANSWER 43\n")
-    assert build_library("answer", compiler, [source], TEXTS) != built
+    assert build_library("answer", compiler, [source], made(TEXTS)) != built
     assert not list(built.parent.glob(".*"))
+
+
+def test_texts_are_generated_only_to_be_compiled(source: Path) -> None:
+    generator, generated = source.with_name("generator"), []
+
+    def make() -> dict[str, str]:
+        generated.append(generator.read_text())
+        return TEXTS
+
+    for version in ("1", "1", "2"):
+        generator.write_text(version)
+        build_library("answer", first_compiler(), [source], Texts(make, (generator,)))
+    assert generated == ["1", "2"]
 
 
 def test_without_a_compiler_what_another_machine_built_is_used(source: Path) -> None:
     with pytest.raises(NoCompilerError, match="seatrial build"):
-        build_library("answer", None, [source], {})
-    built = build_library("answer", first_compiler(), [source], {})
-    assert build_library("answer", None, [source], {}) == built
+        build_library("answer", None, [source], Texts())
+    built = build_library("answer", first_compiler(), [source], Texts())
+    assert build_library("answer", None, [source], Texts()) == built
     source.write_text("int main(void) { return 0; }\n")
     with pytest.raises(NoCompilerError):
         build_program("program", None, [source])
@@ -67,14 +84,14 @@ def test_a_failed_compilation_states_the_reason(source: Path) -> None:
 def test_the_source_that_does_not_compile_is_reported_and_nothing_is_left(source: Path) -> None:
     texts = {**TEXTS, "three.c": "int third(void) { return missing; }\n", "four.c": ""}
     with pytest.raises(BuildError, match=r"three\.c:1:\d+: error: .*missing") as raised:
-        build_library("answer", first_compiler(), [source], texts)
+        build_library("answer", first_compiler(), [source], made(texts))
     assert "missing" in raised.value.output
     assert left(source) == []
 
 
 def test_what_does_not_link_leaves_nothing(source: Path) -> None:
     with pytest.raises(BuildError) as raised:
-        build_library("answer", first_compiler(), [source], {**TEXTS, "three.c": TEXTS["two.c"]})
+        build_library("answer", first_compiler(), [source], made({**TEXTS, "three.c": TEXTS["two.c"]}))
     assert "multiple" in raised.value.output or "duplicate" in raised.value.output
     assert left(source) == []
 
@@ -99,7 +116,7 @@ def until(true: Callable[[], object]) -> None:
 def test_a_killed_compiler_is_reported_and_leaves_nothing(source: Path) -> None:
     killed = slow_compiler(source.parent, 'case "$*" in *two.c*) echo half > "$last"; kill -9 $$;; esac')
     with pytest.raises(BuildError, match="killed by SIGKILL"):
-        build_library("answer", killed, [source], TEXTS)
+        build_library("answer", killed, [source], made(TEXTS))
     assert left(source) == []
 
 
@@ -108,9 +125,9 @@ import signal
 import sys
 from pathlib import Path
 from seatrial.environments.compiler import Compiler
-from seatrial.environments.loader import build_library
+from seatrial.environments.loader import Texts, build_library
 signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with SIGINT ignored
-print(build_library("answer", Compiler((sys.argv[1],), "gcc", "slow 1"), [Path(sys.argv[2])], {texts!r}))
+print(build_library("answer", Compiler((sys.argv[1],), "gcc", "slow 1"), [Path(sys.argv[2])], Texts(lambda: {texts!r})))
 """
 
 
@@ -131,5 +148,5 @@ def test_a_killed_build_leaves_no_library_and_the_next_one_cleans_up(source: Pat
         assert all(path.name.startswith(".") for path in left(source))
         until(lambda: not any(Path("/proc", pid).exists() for pid in pids))
     go.touch()
-    assert ctypes.CDLL(str(build_library("answer", compiler, [source], TEXTS))).answer() == 42
+    assert ctypes.CDLL(str(build_library("answer", compiler, [source], made(TEXTS)))).answer() == 42
     assert [path.name.startswith(".") for path in left(source)] == [False]

@@ -46,7 +46,7 @@ from profiler.made_up_tables import Call, Table, Thread
 from profiler.made_up_traces import collective, done, receive, send, trace_file
 
 import seatrial.references
-from seatrial.analysis.folder import profiles_of_tables
+from seatrial.analysis.profiles import profiles_of_tables
 from seatrial.applications.readers import readers
 from seatrial.engine.importing import Given, ResultFile, read_repeats
 from seatrial.errors import ParseError

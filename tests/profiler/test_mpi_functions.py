@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
+from pathlib import Path
 
+from seatrial.profiler.capture import run
 from seatrial.profiler.capture.functions import function_names, functions
 from seatrial.profiler.capture.wrappers import fortran_names, has_name, is_often, wrapped, wrapper_texts
 from seatrial.profiler.tables.traffic import _TRAFFIC, traffic_of
@@ -119,3 +122,16 @@ def test_calls_that_communicate_have_their_body_in_each_wrapper() -> None:
 def test_units_are_alike_in_size() -> None:
     sizes = [len(text) for name, text in wrapper_texts().items() if name.startswith("wrappers_")]
     assert len(sizes) == 8 and max(sizes) < 1.1 * min(sizes)
+
+
+def test_the_library_is_built_again_if_what_generates_its_wrappers_changes() -> None:
+    """Whatever these modules import of the profiler is among them, but for the names of bounds."""
+    folder = Path(run.__file__).parents[1]
+    listed = {f"seatrial.profiler.{name.removesuffix('.py').replace('/', '.')}" for name in run.GENERATOR}
+    for name in run.GENERATOR:
+        assert (folder / name).is_file()
+        if name.endswith(".py"):
+            nodes = ast.walk(ast.parse((folder / name).read_text()))
+            imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+            own = {module for module in imported if module.startswith("seatrial.")}
+            assert own <= {*listed, "seatrial.model.frozen", "seatrial.profiler.profile"}, name

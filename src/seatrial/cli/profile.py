@@ -26,8 +26,6 @@ from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
 from seatrial.model.units import parse_bytes, parse_seconds
 from seatrial.profiler.capture.run import INCLUDE
-from seatrial.report.profile.page import profile_page
-from seatrial.report.profile.text import profile_text
 
 _STDERR = 2
 
@@ -89,6 +87,9 @@ def _profile(
     tables: Annotated[
         Path | None, typer.Option("--tables", metavar="DIR", help="run nothing; read the tables of an earlier run")
     ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="DIR", help="also write the rows as Parquet files to a folder")
+    ] = None,
     whose: Annotated[
         StatusOf,
         typer.Option("--status", help="the exit status: of the program; or of seatrial, 3 for a program that failed"),
@@ -115,7 +116,7 @@ def _profile(
             "--tables reads the tables of an earlier run, but a command was also given", "give one of them"
         )
     if tables is not None:
-        found = profile_of_tables(tables)
+        found = profile_of_tables(tables, parquet)
     else:
         found = profile(
             words or (),
@@ -128,6 +129,7 @@ def _profile(
             rows=rows,
             counters=has_counters,
             openmp=has_openmp,
+            parquet=parquet,
             stdout=_STDERR if out.as_json else None,
         )
     if out.as_json:
@@ -135,6 +137,8 @@ def _profile(
     else:
         _print_text(found, out)
     if output is not None:
+        from seatrial.report.profile.page import profile_page
+
         write_file(output, profile_page(found.profiles))
         out.announce(f"page: {output.resolve()}")
     if whose is StatusOf.PROGRAM and found.exit_status is not None:
@@ -143,6 +147,8 @@ def _profile(
 
 
 def _print_text(found: ProfileResult, out: Output) -> None:
+    from seatrial.report.profile.text import profile_text  # loaded after the command
+
     if not out.quiet:
         for one in found.profiles:
             print_painted(profile_text(one, style_of(sys.stderr), out.detail))
@@ -151,7 +157,7 @@ def _print_text(found: ProfileResult, out: Output) -> None:
     if not found.is_ok:
         message(f"\n{found.state}: {found.reason}")
     if found.folder is not None and not out.quiet:
-        message(f"\nprofile: {found.folder} (profile.json, Parquet, tables); -v shows them, -o FILE.html writes a page")
+        message(f"\nprofile: {found.folder} (profile.json, tables); -v shows them, -o FILE.html writes a page")
 
 
 def _print_pieces(pieces: Iterable[str]) -> None:

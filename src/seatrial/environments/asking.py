@@ -28,9 +28,7 @@ from typing import Any, TypeVar
 
 from seatrial.environments.cache import make_folder, own_cache
 from seatrial.errors import BuildError, ParseError, ResourceError, SeatrialError
-from seatrial.machine.readers.scalars import read_cpu_list
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.links import pci_address
 from seatrial.processes.start import OutOfTimeError, Running, output_of
 from seatrial.processes.working_folder import NEUTRAL, without_working_folder
 from seatrial.version import __version__
@@ -328,6 +326,9 @@ def find_gpus(program: Path, variables: Mapping[str, str]) -> Gpus:
 def local_cpus(address: str, folder: Path = _PCI_DEVICES) -> frozenset[int]:
     """The CPUs local to the device at a PCI address (Linux, Documentation/ABI/testing/sysfs-bus-pci:
     local_cpulist); empty if unknown."""
+    from seatrial.machine.readers.scalars import read_cpu_list
+    from seatrial.model.machine.links import pci_address
+
     known = pci_address(address)
     if known is None:
         return frozenset()

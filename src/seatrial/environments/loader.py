@@ -20,7 +20,7 @@ import platform
 import re
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from seatrial.environments.cached_files import building_folder, private_copy
 from seatrial.environments.compiler import Compiler
 from seatrial.errors import BuildError, NoCompilerError, ParseError
 from seatrial.machine.elf_head import ELF_IDENT, elf_head
+from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.processes.working_folder import on_path
 
@@ -58,15 +59,23 @@ def c_compiler(compiler: Compiler) -> tuple[str, ...]:
     return (found,)
 
 
+class Texts(Frozen):
+    """Sources that `make` generates (file name -> text), which is done only to compile them: they are what the files
+    `of` make of them."""
+
+    make: Callable[[], Mapping[str, str]] = dict
+    of: tuple[Path, ...] = ()
+
+
 def build_library(
     name: str,
     compiler: Compiler | None,
     sources: Sequence[Path],
-    texts: Mapping[str, str],
+    texts: Texts,
     link_flags: Sequence[str] = (),
 ) -> Path:
-    """`lib<name>.so` of the files and of `texts` (file name -> source), from the cache or built now. The folders of the
-    files are searched for headers. Without a compiler, one built by any compiler is used.
+    """`lib<name>.so` of the files and of `texts`, from the cache or built now. The folders of the files are searched
+    for headers. Without a compiler, one built by any compiler is used.
 
     Raises BuildError with the compiler's message, NoCompilerError if there is neither compiler nor library.
     """
@@ -80,14 +89,14 @@ def build_program(name: str, compiler: Compiler | None, sources: Sequence[Path])
 
     Raises BuildError with the compiler's message, NoCompilerError if there is neither compiler nor program.
     """
-    return _built(name, compiler, sources, {}, _PLAIN_FLAGS, (_STATIC, ()))
+    return _built(name, compiler, sources, Texts(), _PLAIN_FLAGS, (_STATIC, ()))
 
 
 def _built(
     name: str,
     compiler: Compiler | None,
     sources: Sequence[Path],
-    texts: Mapping[str, str],
+    texts: Texts,
     flags: Sequence[str],
     links: Sequence[Sequence[str]],
     link_flags: Sequence[str] = (),
@@ -100,7 +109,7 @@ def _built(
     product = _folder(key, command, compiler) / name
     if (found := _found(product)) is None:
         words = (*command, *flags)
-        _make(words, sources, texts, [(*words, *link) for link in links], link_flags, product)
+        _make(words, sources, texts.make(), [(*words, *link) for link in links], link_flags, product)
         found = _found(product)
     return found or product
 
@@ -133,7 +142,7 @@ def _kept(key: str, name: str) -> Path:
     )
 
 
-def _key(flags: Sequence[str], sources: Sequence[Path], texts: Mapping[str, str]) -> str:
+def _key(flags: Sequence[str], sources: Sequence[Path], texts: Texts) -> str:
     folders = sorted({source.parent for source in sources})
     headers = [path for folder in folders for path in sorted(folder.glob("*.h"))]
     return content_key(
@@ -141,7 +150,7 @@ def _key(flags: Sequence[str], sources: Sequence[Path], texts: Mapping[str, str]
             "flags": list(flags),
             "machine": platform.machine(),
             "sources": {path.name: _digest(path.read_bytes()) for path in (*sources, *headers)},
-            "texts": {name: _digest(text.encode()) for name, text in texts.items()},
+            "texts": {path.name: _digest(path.read_bytes()) for path in texts.of},
         }
     )
 

@@ -1,4 +1,7 @@
-"""Profiles of MPI programs: of a command, or of the tables of an earlier run."""
+"""Profiles of MPI programs: of a command, or of the tables of an earlier run.
+
+What reads tables and makes profiles is loaded after the command has ended: it takes longer to load than the command to
+start."""
 
 from __future__ import annotations
 
@@ -7,28 +10,21 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seatrial.analysis.folder import judged_profiles, node_limits, profiles_of_tables
-from seatrial.analysis.network_fit import network_tables
-from seatrial.analysis.results import results_without_limits
 from seatrial.errors import ParseError, StoreError, UsageError
 from seatrial.interface.arguments import Size, Time, once_named, seconds, size_B
 from seatrial.launch.local import Ended
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_object import filled
-from seatrial.model.secrets import masked_words
-from seatrial.probes.quiet import wait_until_quiet
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
-from seatrial.profiler.cpu import NodeLimits
-from seatrial.profiler.parquet import write_parquet
-from seatrial.profiler.profile import Profile, empty_profile
 from seatrial.profiler.tables.header import MOST_PATH_FRAMES, MOST_SLOTS, SLOTS
-from seatrial.report.profile.document import TraceJson, profile_document, profile_json
-from seatrial.report.profile.trace_export import TraceExport, write_trace
-from seatrial.store.contents import read_contents
 from seatrial.store.files import make_folder, reason
 from seatrial.store.folder import ResultsFolder
+
+if TYPE_CHECKING:
+    from seatrial.profiler.cpu import NodeLimits
+    from seatrial.profiler.profile import Profile
+    from seatrial.report.profile.trace_export import TraceExport
 
 LEAST_TRACE_B = 64 << 10
 """Enough for the header and a thousand calls."""
@@ -42,7 +38,7 @@ class ProfileResult(Frozen):
 
     `profiles` has one profile per program, the longest-running first, or an empty one if no rank wrote a table.
     `state` is ok, failed or unsupported, and `reason` explains it; a program that fails has a profile up to its end.
-    `folder` contains profile.json, Parquet files and tables; None if nothing is kept. `exit_status` is that of the
+    `folder` contains profile.json and the tables; None if nothing is kept. `exit_status` is that of the
     command; None if none was run.
     """
 
@@ -61,6 +57,8 @@ class ProfileResult(Frozen):
 
     def json(self) -> Iterator[str]:
         """`seatrial.profile/1` as text, in pieces, since the matrix of thousands of ranks has millions of rows."""
+        from seatrial.report.profile.document import profile_json
+
         return profile_json(self.profiles[0], self.exit_status, self.circumstances)
 
 
@@ -85,6 +83,7 @@ def profile(
     openmp: bool = False,
     stdout: int | None = None,
     wait_quiet: Time | None = None,
+    parquet: str | Path | None = None,
 ) -> ProfileResult:
     """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
 
@@ -95,7 +94,7 @@ def profile(
     the call path that is recorded with each call site (0: the call site alone). `rows`: of the table of each thread, a
     power of two. `counters`: count cycles, instructions, cache misses and floating-point operations of each rank;
     `openmp`: record OpenMP regions, if the runtime has OMPT. `wait_quiet`: the longest wait until nothing else
-    uses the CPUs; the command is then run anyway.
+    uses the CPUs; the command is then run anyway. `parquet`: a folder for the rows of the profile as Parquet files.
 
     Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
     started, BuildError if the profiler cannot be built, and StoreError.
@@ -121,17 +120,25 @@ def profile(
     try:
         settings = ProbeSettings(seconds(io), wait, trace_B, paths, rows, counters, openmp)
         if (longest_s := seconds(wait_quiet)) is not None:
+            from seatrial.probes.quiet import wait_until_quiet
+
             wait_until_quiet(longest_s)
         ended = run_profiled(command, tables, settings, stdout)
     except BaseException:
         _remove_if_empty(tables, folder)
         raise
-    limits = node_limits(Path(results)) if counters else None
-    return _result(command, tables, folder, ended, Path(results), limits, is_traced=bool(trace_B))
+    limits = None
+    if counters:
+        from seatrial.analysis.profile_reference import node_limits
+
+        limits = node_limits(Path(results))
+    made = _result(command, tables, folder, ended, Path(results), limits, is_traced=bool(trace_B))
+    return _as_parquet(made, parquet)
 
 
-def profile_of_tables(tables: Path) -> ProfileResult:
+def profile_of_tables(tables: Path, parquet: str | Path | None = None) -> ProfileResult:
     """The profile of existing tables, such as those of a run that was killed or that preloaded the library itself.
+    `parquet` as for `profile`.
 
     Raises UsageError if there are none.
     """
@@ -139,7 +146,7 @@ def profile_of_tables(tables: Path) -> ProfileResult:
         raise UsageError(f"{tables} is not a folder", "give the folder `tables` of a profile")
     if not any(tables.glob("*.mpi")):
         raise UsageError(f"{tables} contains no table (*.mpi)", "give the folder `tables` of a profile")
-    return _result((), tables, None, None, None)
+    return _as_parquet(_result((), tables, None, None, None), parquet)
 
 
 def _remove_if_empty(*folders: Path) -> None:
@@ -162,6 +169,12 @@ def _result(
 ) -> ProfileResult:
     """Read the tables, export the traces, store everything. `results`: the results folder with the network figures;
     `limits` are those of this machine."""
+    from seatrial.analysis.profiles import judged_profiles, profiles_of_tables
+    from seatrial.model.json_object import filled
+    from seatrial.model.secrets import masked_words
+    from seatrial.profiler.profile import empty_profile
+    from seatrial.report.profile.document import TraceJson, profile_document
+
     made, damaged = profiles_of_tables(tables, limits)
     traced = results if is_traced else None
     if results is not None:
@@ -193,6 +206,11 @@ def _trace(tables: Path, folder: Path, results: Path, made: Sequence[Profile]) -
 
     None if there are no traces; what is missing is logged.
     """
+    from seatrial.analysis.network_fit import network_tables
+    from seatrial.analysis.results import results_without_limits
+    from seatrial.report.profile.trace_export import write_trace
+    from seatrial.store.contents import read_contents
+
     try:
         figures = network_tables(results_without_limits(read_contents(ResultsFolder.existing(results))))
     except UsageError as problem:
@@ -221,7 +239,7 @@ def _outcome(
 
 
 def _keep(result: ProfileResult, folder: Path, tables: Path) -> None:
-    """Write the profile next to its tables, as JSON and Parquet."""
+    """Write the profile next to its tables, as JSON."""
     private = folder / ".profile.json"
     try:
         with private.open("w", encoding="utf-8") as stream:
@@ -231,5 +249,12 @@ def _keep(result: ProfileResult, folder: Path, tables: Path) -> None:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror or error}", f"the tables are in {tables}"
         ) from error
-    if result.profiles[0].ranks:
-        write_parquet(result.profiles[0], folder)
+
+
+def _as_parquet(result: ProfileResult, folder: str | Path | None) -> ProfileResult:
+    """The same, also written as Parquet files if a folder for them is given."""
+    if folder is not None and result.profiles[0].ranks:
+        from seatrial.profiler.parquet import write_parquet
+
+        write_parquet(result.profiles[0], Path(folder))
+    return result

@@ -14,9 +14,10 @@ from seatrial.analysis.compare_folders import (
     compare_with_reference,
     without_common,
 )
-from seatrial.analysis.folder import contents_in, profiles_in
+from seatrial.analysis.folder import contents_in
 from seatrial.analysis.history import long_histories
 from seatrial.analysis.outliers import SCREENS, node_outliers, second_stage
+from seatrial.analysis.profiles import profiles_in
 from seatrial.analysis.results import all_results, trials_of
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError, nearest_names

@@ -19,18 +19,23 @@ from msgspec.structs import asdict
 
 from seatrial.environments.asking import ask
 from seatrial.environments.compiler import Compiler, first_compiler
-from seatrial.environments.loader import build_library, build_program, programs_among, why_not_preloaded
+from seatrial.environments.loader import Texts, build_library, build_program, programs_among, why_not_preloaded
 from seatrial.errors import BuildError, NoCompilerError, ResourceError, StoreError, UsageError
 from seatrial.launch.local import Ended, run_attached
 from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import host_in_names
 from seatrial.processes.own_folder import owner_of_name, sweep
-from seatrial.profiler.capture.wrappers import wrapper_texts
 from seatrial.store.files import opened_file
 
-_SOURCES = Path(__file__).parents[1] / "native"
-INCLUDE = Path(__file__).parents[1] / "include"
+_PROFILER = Path(__file__).parents[1]
+_SOURCES = _PROFILER / "native"
+GENERATOR = (
+    *("capture/wrappers.py", "capture/functions.py", "capture/functions.txt"),
+    *("tables/traffic.py", "trace/calls.py", "merge/bound.py"),
+)
+"""The files that the text of the wrappers depends on: it is generated only to build them."""
+INCLUDE = _PROFILER / "include"
 """The folder of the header that programs include."""
 SHARED_SOURCES = ("io.c", "sparse_copy.c")
 """Compiled into both the library and the collector."""
@@ -40,7 +45,14 @@ _LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
 
 def build_profiler(compiler: Compiler | None) -> Path:
     """The library, from the cache or built now (some seconds). Raises BuildError with the compiler's message."""
-    return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), wrapper_texts(), _LINK_FLAGS)
+    texts = Texts(_wrapper_texts, tuple(_PROFILER / name for name in GENERATOR))
+    return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), texts, _LINK_FLAGS)
+
+
+def _wrapper_texts() -> Mapping[str, str]:
+    from seatrial.profiler.capture.wrappers import wrapper_texts  # takes as long as a short profile
+
+    return wrapper_texts()
 
 
 def build_collector(compiler: Compiler | None) -> Path:

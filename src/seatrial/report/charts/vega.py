@@ -11,7 +11,6 @@ from html import escape
 from typing import Any
 from xml.etree import ElementTree
 
-from seatrial.analysis.pairs import pair_of
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import FigureResult
 from seatrial.printable import SPACES, printable
@@ -221,6 +220,8 @@ def working_set(figure: FigureResult) -> int | None:
 
 def has_its_own_panel(figure: FigureResult) -> bool:
     """Whether another panel of the page shows figures of this shape, so that they need no line chart."""
+    from seatrial.analysis.pairs import pair_of  # charts of profiles do without
+
     shapes = (cpu_pair(figure), pair_of(figure.point), _two(figure, "source", "target"), working_set(figure))
     return any(shape is not None for shape in shapes)
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from xml.sax.saxutils import quoteattr
 
 from msgspec import field
 
@@ -266,6 +265,8 @@ def platform_xml(
 
     Raises UsageError if a table is too small to be fitted.
     """
+    from xml.sax.saxutils import quoteattr  # it loads urllib
+
     fit = fit_network(one_way_s, bandwidth_Bps, eager_B)
     settings = {
         "surf/precision": "1e-10",

@@ -10,11 +10,11 @@ from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count, few_names
 from seatrial.model.study.result import Compared
 from seatrial.report.blocks import About, Block, Detail, Lines, Section, Table
-from seatrial.report.pages.view import Verbatim, rendered, style_sheet
 from seatrial.version import __version__
 
 if TYPE_CHECKING:
     from seatrial.report.blocks import Chart
+    from seatrial.report.pages.view import Verbatim
 
 
 def tables_section(
@@ -30,7 +30,7 @@ def tables_section(
     blocks: list[Block] = [About(about)] if about else []
     blocks += [one for one in tables if one is not None]
     if left_out > 0:
-        blocks.append(Lines([f"{left_out} more are not shown; the Parquet files and the JSON have all."], look="note"))
+        blocks.append(Lines([f"{left_out} more are not shown; the JSON has all."], look="note"))
     return Section(name, title, blocks=[*blocks, Lines(lines)], detail=detail)
 
 
@@ -80,6 +80,8 @@ def no_record(experiment: str, repeat: int) -> str | None:
 
 def article(ident: str, head: Head, sections: Sequence[Section], *, is_alone: bool) -> Article:
     """The article; its ids begin with `ident`. `is_alone`: its name is the heading of the whole page."""
+    from seatrial.report.pages.view import Verbatim, rendered  # sections are printed without pages, too
+
     made = [
         {
             "name": section.name,
@@ -118,5 +120,7 @@ def whole_page(
     title: str, studies: Sequence[Article], articles: Sequence[Mapping[str, Any]] = (), version: str = __version__
 ) -> str:
     """Its own file: articles, and those of machines (`articles`), made with this version."""
+    from seatrial.report.pages.view import rendered, style_sheet
+
     context = {"title": title, "studies": studies, "articles": articles, "version": version}
     return rendered("page.html.j2", style=style_sheet(), **context)

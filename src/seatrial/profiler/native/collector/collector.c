@@ -4,7 +4,7 @@
  * Every PERIOD_S seconds, and on SIGTERM, it copies the tables and traces of this host's running
  * processes and the I/O samples to FINAL_DIR. The files of a process that has ended are moved. It
  * samples I/O every IO_S seconds (0: never). It exits when no process has been running for GRACE_S
- * seconds, or when NODE_DIR was removed; it prints nothing.
+ * seconds, after SIGTERM at once, or when NODE_DIR was removed; it prints nothing.
  *
  * NODE_DIR/HOST.collector is locked while it runs. FINAL_DIR/HOST.collecting exists while files
  * are still to be delivered. */
@@ -170,6 +170,7 @@ static double wait_s(const struct collector* self) {
 static void watch(struct collector* self) {
   int64_t idle_since = -1;
   bool is_signalled = false;
+  bool is_ending = false;
   while (is_folder_there(self) && seatrial_find_tables(&self->ranks, self->node, self->host)) {
     const int64_t now = now_ns();
     seatrial_sample(&self->samples, &self->ranks, now);
@@ -183,14 +184,15 @@ static void watch(struct collector* self) {
       if (self->samples.file != NULL)
         copy(self, self->samples.name, "");
       mark(self, false);
-    } else if ((double)(now - idle_since) / 1e9 > grace_s) {
-      return;
     }
+    if (idle_since >= 0 && (is_ending || (double)(now - idle_since) / 1e9 > grace_s))
+      return;
     if (is_signalled || now >= self->next_copy_ns) {
       copy_running(self);
       self->next_copy_ns = now_ns() + (int64_t)(self->every_s * 1e9);
     }
     is_signalled = wait_for_signal(wait_s(self));
+    is_ending |= is_signalled;
     if (is_signalled && self->every_s > final_copy_s)
       self->every_s = final_copy_s;
   }
