@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from diagnosis.test_diagnosis import S, first, profile, rank
 from profiler.made_up_extensions import extension
-from profiler.made_up_tables import Call, Table
+from profiler.made_up_tables import Call, Table, Thread
 
 from seatrial.profiler.cause import Cause, Signal
 from seatrial.report.profile.diagnosis_words import sentence
@@ -154,6 +154,14 @@ def test_ranks_that_apply_an_operation_less_wait_for_it() -> None:
 def test_a_small_operation_hides_no_waiting() -> None:
     found = profile(*operating([0.2, 0.2], 4.0)).diagnoses
     assert found and found[0].cause is not Cause.OPERATION
+
+
+def test_threads_together_wait_for_longer_than_the_program_runs() -> None:
+    """Two threads of each rank are in the same call nearly all of the time."""
+    thread = Thread([Call("MPI_Allreduce", 1000, 8, 9.5e-3, 2e-6)])
+    made = profile(*(rank(n, 2, []).but(threads=[thread, thread]) for n in range(2)))
+    assert made.mpi_s > made.wall_s and all(one.share <= 1 for one in made.diagnoses)
+    assert "takes 190 % of wall time, all threads together" in headline(made)
 
 
 def test_windows_that_are_made_again_and_again() -> None:

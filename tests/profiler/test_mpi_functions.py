@@ -7,6 +7,9 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
+from seatrial.errors import BuildError
 from seatrial.profiler.capture import run
 from seatrial.profiler.capture.functions import function_names, functions
 from seatrial.profiler.capture.wrappers import fortran_names, has_name, is_often, wrapped, wrapper_texts
@@ -122,6 +125,12 @@ def test_calls_that_communicate_have_their_body_in_each_wrapper() -> None:
 def test_units_are_alike_in_size() -> None:
     sizes = [len(text) for name, text in wrapper_texts().items() if name.startswith("wrappers_")]
     assert len(sizes) == 8 and max(sizes) < 1.1 * min(sizes)
+
+
+def test_wrappers_are_not_generated_from_other_files_than_those_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_LOADED_FROM", ())
+    with pytest.raises(BuildError, match="have changed since"):
+        run._wrapper_texts()
 
 
 def test_the_library_is_built_again_if_what_generates_its_wrappers_changes() -> None:

@@ -255,7 +255,7 @@ def _not_known(profile: Profile, waiting: float) -> Diagnosis:
     evidence = [Evidence(Signal.WAITING_EXPLAINED, explained_by_computing(profile), is_against=True)]
     evidence.append(Evidence(Signal.OUTSIDE_MPI, could_be_late(profile), is_against=True))
     evidence += [Evidence(Signal.RUN_DELAY, max(known), is_against=True)] if known else []
-    return Diagnosis(Cause.NOT_KNOWN, waiting, Sureness.INFERRED, tuple(evidence), call=call.call)
+    return Diagnosis(Cause.NOT_KNOWN, min(1.0, waiting), Sureness.INFERRED, tuple(evidence), call=call.call)
 
 
 def _without_sizes(profile: Profile) -> Diagnosis:

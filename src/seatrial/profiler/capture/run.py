@@ -50,9 +50,20 @@ def build_profiler(compiler: Compiler | None) -> Path:
 
 
 def _wrapper_texts() -> Mapping[str, str]:
+    """Raises BuildError if the files are no longer those that this process was loaded from: the library is kept under
+    what they are now."""
+    if _generator() != _LOADED_FROM:
+        raise BuildError("the files of seatrial have changed since this process started", "start it again")
     from seatrial.profiler.capture.wrappers import wrapper_texts  # takes as long as a short profile
 
     return wrapper_texts()
+
+
+def _generator() -> tuple[bytes, ...]:
+    return tuple(hashlib.sha256((_PROFILER / name).read_bytes()).digest() for name in GENERATOR)
+
+
+_LOADED_FROM = _generator()
 
 
 def build_collector(compiler: Compiler | None) -> Path:

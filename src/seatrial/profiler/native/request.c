@@ -278,9 +278,11 @@ void seatrial_cancel_request(word address) {
   seatrial_unlock(&seatrial_request_lock);
 }
 
-/* The communicator of a matched message; the caller takes over the reference. */
-static struct seatrial_communicator* take_matched(word handle) {
+struct seatrial_communicator* seatrial_take_matched(word message) {
   struct seatrial_communicator* comm = NULL;
+  if (!are_any_tracked())
+    return NULL;
+  const word handle = seatrial_handle_at(message, 0);
   seatrial_lock(&seatrial_request_lock);
   struct seatrial_request* request = seatrial_find_request(handle);
   if (request != NULL && request->kind == SEATRIAL_MATCHED) {
@@ -292,8 +294,7 @@ static struct seatrial_communicator* take_matched(word handle) {
   return comm;
 }
 
-uint64_t seatrial_received_matched(word handle, word status) {
-  struct seatrial_communicator* comm = take_matched(handle);
+uint64_t seatrial_received_matched(struct seatrial_communicator* comm, word status) {
   if (comm == NULL)
     return 0;
   const uint64_t bytes =
@@ -304,11 +305,18 @@ uint64_t seatrial_received_matched(word handle, word status) {
   return bytes;
 }
 
-void seatrial_start_matched(word handle, word request) {
-  struct seatrial_communicator* comm = take_matched(handle);
+static void track_and_release(struct seatrial_communicator* comm, word address,
+                              enum seatrial_request_kind kind, int peer) {
   if (comm == NULL)
     return;
-  seatrial_track_request(seatrial_handle_at(request, 0), SEATRIAL_RECEIVE, comm,
-                         seatrial_mpi.any_source, 0);
+  seatrial_track_request(seatrial_handle_at(address, 0), kind, comm, peer, 0);
   seatrial_release_communicator(comm);
+}
+
+void seatrial_start_matched(struct seatrial_communicator* comm, word request) {
+  track_and_release(comm, request, SEATRIAL_RECEIVE, seatrial_mpi.any_source);
+}
+
+void seatrial_keep_matched(struct seatrial_communicator* comm, word message) {
+  track_and_release(comm, message, SEATRIAL_MATCHED, -1);
 }

@@ -48,9 +48,12 @@ uint64_t seatrial_some_failed(struct seatrial_waiting* waiting, word returned, w
 void seatrial_drop_request(word request);
 void seatrial_cancel_request(word request);
 
-/* A matched message is received by MPI_Mrecv, or turned into a request by MPI_Imrecv. `handle`
- * is its value before the call. */
-uint64_t seatrial_received_matched(word handle, word status);
-void seatrial_start_matched(word handle, word request);
+/* A matched message is received by MPI_Mrecv, or turned into a request by MPI_Imrecv. Before the
+ * call, its communicator is taken: within it, the library may give the handle to a request of
+ * another thread. After the call, one of the others takes it over. */
+struct seatrial_communicator* seatrial_take_matched(word message);
+uint64_t seatrial_received_matched(struct seatrial_communicator* comm, word status);
+void seatrial_start_matched(struct seatrial_communicator* comm, word request);
+void seatrial_keep_matched(struct seatrial_communicator* comm, word message);
 
 #endif

@@ -117,6 +117,8 @@ def _collectives() -> dict[str, Traffic]:
 _SENT = Traffic(after="bytes = seatrial_sent(dest, N(count), datatype);")
 _SENT_BOTH = "bytes = seatrial_sent(dest, N(sendcount), sendtype);"
 _SENT_REPLACED = "bytes = seatrial_sent(dest, N(count), datatype);"
+_TAKE = "struct seatrial_communicator* const matched = seatrial_take_matched(message);"
+_KEEP = "seatrial_keep_matched(matched, message);"
 _RECEIVE = "seatrial_track_receive(request, SEATRIAL_{}, comm, source, {});"
 
 
@@ -144,13 +146,8 @@ def _point_to_point() -> dict[str, Traffic]:
         "Isendrecv_replace": Traffic(after=f"{_SENT_REPLACED} {both}"),
         "Mprobe": Traffic(after="seatrial_track_matched(message, comm);"),
         "Improbe": Traffic(after="if (seatrial_int_at(flag)) seatrial_track_matched(message, comm);"),
-        "Mrecv": Traffic(
-            f"{_OWN_STATUS} const word matched = seatrial_handle_before(message);",
-            "bytes = seatrial_received_matched(matched, status);",
-        ),
-        "Imrecv": Traffic(
-            "const word matched = seatrial_handle_before(message);", "seatrial_start_matched(matched, request);"
-        ),
+        "Mrecv": Traffic(f"{_OWN_STATUS} {_TAKE}", "bytes = seatrial_received_matched(matched, status);", _KEEP),
+        "Imrecv": Traffic(_TAKE, "seatrial_start_matched(matched, request);", _KEEP),
     }
 
 
