@@ -48,7 +48,7 @@ def test_nothing_measured_is_lost(tmp_path: Path) -> None:
         assert done.returncode == 0 and "ignored" not in done.stderr, done.stderr
         return done.stdout
 
-    say("run", "command", "--budget", "2s", "--results", f"r{ODD}", "--", f"./{ODD}", ODD)
+    say("run", "command", "--budget", "200ms", "--results", f"r{ODD}", "--", f"./{ODD}", ODD)
     contents = read_contents(ResultsFolder.existing(work / f"r{ODD}"))
     assert contents.damaged == () and [len(own) >= 3 for own in contents.records.values()] == [True]
     rows = list(csv.DictReader(io.StringIO(say("export", f"r{ODD}"))))

@@ -13,7 +13,7 @@ from seatrial.environments.build import NATIVE_HEADERS, Environment, build, kept
 from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import Start, as_it_is, private_copy
 from seatrial.environments.compiler import Target, first_compiler
-from seatrial.environments.loader import build_library
+from seatrial.environments.loader import Texts, build_library
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.launch.mpi import Helpers
 from seatrial.places.containers.tiny_root import holding_program
@@ -67,7 +67,8 @@ def node_faults() -> Path:
         compiler = first_compiler()
     except NoCompilerError:
         compiler = None
-    return build_library("node-faults", compiler, [NATIVE_HEADERS / "launch" / "node_faults.c"], {}, ("-l:libdl.so.2",))
+    source = NATIVE_HEADERS / "launch" / "node_faults.c"
+    return build_library("node-faults", compiler, [source], Texts(), ("-l:libdl.so.2",))
 
 
 def inside_probe() -> Path:
