@@ -320,6 +320,21 @@ OF_LINKS = {
 OF_TCP = {"packets-lost": link_case(("TCP", "TcpRetransSegs", "retry", 200))}
 
 
+def clock_case(clock_s, error_s=0.01):
+    seen = {"host": "n2", "folder": {"clock_s": clock_s, "clock_error_s": error_s}}
+    return Case(Machine("m"), (), {("e", 0): seen, ("e", 1): {"host": "n1", "folder": {"write_s": 1e-3}}})
+
+
+OF_CLOCKS = {"clock-off": clock_case(-3.01)}
+
+
+def test_a_clock_that_is_off_is_a_finding_with_offset_and_error():
+    (finding,) = (finding for each in rules() for finding in each(OF_CLOCKS["clock-off"]))
+    assert "of n2 3.01 s behind (± 10 ms)" in finding.observation.replace("10.0 ms", "10 ms")
+    for sound in (clock_case(0.05), clock_case(0.5, 0.5)):
+        assert not [finding for each in rules() for finding in each(sound)]
+
+
 @pytest.mark.parametrize("rule", OF_LINKS)
 def test_counters_of_links_that_grew_are_findings(rule):
     (finding,) = (finding for each in rules() for finding in each(OF_LINKS[rule]))
@@ -344,11 +359,12 @@ def test_every_rule_is_tested():
     cases = [Case(fires) for fires, _ in (cases for several in OF_MACHINES for cases in several.values())]
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
     cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values(), *OF_LINKS.values(), *OF_TCP.values()]
+    cases += OF_CLOCKS.values()
     for rule in rules():
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in rules() for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS, *OF_TCP}
+    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS, *OF_TCP, *OF_CLOCKS}
     assert names == expected, "a rule speaks under a name that has no case"
 
 

@@ -12,6 +12,7 @@ from seatrial.model.machine.fact import Finding
 from seatrial.model.machine.identity import is_emulated
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.spelling import count, show, show_percent, surrounding
+from seatrial.model.study.screen import LEAST_CLOCK_S
 
 _MOST_L3_PER_CORE_B = 64 << 20
 """More L3 cache for a core than any server has: AMD's EPYC 9184X has 48 MiB."""
@@ -188,3 +189,32 @@ def _devices_of_guest(machine: Machine) -> str:
     words = ((device.facts.text(ATTACHMENT), device.id) for device in machine.devices)
     by_word = grouped((word, device) for word, device in words if word is not None)
     return "".join(f" {word.capitalize()}: {listed(ids)}." for word, ids in by_word.items())
+
+
+@rule(Subject.SURROUNDINGS)
+def clock_is_off(case: Case) -> Iterator[Finding]:
+    """Fires if the clock of a node differs from the one that stamps files in the results folder, beyond the error of
+    the most exact reading."""
+    best: dict[str, tuple[float, float]] = {}
+    for seen in case.seen.values():
+        folder, host = seen.get("folder", {}), str(seen.get("host", ""))
+        if "clock_s" in folder and "clock_error_s" in folder:
+            reading = (folder["clock_error_s"], folder["clock_s"])
+            best[host] = min(reading, best.get(host, reading))
+    off = {host: own for host, own in best.items() if abs(own[1]) - own[0] > LEAST_CLOCK_S}
+    if not off:
+        return
+    which = [
+        f"{f'of {host} ' if host else ''}{show(abs(ahead_s), 's')} {'ahead' if ahead_s > 0 else 'behind'} "
+        f"(± {show(error_s, 's')})"
+        for host, (error_s, ahead_s) in off.items()
+    ]
+    yield warning(
+        "clock-off",
+        observation=f"Compared with the file system of the results folder, the clock is off: {listed(which)}.",
+        diagnosis="Either it or the clock of the file system's server is wrong. The times of records, logs and files "
+        "do not fit together; durations are measured with another clock, and are right.",
+        remedy="Compare both with a time server (`chronyc tracking`, `timedatectl`); `seatrial screen` over several "
+        "nodes shows which differ from most others",
+        evidence="the time stamp of a file that each repeat writes into the results folder",
+    )

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, quantiles
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.study.screen import ClockReading, FolderUse
+from seatrial.model.study.screen import LEAST_CLOCK_S, ClockReading, FolderUse
 
-LEAST_CLOCK_S = 0.1
-"""Clocks that a service synchronises differ by less."""
 _LEAST_DRIFT = 2e-4
 """Quartz is right to 1e-4, and its drift is corrected."""
 _FEWEST_NODES, _FEWEST_REPEATS, _FEWEST_THAT_AGREE = 3, 5, 2

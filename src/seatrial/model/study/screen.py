@@ -163,6 +163,10 @@ class NoResult(Frozen):
 NodePair = tuple[str, str]
 
 
+LEAST_CLOCK_S = 0.1
+"""Clocks that a service synchronises differ by less."""
+
+
 class ClockReading(Frozen):
     """At a time of a node's clock, by how much it was ahead of the clock that stamps files in the results folder, and
     the error of that; in seconds."""
