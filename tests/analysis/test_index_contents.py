@@ -141,3 +141,15 @@ def test_a_reader_of_the_index_reads_no_line(made: MadeUpFolder, monkeypatch: py
     for name in ("seatrial.store.contents.LineDecoder", "seatrial.analysis.results.computed"):
         monkeypatch.setattr(name, lambda *_: pytest.fail("it is read"))
     assert len(all_results(contents_in(made.folder.path))) == 8
+
+
+def test_a_folder_whose_index_cannot_be_read_is_read_itself(
+    made: MadeUpFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    def fail(*_: object) -> None:
+        raise duckdb.OutOfMemoryException("no memory")
+
+    monkeypatch.setattr(known, "kept_results", fail)
+    assert all_results(contents_in(made.folder.path)) == all_results(read_contents(made.folder))

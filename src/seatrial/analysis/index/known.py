@@ -6,6 +6,7 @@ import os
 
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.records import kept_records, kept_results
+from seatrial.errors import StoreError
 from seatrial.store.contents import Contents, kept_environments, kept_machines, kept_studies
 from seatrial.store.files import opened_folder
 from seatrial.store.folder import ResultsFolder
@@ -22,13 +23,18 @@ def is_large(folder: ResultsFolder) -> bool:
 def known_contents(folder: ResultsFolder) -> Contents | None:
     """The contents of a folder from its index, which is made, or brought up to date, first. None if part of the folder
     is damaged: reading it reports each line. Raises StoreError."""
-    with opened_index(folder) as connection:
-        if damaged_lines(connection):
-            return None
-        rows = connection.execute("SELECT number, id, superseded FROM stored.experiments").fetchall()
-        keys = {number: key for number, key, _ in rows}
-        results = {keys[number]: result for number, result in kept_results(connection, keys.keys()).items()}
-        kept = kept_records(connection, folder.path, keys)
+    import duckdb
+
+    try:
+        with opened_index(folder) as connection:
+            if damaged_lines(connection):
+                return None
+            rows = connection.execute("SELECT number, id, superseded FROM stored.experiments").fetchall()
+            keys = {number: key for number, key, _ in rows}
+            results = {keys[number]: result for number, result in kept_results(connection, keys.keys()).items()}
+            kept = kept_records(connection, folder.path, keys)
+    except duckdb.Error as error:
+        raise StoreError(f"the index of {folder.path} cannot be read: {error}") from error
     experiments = {key: results[key].experiment for key in kept.records}
     damaged: list[str] = []
     return Contents(
