@@ -295,7 +295,7 @@ class PartitionModel(Model):
             self.shared,
             self.scratch,
             PowerAccess() if self.power is None else self.power.access(),
-            {} if self.power is None else self.power.of_nodes(),
+            () if self.power is None else tuple(self.power.of_nodes().items()),
         )
 
 

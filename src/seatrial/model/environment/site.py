@@ -165,7 +165,7 @@ class Partition(Frozen):
     is_shared: bool = True
     scratch: Path = SCRATCH
     power: PowerAccess = PowerAccess()
-    power_of: Mapping[str, PowerAccess] = {}
+    power_of: tuple[tuple[str, PowerAccess], ...] = ()
     """Of single nodes, in place of `power`."""
 
 
@@ -218,7 +218,7 @@ class Site(Frozen):
         """How the power of a node is read, with its name in addresses."""
         if place is None:
             return self.power.of(node)
-        return place.partition.power_of.get(node, place.partition.power).of(node)
+        return dict(place.partition.power_of).get(node, place.partition.power).of(node)
 
     def container(self, name: str) -> SiteContainer | None:
         """The container of that name; None if there is none."""
