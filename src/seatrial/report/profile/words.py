@@ -74,7 +74,7 @@ def _largest(profile: Profile, main: Diagnosis | None) -> str:
     call = _call_of(profile, main)
     size = typical_size(profile.sizes, call)
     share = show_percent(call.time_s / profile.wall_s)
-    of = "wall time, all threads together" if any(one.threads > 1 for one in profile.per_rank) else "wall time"
+    of = "wall time, all threads together" if call.time_s > profile.wall_s else "wall time"
     text = f"{call.call}{f' ({size})' if size else ''} takes {share} of {of}"
     if main is not None and main.cause is Cause.COMPUTATION:
         return f"{show_percent(main.share)} of wall time is outside MPI; {text}: {BOUND_WORDS[call.bound]}"
