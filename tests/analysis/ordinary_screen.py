@@ -21,7 +21,16 @@ from seatrial.model.machine.host_list import expand_hosts
 from seatrial.model.machine.links import LINK_COUNTERS, CounterKind
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.results.record import RepeatRecord
-from seatrial.model.study.screen import CountsOfNodes, HalfFigure, Item, ItemFigure, LinkCount, PairFigure, ScreenInput
+from seatrial.model.study.screen import (
+    CountsOfNodes,
+    HalfFigure,
+    Item,
+    ItemFigure,
+    LinkCount,
+    NoResult,
+    PairFigure,
+    ScreenInput,
+)
 from seatrial.store.contents import Contents
 
 _DEVICE = "device"
@@ -67,6 +76,8 @@ def ordinary_input(
     nodes = dict.fromkeys(item.node for figure in made for item in figure.items)
     nodes |= dict.fromkeys(node for figure in of_pairs for pair in figure.pairs for node in pair)
     nodes |= dict.fromkeys(facts)
+    no_results, results = _latest(folders)
+    nodes |= dict.fromkeys(one.node for one in no_results)
     names = tuple(sorted(nodes, key=natural))
     return ScreenInput(
         nodes=names,
@@ -77,6 +88,8 @@ def ordinary_input(
         switch_of={node: switch_of[node] for node in names if node in switch_of},
         oversubscription=oversubscription,
         failed=_failed(folders),
+        no_results=no_results,
+        results=results,
         link_counts=_link_counts(folders),
         counts_of_repeats=_counts_of_repeats(folders),
     )
@@ -137,6 +150,25 @@ def _failed(folders: Sequence[Contents]) -> tuple[str, ...]:
             reason = f": {left[0][1]}" if left[0][1] else ""
             found.append(f"{benchmark} {state}{where}{reason}")
     return tuple(found)
+
+
+def _latest(folders: Sequence[Contents]) -> tuple[tuple[NoResult, ...], dict[str, frozenset[str]]]:
+    """What failed in its latest repeat on one node; and the benchmarks that had a result on one node."""
+    none: list[NoResult] = []
+    had: dict[str, list[str]] = {}
+    for contents in folders:
+        for key, experiment in contents.experiments.items():
+            each = dict.fromkeys(_hosts(record) for record in contents.records[key])
+            outcome, _ = outcome_of(contents.records[key])
+            nodes = {host for own in each for host in own}
+            if outcome.is_ok:
+                for own in each:
+                    for host in own if len(set(own)) == 1 else ():
+                        had.setdefault(host, []).append(experiment.benchmark)
+            elif len(nodes) == 1:
+                why = f"{experiment.benchmark} {outcome.state.value.replace('_', ' ')}: {outcome.reason}"
+                none.append(NoResult(nodes.pop(), experiment.benchmark, why))
+    return tuple(none), {host: frozenset(names) for host, names in had.items()}
 
 
 def _hosts(record: RepeatRecord) -> tuple[str, ...]:

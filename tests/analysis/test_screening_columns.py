@@ -208,7 +208,8 @@ def plain(given: ScreenInput) -> object:
         (replace(one, values=()), [list(own) for own in one.values], list(one.parameters.items()))
         for one in given.figures
     )
-    return repr((replace(given, figures=()), figures))
+    results = sorted((node, sorted(names)) for node, names in given.results.items())  # a set has no order
+    return repr((replace(given, figures=(), results={}), figures, results))
 
 
 def test_columns_give_what_whole_records_give(tmp_path: Path) -> None:

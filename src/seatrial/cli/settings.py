@@ -29,7 +29,9 @@ def _settings(
         bool, typer.Option("--restore", help="put back what a killed seatrial has left changed on this host")
     ] = False,
     shared: Annotated[bool, typer.Option("--shared", help="also on a node on which other users run programs")] = False,
-    root: Annotated[Path, typer.Option("--root", metavar="DIR", hidden=True)] = Path("/"),
+    root: Annotated[Path, typer.Option("--root", metavar="DIR", help="a folder in place of /", hidden=True)] = Path(
+        "/"
+    ),
 ) -> int:
     """Without options: what is changed on this host now. With a command: its exit status."""
     if words:
