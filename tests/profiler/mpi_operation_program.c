@@ -44,8 +44,8 @@ TEN(FUNCTION, 1)
 TEN(FUNCTION, 2)
 TEN(FUNCTION, 3)
 #define NAME(n) combine_##n,
-    static MPI_User_function* const functions[MANY] = {TEN(NAME, ) TEN(NAME, 1) TEN(NAME, 2)
-                                                           TEN(NAME, 3)};
+static MPI_User_function* const functions[MANY] = {TEN(NAME, ) TEN(NAME, 1) TEN(NAME, 2)
+                                                       TEN(NAME, 3)};
 
 static MPI_Op made(int n) {
   MPI_Op op;
