@@ -147,7 +147,7 @@ def test_an_abandoned_claim_is_taken_over_by_one_process_only(folder: ResultsFol
 def test_a_host_of_the_same_name_is_another_host_unless_it_has_the_same_machine_id(
     machine: str | None, is_dead: bool, folder: ResultsFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "_machine", lambda: "this")
+    monkeypatch.setattr(claims, "machine_id", lambda: "this")
     claimed = claim(folder, "localhost", "experiment", 0, {})
     assert claimed is not None
     path = claimed.path / "claim.json"

@@ -6,6 +6,7 @@ Loading Typer takes longer than all else that the overview does, so this module 
 from __future__ import annotations
 
 ABOUT = "Sea trials for HPC machines: measure, compare with limits, explain."
+SHORTLY = "sea trials for HPC machines"
 HELP = ("-h", "--help")
 GROUPS = {
     "Machine": {
@@ -51,13 +52,13 @@ _LEAST_PURPOSE = 20
 
 
 def overview() -> str:
-    """`seatrial --help`: the commands by group, a line each, in at most 80 columns."""
+    """`seatrial --help`: the commands by group, on one screen of 80 columns and 24 lines."""
     of_groups, of_names = max(map(len, GROUPS)), max(map(len, PURPOSES))
     import shutil  # it takes long to load
 
     columns = max(min(shutil.get_terminal_size().columns, _WIDEST), _NARROWEST)
     room = max(_LEAST_PURPOSE, columns - of_groups - of_names - 6)
-    lines = [f"Usage: seatrial [--version] [{' | '.join(HELP)}] COMMAND ...", "", *_wrapped(ABOUT, columns - 2, "  ")]
+    lines = _wrapped(f"Usage: seatrial [--version] [-h] COMMAND ... ({SHORTLY})", columns, "")
     for group, commands in GROUPS.items():
         for position, (name, purpose) in enumerate(commands.items()):
             lead = "" if position else group

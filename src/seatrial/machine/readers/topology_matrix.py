@@ -22,6 +22,7 @@ MAX_LABELS = 256
 """More than any machine has (16 GPUs, 20 adapters): pairs grow with the square."""
 
 MAX_LABEL_LENGTH = 256
+_ADAPTER = re.compile(r"NIC\d+|(?:mlx\d|hfi1|bnxt|irdma|efa|qedr|cxi|roce)\w*")
 _MAX_LINE = 1 << 17  # longer than any row; longer lines are skipped
 
 CPU_AFFINITY, NUMA_AFFINITY, GPU_NUMA = "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"
@@ -185,6 +186,8 @@ def _rows_alone(lines: Sequence[Line]) -> Matrix | None:
         return None
     if not rows[-1].line.is_ended or all(gpu_index(row.label) is None for row in rows):
         return None
+    if first == 0 and not _is_whole(rows[0].label):
+        return None
     words = tuple(row.label for row in rows)
     above = tuple(lines[:first])
     command = next((line.text for line in reversed(above) if _COMMAND.search(line.text[:_MAX_LINE])), "")
@@ -192,6 +195,11 @@ def _rows_alone(lines: Sequence[Line]) -> Matrix | None:
     count = len(rows) + 1  # what follows has no name
     own = (MatrixRow(row.line, row.text[: row.words[count - 1].end], row.words[:count]) for row in rows)
     return Matrix(rows[0].line, words, (), tuple(own), first, end, below, command, above)
+
+
+def _is_whole(label: str) -> bool:
+    """Whether a label at the very beginning of a text is surely not the end of one: "U0" may be cut from "GPU0"."""
+    return gpu_index(label) is not None or _ADAPTER.fullmatch(label) is not None
 
 
 def _has_own_cells(row: MatrixRow) -> bool:
