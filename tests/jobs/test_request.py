@@ -75,6 +75,12 @@ def test_a_budget_is_for_one_job_and_a_limit_is_kept(machine: Machine) -> None:
     assert one.limit_s == 600.0
 
 
+def test_the_fewest_repeats_are_expected_beyond_a_small_budget(machine: Machine) -> None:
+    (one,) = portions_of(replace(command(*NAMES), budget_s=0.5), machine, None)
+    (usual,) = portions_of(command(*NAMES), machine, None)
+    assert 0.5 < one.expected_s <= usual.expected_s <= one.limit_s
+
+
 def test_a_job_gets_the_settings_that_its_benchmarks_have(machine: Machine) -> None:
     asked = command("cpu.peak", "memory.latency", cores=["one"], huge_pages=[False])
     (one,) = portions_of(command("cpu.peak", cores=["one", "all"]), machine, None)

@@ -304,18 +304,27 @@ def _is_decided_there(point: Point) -> bool:
 
 
 def _least_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
-    """The time of the fewest repeats, in seconds."""
-    rule = StoppingRule(budget_s=BUDGET_EACH_S)
-    repeats_s = sum(
-        rule.budget_s if _is_decided_there(point) else rule.minimum * times.repeat_s[id(point)] for point in points
-    )
-    return min(repeats_s, _most_s(command, points, times))
+    """The time of the fewest repeats, in seconds; of what is decided on the nodes, what it may take."""
+    unknown = sum(map(_is_decided_there, points)) * BUDGET_EACH_S
+    return min(_fewest_s(points, times) + unknown, _most_s(command, points, times))
+
+
+def _fewest_s(points: Sequence[Point], times: ExpectedTimes) -> float:
+    minimum = StoppingRule(budget_s=BUDGET_EACH_S).minimum
+    return sum(minimum * times.repeat_s[id(point)] for point in points if not _is_decided_there(point))
+
+
+def measuring_s(command: Command, machine: Machine) -> float:
+    """How long a command measures on one node like this machine, in seconds, without builds."""
+    points = points_of(command, machine)
+    return _most_s(command, points, expected_times(points, machine))
 
 
 def _most_s(command: Command, points: Sequence[Point], times: ExpectedTimes) -> float:
-    """The time that repeats take at most, in seconds."""
+    """The time that repeats take at most, in seconds. What is named is measured with the fewest repeats, whatever its
+    budget says (docs/adr/0031)."""
     if command.budget_s is not None:
-        return command.budget_s
+        return max(command.budget_s, _fewest_s(points, times)) if command.names else command.budget_s
     if command.study is not None:
         return command.study.repeat.budget_s
     rule = StoppingRule(budget_s=BUDGET_EACH_S)

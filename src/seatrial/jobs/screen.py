@@ -33,9 +33,10 @@ from seatrial.jobs.batch.slurm import (
 )
 from seatrial.jobs.folder import JobFolder
 from seatrial.jobs.queue import CLUSTER, Queue, QueueError, Where
-from seatrial.jobs.request import Submission
+from seatrial.jobs.request import Submission, measuring_s
 from seatrial.jobs.screen_links import FEWEST_FOR_LINKS, LinkJobs, Tell, in_turn, is_accepted, like_nodes
 from seatrial.jobs.submitted import Sent, run_in_jobs, submit_together
+from seatrial.machine.live import discover_live
 from seatrial.model.benchmark.benchmark import Role
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fabric import Fabric
@@ -203,7 +204,8 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
 
     is_own = where.place.system.name == CLUSTER
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")
-    tell(_lasting(len(nodes), len(trial), asked.budget_s, in_turn=is_own, with_links=with_links))
+    each_s, links_s = _each_s(where, asked_of(trial)), asked.budget_s or LINKS_BUDGET_S
+    tell(_lasting(len(nodes), len(trial), each_s, links_s, in_turn=is_own, with_links=with_links))
     missing = [f"{node}: {state} in Slurm" for node, state in others.items()]
     no_results: list[NoResult] = []
     names = with_declared(list(trial))
@@ -288,19 +290,24 @@ def _most_at_once(queue: Queue, qos: str | None, results: Path) -> int | None:
     return None if found is None else max(1, found)
 
 
-def _lasting(nodes: int, benchmarks: int, budget_s: float | None, *, in_turn: bool, with_links: bool) -> str:
+def _each_s(where: Where, asked: Submission) -> float:
+    """How long a node is measured, as far as this machine shows it: the machines of the nodes are not known yet."""
+    with asked.at(where) as command:
+        return measuring_s(command, discover_live())
+
+
+def _lasting(nodes: int, benchmarks: int, each_s: float, links_s: float, *, in_turn: bool, with_links: bool) -> str:
     """How long a screen takes, as far as it is known before anything is measured. What is named is measured six times,
     whatever a budget says (docs/adr/0031)."""
-    each_s, links_s = budget_s or BUDGET_S, budget_s or LINKS_BUDGET_S
     turn = (
         f"one after the other ({duration(nodes * each_s)})"
         if in_turn and nodes > 1
         else "all at once where they are free"
     )
-    links = f", then {duration(links_s)} of messages" if with_links else ""
+    links = f", then at least {duration(links_s)} of messages" if with_links else ""
     return (
-        f"{duration(each_s)} on each node, {turn}{links}; longer where {count(MINIMUM_REPEATS, 'repeat')} of "
-        f"{'each benchmark' if benchmarks > 1 else 'the benchmark'} take longer"
+        f"about {duration(each_s)} on each node, {turn}{links}; longer where {count(MINIMUM_REPEATS, 'repeat')} of "
+        f"{'each benchmark' if benchmarks > 1 else 'the benchmark'} take longer than on this machine"
     )
 
 

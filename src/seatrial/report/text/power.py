@@ -20,9 +20,9 @@ def power_text(sources: Sequence[PowerSource], style: Style, detail: Detail) -> 
     nodes = [one for one in sources if one.usable and one.scope is Scope.NODE]
     parts = [one for one in sources if one.usable and one.scope is not Scope.NODE]
     unusable = [one for one in sources if not one.usable]
-    lines = [style.paint(plain(_first(sources, nodes, parts)), "heading")]
+    lines = [style.paint(line, "heading") for line in style.wrapped(plain(_first(sources, nodes, parts)))]
     if detail is Detail.BRIEF:
-        return lines[0]
+        return "\n".join(lines)
     shown = len(parts) if detail is Detail.FULL else _MOST_PARTS
     rows = [_row(one) for one in (*nodes, *parts[:shown])]
     if rows:
@@ -73,7 +73,7 @@ def energy_text(found: CommandEnergy, style: Style, detail: Detail) -> str:
     """The energy of a command: by the sensor of the node first, else by those of its parts."""
     known = [one for one in found.energies if one.energy is not None]
     unknown = [one for one in found.energies if one.energy is None]
-    lines = [*style.wrapped(style.paint(plain(_energy_sentence(found, known)), "heading"), then="  ")]
+    lines = [style.paint(line, "heading") for line in style.wrapped(plain(_energy_sentence(found, known)))]
     if detail is Detail.BRIEF:
         return "\n".join(lines)
     rows = [_energy_row(one) for one in known]
