@@ -80,7 +80,8 @@ def test_no_matrix_without_two_devices_and_a_sentence_for_a_crowd():
     paths = tuple(Path(names[0], name, "SYS") for name in names[1:])
     crowd = Machine("m", tuple(Device(name, DeviceKind.GPU, name) for name in names), paths=paths)
     assert "60 GPUs and adapters" in matrix(crowd)
-    assert "<code>seatrial discover --format json</code>" in page([bare(crowd)])
+    options = '<span class="part">--format</span> json'
+    assert f"<code>seatrial discover {options}</code>" in page([bare(crowd)])
 
 
 def test_devices_with_the_same_binding_share_a_row():
@@ -127,6 +128,8 @@ def test_a_finding_shows_severity_devices_and_a_command_to_select():
     entry = html[html.index('<li class="finding error">') :]
     entry = entry[: entry.index("</li>")]
     assert "at <code>gpu-5</code>, <code>mlx5_2</code>" in entry
-    assert "<code>sudo lspci -vv</code>" in entry and entry.index("<details") > entry.index("sudo lspci")
+    assert '<code>sudo lspci <span class="part">-vv</span></code>' in entry and entry.index("<details") > entry.index(
+        "sudo lspci"
+    )
     assert "trained at 31.5 GB/s" in entry[entry.index("<details") :]
     assert ".remedy code, .command { user-select: all; }" in html

@@ -81,8 +81,15 @@ class Verbatim:
 def _with_code(text: str) -> Markup:
     """Text in which `backticks` become code; everything else is escaped."""
     pieces = _CODE.split(str(_printable(text)))
-    marked = [Markup("<code>{}</code>").format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces)]
-    return Markup("").join(marked)
+    return Markup("").join(_code(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces))
+
+
+def _code(text: str) -> Markup:
+    """A command, whose options are not broken behind a hyphen."""
+    words = (
+        Markup('<span class="part">{}</span>').format(w) if w.startswith("-") else escape(w) for w in text.split(" ")
+    )
+    return Markup("<code>{}</code>").format(Markup(" ").join(words))
 
 
 MEDIAN_COLUMNS = right("Median", "95 % interval")
