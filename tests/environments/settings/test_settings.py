@@ -17,6 +17,7 @@ import pytest
 
 from seatrial.environments.settings import journal
 from seatrial.environments.settings.change import changed_here, guarded, replay
+from seatrial.environments.settings.files import Undone, undo
 from seatrial.environments.settings.knobs import KNOBS, WRITTEN, NotAllowedError
 from seatrial.machine.files import FileTree
 from seatrial.model.benchmark.parameter import Value
@@ -192,6 +193,15 @@ def test_all_is_put_back_after_a_kill(node: Path, with_guard: bool) -> None:
         wait_until_gone()
     assert changed(node) == {}
     assert changed_here() == []
+
+
+def test_an_undo_that_was_killed_is_finished(node: Path) -> None:
+    path = f"/{CPUFREQ}/policy0/scaling_governor"
+    chain = [journal.Entry(path, "powersave", "performance"), journal.Entry(path, "performance", "schedutil")]
+    for now_is, is_restored in (("schedutil", True), ("performance", True), ("powersave", False)):
+        (node / path[1:]).write_text(f"{now_is}\n")
+        assert undo(chain, node) == Undone((path,) if is_restored else (), {})
+        assert changed(node) == {}
 
 
 @pytest.mark.real

@@ -36,22 +36,28 @@ def write_setting(path: str, value: str, root: Path) -> None:
 
 
 def undo(entries: Sequence[Entry], root: Path) -> Undone:
-    """Put back the old values, the last change first, where the value that was written still stands."""
-    restored: list[str] = []
+    """Put back what each file held before its first change, the last file first, where a value that we wrote or found
+    meanwhile still stands: an earlier attempt may have ended anywhere. A file that does not take its value before
+    another one has its own (the ends of a range) is tried again."""
+    first: dict[str, str] = {}
+    ours: dict[str, set[str]] = {}
+    for entry in entries:
+        first.setdefault(entry.path, entry.old)
+        ours.setdefault(entry.path, set()).update((entry.old, entry.new))
+    restored: dict[str, None] = {}
     kept: dict[str, str] = {}
-    for entry in reversed(entries):
+    for path in (*reversed(first), *reversed(first)):
         try:
-            now = read_setting(entry.path, root)
-            if now == entry.old:
-                continue
-            if now != entry.new:
-                kept[entry.path] = f"is {now!r}, which somebody else has set"
-                continue
-            write_setting(entry.path, entry.old, root)
-            if (now := read_setting(entry.path, root)) == entry.old:
-                restored.append(entry.path)
-            else:
-                kept[entry.path] = f"is {now!r} still; it was {entry.old!r}"
+            now = read_setting(path, root)
+            if now != first[path] and now in ours[path]:
+                write_setting(path, first[path], root)
+                now = read_setting(path, root)
+                restored[path] = None
         except OSError as error:
-            kept[entry.path] = f"cannot be written: {error.strerror}"
-    return Undone(tuple(restored), kept)
+            kept[path] = f"cannot be written: {error.strerror}"
+            continue
+        kept.pop(path, None)
+        if now != first[path]:
+            by_whom = f"still; it was {first[path]!r}" if now in ours[path] else "which somebody else has set"
+            kept[path] = f"is {now!r}, {by_whom}"
+    return Undone(tuple(path for path in restored if path not in kept), kept)
