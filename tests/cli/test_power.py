@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -80,7 +81,7 @@ def test_bad_input(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_the_energy_of_a_command(metered: Path, tmp_path: Path) -> None:
-    load = "touch node/load; sleep 2.5; rm node/load; echo done; exit 7"
+    load = "touch node/load; sleep 2.5; rm node/load; echo done $SEATRIAL_IPMI_PASSWORD; exit 7"
     words = [
         sys.executable,
         "-m",
@@ -95,7 +96,9 @@ def test_the_energy_of_a_command(metered: Path, tmp_path: Path) -> None:
         "-c",
         load,
     ]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    variables = {**os.environ, "SEATRIAL_IPMI_PASSWORD": "Oyster-Bank-77"}
+    done = subprocess.run(words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False, timeout=120)
+    assert "Oyster" not in done.stdout
     assert done.returncode == 7
     assert done.stderr == "done\n"
     document = json.loads(done.stdout)

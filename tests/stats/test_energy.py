@@ -87,7 +87,7 @@ def test_the_error_holds_the_true_energy(
         errors.append(abs(found.joules - planted.joules) / planted.joules)
         stated.append(found.joules_error / planted.joules)
     close = 1e-4  # what the planted curve itself is not exact to
-    assert all(error <= told + close for error, told in zip(errors, stated, strict=True))
+    assert all(error <= bound + close for error, bound in zip(errors, stated, strict=True))
     assert np.mean(stated) < 0.15
 
 

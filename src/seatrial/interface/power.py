@@ -18,6 +18,7 @@ from seatrial.model.results.energy import CommandEnergy
 from seatrial.model.secrets import masked_words
 from seatrial.plan.site_in_force import at_site, place_in_force, site_in_force
 from seatrial.probes.power.beside import reading
+from seatrial.probes.power.credentials import without_passwords
 from seatrial.probes.power.measured import measured
 from seatrial.probes.power.reader import Orders
 from seatrial.probes.power.source import Sensor
@@ -65,7 +66,7 @@ def energy_of(
         with reading(Orders(tuple(one.name for one in sensors), access, tree), sensors) as beside:
             beside.wait_idle()
             sys.stdout.flush()
-            ended = run_attached(command, os.environ, stdout)
+            ended = run_attached(command, without_passwords(os.environ), stdout)
             beside.wait_idle()
             readings = beside.readings()
     except OSError as error:

@@ -21,6 +21,7 @@ from seatrial.environments.settings.files import Undone, undo
 from seatrial.environments.settings.knobs import KNOBS, WRITTEN, NotAllowedError
 from seatrial.machine.files import FileTree
 from seatrial.model.benchmark.parameter import Value
+from seatrial.processes.own_folder import boot_id
 
 CPUFREQ = "sys/devices/system/cpu/cpufreq"
 POWERCAP = "sys/class/powercap"
@@ -244,7 +245,7 @@ def test_journals_that_are_not_replayed(node: Path) -> None:
     path = f"/{CPUFREQ}/policy0/scaling_governor"
     (node / path[1:]).write_text("performance\n")
     here = os.uname().nodename
-    file = planted("elsewhere", journal.boot(), path)
+    file = planted("elsewhere", boot_id(), path)
     assert replay(node) == []
     assert file.exists()
     file.unlink()
@@ -255,12 +256,12 @@ def test_journals_that_are_not_replayed(node: Path) -> None:
     journal.folder().rmdir()
     secret = node / "secret"
     secret.write_text("performance")
-    file = planted(here, journal.boot(), "/secret")
+    file = planted(here, boot_id(), "/secret")
     replay(node)
     assert secret.read_text() == "performance"
     file.unlink(missing_ok=True)
     journal.folder().rmdir()
-    file = planted(here, journal.boot(), path)
+    file = planted(here, boot_id(), path)
     file.chmod(0o622)  # others can write it
     assert replay(node) == []
     assert (node / path[1:]).read_text() == "performance\n"
@@ -302,7 +303,7 @@ def test_what_is_changed_is_shown_and_put_back(node: Path) -> None:
     path = f"/{CPUFREQ}/policy0/scaling_governor"
     assert seatrial(node).stdout == "Nothing is changed on this host.\n"
     (node / path[1:]).write_text("performance\n")
-    planted(os.uname().nodename, journal.boot(), path)
+    planted(os.uname().nodename, boot_id(), path)
     assert seatrial(node).stdout == (
         f"{path}: performance (was powersave), is left by a seatrial that was killed (--restore puts it back)\n"
     )

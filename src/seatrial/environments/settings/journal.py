@@ -18,8 +18,8 @@ from pathlib import Path
 
 from seatrial.model.frozen import Frozen
 from seatrial.processes.file_lock import lock
+from seatrial.processes.own_folder import boot_id, own_name
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _MOST_BYTES = 16 << 20
 
 
@@ -51,7 +51,7 @@ class Journal:
         line = {
             "v": 1,
             "host": socket.gethostname(),
-            "boot": boot(),
+            "boot": boot_id(),
             "changes": [[e.path, e.old, e.new] for e in entries],
         }
         data = (json.dumps(line) + "\n").encode()
@@ -87,15 +87,7 @@ def folder() -> Path:
 
 def new_file() -> Path:
     """The file of a new journal."""
-    return folder() / f"{socket.gethostname()}-{os.getpid()}-{os.urandom(4).hex()}.jsonl"
-
-
-def boot() -> str:
-    """What the kernel calls this boot; "" if it does not say."""
-    try:
-        return _BOOT.read_text(encoding="ascii").strip()
-    except OSError:
-        return ""
+    return folder() / f"{own_name()}.jsonl"
 
 
 def left_here() -> list[Left]:
@@ -124,10 +116,10 @@ def _read(file: Path) -> Iterator[Left]:
     known = [line for text in content.splitlines() if (line := _line(text)) is not None]
     if any(host != socket.gethostname() for host, _, _ in known):
         return  # of another node that shares this folder
-    if known and all(at != boot() for _, at, _ in known):
+    if known and all(at != boot_id() for _, at, _ in known):
         file.unlink(missing_ok=True)
         return
-    yield Left(file, is_guarded, tuple(entry for _, at, entries in known if at == boot() for entry in entries))
+    yield Left(file, is_guarded, tuple(entry for _, at, entries in known if at == boot_id() for entry in entries))
 
 
 def _line(text: str) -> tuple[str, str, list[Entry]] | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.errors import UsageError
 from seatrial.model.environment.site import IpmiAccess, RedfishAccess
 from seatrial.processes.start import OutOfTimeError, output_of
 
+_VARIABLES = {RedfishAccess: "SEATRIAL_REDFISH_PASSWORD", IpmiAccess: "SEATRIAL_IPMI_PASSWORD"}
 _LIMIT_S = 30.0
 _MOST_BYTES = 4096
 
@@ -21,12 +23,12 @@ def password_of(access: RedfishAccess | IpmiAccess) -> str | None:
         return _in_file(access.password_file)
     if access.password_command:
         return _printed_by(access.password_command)
-    return os.environ.get(variable_of(access))
+    return os.environ.get(_VARIABLES[type(access)])
 
 
-def variable_of(access: RedfishAccess | IpmiAccess) -> str:
-    """The environment variable that a password is in."""
-    return "SEATRIAL_REDFISH_PASSWORD" if isinstance(access, RedfishAccess) else "SEATRIAL_IPMI_PASSWORD"
+def without_passwords(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a program that is measured: it needs no password of a BMC."""
+    return {name: value for name, value in environment.items() if name not in _VARIABLES.values()}
 
 
 def _in_file(path: Path) -> str:

@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.model.machine.power import Scope, SourceKind, Supply
 from seatrial.probes.power.source import Reading, Sensor, timed
 
@@ -58,16 +60,12 @@ def _of_gpu(nvml: Any, index: int, handle: Any) -> list[Sensor]:
         quantum=_MILLI,
         note="; ".join(notes),
     )
-    counter = Sensor(
-        f"nvml:gpu{index}/energy",
-        Scope.DEVICE,
-        SourceKind.COUNTER,
-        name,
-        partial(_read, nvml, handle, is_counter=True),
-        Supply.DC,
-        refresh_s=_REFRESH_S,
-        quantum=_MILLI,
-        note="; ".join(notes),
+    counter = replace(
+        gauge,
+        name=f"nvml:gpu{index}/energy",
+        kind=SourceKind.COUNTER,
+        read=partial(_read, nvml, handle, is_counter=True),
+        window_s=None,
     )
     return [gauge, counter]
 
