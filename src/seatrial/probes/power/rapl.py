@@ -2,15 +2,19 @@
 
 Documentation/power/powercap/powercap.rst of Linux; a value about every millisecond (Intel SDM 3B, 15.10). Only root
 can read them since CVE-2020-8694. The package does not contain the memory modules; psys is what the maker of the board
-connected to it. `intel-rapl-mmio` has the counters of `intel-rapl` again.
+connected to it. `intel-rapl-mmio` has the counters of `intel-rapl` again, and so has perf (perf.py): a counter is
+listed once, and read through the first that can.
 """
 
 from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from seatrial.machine.files import FileTree
 from seatrial.model.machine.power import Scope, SourceKind, Supply
+from seatrial.probes.power import perf
 from seatrial.probes.power.source import Reading, Sensor, timed
 
 _FOLDER = "/sys/class/powercap"
@@ -20,8 +24,8 @@ _REFRESH_S = 1e-3
 _MICRO = 1e-6
 
 
-def sensors(tree: FileTree) -> list[Sensor]:
-    """The domains."""
+def sensors(tree: FileTree, opening: perf.Open | None = None) -> list[Sensor]:
+    """The domains. `opening` opens an event of perf in place of the kernel."""
     found: dict[str, Sensor] = {}
     names = [name for name in tree.names(_FOLDER) if _DOMAIN.fullmatch(name)]
     for name in sorted(names, key=lambda name: ("-mmio" in name, name)):
@@ -30,21 +34,42 @@ def sensors(tree: FileTree) -> list[Sensor]:
             continue
         parent = tree.word(f"{_FOLDER}/{name.rpartition(':')[0]}/name") if name.count(":") > 1 else None
         label = domain if parent is None else f"{parent}/{domain}"
-        found.setdefault(label, _sensor(tree, f"{_FOLDER}/{name}", label, domain))
+        found.setdefault(label, _of_powercap(tree, f"{_FOLDER}/{name}", label))
+    for label, event in perf.events(tree, opening).items():
+        found[label] = _either(found.get(label), label, event)
     return list(found.values())
 
 
-def _sensor(tree: FileTree, folder: str, label: str, domain: str) -> Sensor:
+def _either(powercap: Sensor | None, label: str, event: perf.Event) -> Sensor:
+    """The sensor of a counter that perf shows as well."""
+    through_perf = replace(_sensor(label), read=event.read, note="is read through perf: powercap cannot be read")
+    if powercap is None:
+        return replace(through_perf, note="")
+    fault = powercap.read().fault
+    if not fault:
+        return powercap
+    also = through_perf.read().fault
+    return replace(powercap, unusable=f"{fault}; {also}") if also else through_perf
+
+
+def _of_powercap(tree: FileTree, folder: str, label: str) -> Sensor:
     largest = tree.integer(f"{folder}/max_energy_range_uj")
+    return replace(
+        _sensor(label),
+        read=lambda: _read(tree, f"{folder}/energy_uj"),
+        modulus_J=None if not largest or largest <= 0 else largest * _MICRO,
+    )
+
+
+def _sensor(label: str) -> Sensor:
     return Sensor(
         f"rapl:{label}",
-        _scope(domain),
+        _scope(label.rpartition("/")[2]),
         SourceKind.COUNTER,
-        "the platform, as the maker of the board connected it" if domain == "psys" else label,
-        lambda: _read(tree, f"{folder}/energy_uj"),
+        "the platform, as the maker of the board connected it" if label == "psys" else label,
+        lambda: Reading(0.0),
         Supply.DC,
         refresh_s=_REFRESH_S,
-        modulus_J=None if not largest or largest <= 0 else largest * _MICRO,
         quantum=61e-6,  # 2^-14 J, the usual unit (Intel SDM 3B, MSR_RAPL_POWER_UNIT)
     )
 
