@@ -30,6 +30,7 @@ _BY_DRIVER = {
     "fam15h_power": Scope.PACKAGE,
     "zenpower": Scope.PACKAGE,
 }
+_PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _SOCKET = re.compile(r"Esocket\d+")
 
 
@@ -71,7 +72,14 @@ def _sensor(tree: FileTree, folder: str, driver: str, stem: str, file: str) -> S
         refresh_s=window_s,
         accuracy=float(accuracy) / 100 if accuracy.replace(".", "", 1).isdigit() else None,
         quantum=_MICRO,
+        whole=_gpu(tree, folder) if scope is Scope.DEVICE and driver in _BY_DRIVER else "",
     )
+
+
+def _gpu(tree: FileTree, folder: str) -> str:
+    """The GPU by its PCI address, as amdsmi.py names it."""
+    address = (tree.target(f"{folder}/device") or "").rpartition("/")[2].lower()
+    return f"GPU {address}" if _PCI_ADDRESS.fullmatch(address) else ""
 
 
 def _scope(driver: str, label: str) -> Scope:

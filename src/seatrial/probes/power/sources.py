@@ -14,7 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.machine.files import FileTree
 from seatrial.model.environment.site import PowerAccess, RedfishAccess
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind
-from seatrial.probes.power import hwmon, ipmi, nvml, pm_counters, rapl, redfish
+from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pm_counters, rapl, redfish
 from seatrial.probes.power.credentials import password_of
 from seatrial.probes.power.redfish_service import Recorded, Service
 from seatrial.probes.power.source import Reading, Sensor, states
@@ -30,7 +30,7 @@ _LOCAL_PERIOD_S, _REMOTE_PERIOD_S = 0.02, 1.0
 def live_sensors(access: PowerAccess) -> Iterator[list[Sensor]]:
     """The sensors that this node shows, and those of the BMC that the site file states, whose connection ends with the
     block. Raises UsageError for a password that cannot be read."""
-    found = [*local_sensors(FileTree(Path("/"))), *nvml.sensors()]
+    found = [*local_sensors(FileTree(Path("/"))), *nvml.sensors(), *amdsmi.sensors()]
     bmc = access.ipmi
     ask = ipmi.asking(bmc, None if bmc is None else password_of(bmc))
     if ask is not None:
