@@ -15,12 +15,12 @@ import pytest
 from seatrial.benchmarks.cpu.peak import BENCHMARK as PEAK
 from seatrial.environments import build as builds
 from seatrial.environments.build import Environment, build, program_key
-from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import KeptFile, make_file
 from seatrial.environments.chosen import native_environment
 from seatrial.environments.compiled import standard_headers, units_of, with_headers
 from seatrial.errors import BuildError
 from seatrial.model.machine.machine import Machine
+from seatrial.store.cache import cache_folder
 
 pytestmark = pytest.mark.real
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
@@ -21,6 +20,7 @@ from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.run import build_profiler, profiler_variables
 from seatrial.profiler.tables.header import BINS_OVER_TIME, HEADER, MODULES_B, PAGE_B, Family, ProcessState, bin_floor
 from seatrial.profiler.tables.process_table import PEERS_AT, SLOTS_AT, THREAD
+from seatrial.store.cache import cache_folder
 
 TRAFFIC = Path(__file__).with_name("mpi_traffic_program.c")
 ROOT_MAY = {f"{system}_ALLOW_RUN_AS_ROOT{confirm}": "1" for system in ("OMPI", "PRTE") for confirm in ("", "_CONFIRM")}

@@ -18,7 +18,6 @@ from profiler.mpi_programs import Seen, profiler, seen
 
 import seatrial
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
-from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import compiler_named, find_compilers, first_compiler
 from seatrial.environments.loader import build_program, c_compiler
 from seatrial.model.environment.mpi import Mpi
@@ -28,6 +27,7 @@ from seatrial.profiler.tables.header import ProcessState
 from seatrial.profiler.tables.io_samples import read_io_samples
 from seatrial.profiler.tables.process_table import read_table
 from seatrial.stats.bursts import recurring
+from seatrial.store.cache import cache_folder
 
 pytestmark = pytest.mark.real
 

@@ -13,7 +13,6 @@ from environments.mpi_libraries import FOUR, library
 from profiler.mpi_programs import ROOT_MAY, run
 
 from seatrial.diagnosis.diagnose import diagnosed_profiles as profiles
-from seatrial.environments.cache import cache_folder
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.loader import c_compiler
 from seatrial.model.environment.mpi import Mpi
@@ -22,6 +21,7 @@ from seatrial.profiler.capture.run import INCLUDE
 from seatrial.profiler.merge.bound import is_start
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.tables.process_table import read_table
+from seatrial.store.cache import cache_folder
 
 pytestmark = pytest.mark.real
 

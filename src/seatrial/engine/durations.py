@@ -19,7 +19,6 @@ from seatrial.engine.listener import Listener
 from seatrial.engine.prepare import prepared_points
 from seatrial.engine.ready import Refused
 from seatrial.environments.build import Environment, is_built
-from seatrial.environments.cache import cache_folder, make_folder, own_cache
 from seatrial.environments.chosen import Environments
 from seatrial.errors import BuildError, UsageError
 from seatrial.model.frozen import Frozen
@@ -29,6 +28,7 @@ from seatrial.model.json_shape import NonNegative, Positive, Text
 from seatrial.model.results.record import Experiment, content_key
 from seatrial.model.secrets import masked_parameters
 from seatrial.plan.points import Point
+from seatrial.store.cache import cache_folder, make_folder, own_cache
 from seatrial.store.files import write_once
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_heads import read_heads

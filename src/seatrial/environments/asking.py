@@ -26,11 +26,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-from seatrial.environments.cache import make_folder, own_cache
 from seatrial.errors import BuildError, ParseError, ResourceError, SeatrialError
 from seatrial.model.frozen import Frozen
 from seatrial.processes.start import OutOfTimeError, Running, output_of
 from seatrial.processes.working_folder import NEUTRAL, without_working_folder
+from seatrial.store.cache import make_folder, own_cache
 from seatrial.version import __version__
 
 T = TypeVar("T")

@@ -17,7 +17,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.environments.asking import Started, ask, side_by_side
-from seatrial.environments.cache import cache_folder, caches
 from seatrial.environments.cached_files import (
     BUILD_FILE,
     KeptFile,
@@ -36,6 +35,7 @@ from seatrial.model.benchmark.program import Hello, parse_record
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
+from seatrial.store.cache import cache_folder, caches
 
 NATIVE_HEADERS = Path(__file__).parent.parent / "native"
 

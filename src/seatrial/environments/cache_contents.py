@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from seatrial.environments.cache import own_cache
 from seatrial.environments.cached_files import remove_folder
 from seatrial.errors import StoreError, UnknownNameError
 from seatrial.model.frozen import Frozen
 from seatrial.processes.own_folder import LEFTOVER_S, OWNER, kernel_and_namespace, process_start
+from seatrial.store.cache import own_cache
 
 _HASH = "[0-9a-f]{8,64}"
 

@@ -25,7 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.environments.asking import Started, ask
-from seatrial.environments.cache import (
+from seatrial.errors import BuildError
+from seatrial.model.frozen import Frozen
+from seatrial.processes.file_lock import lock
+from seatrial.processes.own_folder import own_folder, own_name, sweep
+from seatrial.store.cache import (
     cache_folder,
     caches,
     check_folder,
@@ -33,10 +37,6 @@ from seatrial.environments.cache import (
     make_folder,
     own_cache,
 )
-from seatrial.errors import BuildError
-from seatrial.model.frozen import Frozen
-from seatrial.processes.file_lock import lock
-from seatrial.processes.own_folder import own_folder, own_name, sweep
 
 
 def remove_folder(path: Path) -> None:

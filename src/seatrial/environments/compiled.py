@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.environments.asking import once_for_each_file
-from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import KeptFile, kept_file, make_file, needed_file
 from seatrial.environments.elf import read_sections
 from seatrial.errors import BuildError, ParseError
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
+from seatrial.store.cache import cache_folder
 
 _INCLUDED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 _EMBEDDED = re.compile(r'^SEATRIAL_EMBEDDED_TEXT\(\w+,\s*"([^"]+)"\)', re.MULTILINE)

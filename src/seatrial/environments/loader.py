@@ -26,7 +26,6 @@ from functools import partial
 from pathlib import Path
 
 from seatrial.environments.asking import ask, ask_once, side_by_side
-from seatrial.environments.cache import cache_folder, caches, keep_others_from_writing
 from seatrial.environments.cached_files import building_folder, private_copy
 from seatrial.environments.compiler import Compiler
 from seatrial.errors import BuildError, NoCompilerError, ParseError
@@ -34,6 +33,7 @@ from seatrial.machine.elf_head import ELF_IDENT, elf_head
 from seatrial.model.frozen import Frozen
 from seatrial.model.results.record import content_key
 from seatrial.processes.working_folder import on_path
+from seatrial.store.cache import cache_folder, caches, keep_others_from_writing
 
 _COMPILE_LIMIT_S = 600.0
 _PLAIN_FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2")

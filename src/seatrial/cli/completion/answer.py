@@ -201,7 +201,7 @@ def known_table() -> Table:
 
 
 def _cache() -> Path:
-    """In the folder of the programs that were built (environments/cache.py)."""
+    """In the folder of the programs that were built (store/cache.py)."""
     usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seatrial")
     return Path(os.environ.get("SEATRIAL_CACHE") or usual, "completion.json")
 

@@ -17,7 +17,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from seatrial.environments.cache import check_folder, make_folder, own_cache
 from seatrial.errors import ImageError, SeatrialError, StoreError, UsageError
 from seatrial.model.environment.image import (
     FACTS_FILE,
@@ -38,6 +37,7 @@ from seatrial.places.images.tree import Entry, EntryKind, Tree, add_mount_points
 from seatrial.places.images.tree import folder as folder_entry
 from seatrial.places.images.write import write_folder
 from seatrial.processes.own_folder import temporary_folder
+from seatrial.store.cache import check_folder, make_folder, own_cache
 from seatrial.store.files import read_file
 
 _COMPRESSED = {b"\x1f\x8b": "gzip -d", b"\x28\xb5\x2f\xfd": "zstd -d", b"\xfd7zXZ": "xz -d", b"BZh": "bzip2 -d"}

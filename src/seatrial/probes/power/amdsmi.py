@@ -1,5 +1,5 @@
-"""GPUs of AMD, through the Python package of AMD SMI where it is installed, or in ROCm's folder: power, and energy since
-the driver was loaded. Without it, hwmon has the power that the driver amdgpu shows.
+"""GPUs of AMD, through AMD SMI's Python package where it is installed, or in ROCm's folder: power, and energy since the
+driver was loaded. Without it, hwmon has the power that the driver amdgpu shows.
 
 AMD SMI Python API, amdsmi_get_power_info and amdsmi_get_energy_count: which of the current and the average power a GPU
 reports depends on its generation. The counter steps by `counter_resolution` in microjoules; one that goes backwards was

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from seatrial.environments.cache import cache_folder
 from seatrial.environments.cache_contents import Kept
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import Json, shape
+from seatrial.store.cache import cache_folder
 
 
 @shape(None)

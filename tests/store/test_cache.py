@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from one_point import measure_point, prepare_point
 
-from seatrial.environments import cache as caching
 from seatrial.environments import cached_files as copying
-from seatrial.environments.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache
 from seatrial.environments.cached_files import building_folder, origins, private_copy
 from seatrial.environments.compiler import first_compiler
 from seatrial.environments.loader import build_program
 from seatrial.environments.mpi_candidates import wheel_prefixes
 from seatrial.errors import UsageError
 from seatrial.model.machine.machine import Machine
+from seatrial.store import cache as caching
+from seatrial.store.cache import SHARED, Cache, CacheError, cache_folder, caches, own_cache
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as several users")
 _OTHER = 54321
