@@ -51,6 +51,19 @@ def test_nodes_are_chosen(placement: str, settings: dict[str, str], hosts: tuple
     assert point.parameters["nodes"] == max(1, len(hosts))
 
 
+def test_ranks_keep_the_order_of_the_batch_system_wherever_seatrial_runs() -> None:
+    """This node is the first of the allocation, so that fewer nodes have it among them."""
+    here = machine()
+    assert here.allocation is not None
+    n3, n1, n2 = (here.allocation.nodes[at] for at in (2, 0, 1))
+    order = tuple(_SWITCHES)
+    there = replace(n3.machine, allocation=replace(here.allocation, nodes=(n3, n1, n2), order=order))
+    assert plan(there, ranks="6").hosts == ("n1", "n2", "n3")
+    assert plan(there, nodes="2").hosts == ("n1", "n3")
+    assert plan(there, node_placement="same-switch").hosts == ("n2", "n3")
+    assert plan(there, node_placement="n3+n1").hosts == ("n3", "n1")
+
+
 def test_a_pair_is_on_the_nodes_of_a_switch_or_of_two() -> None:
     assert plan(machine(), "mpi.latency", node_placement="same-switch").hosts == ("n1", "n4")
     assert plan(machine(), "mpi.latency", node_placement="across-switches").hosts == ("n1", "n2")

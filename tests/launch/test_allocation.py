@@ -12,7 +12,7 @@ from made_up import made_up_machine
 from seatrial.errors import UsageError
 from seatrial.launch.allocation import Allocated, allocated, like_nodes, named_hosts, srun_words, ssh_words
 from seatrial.launch.node_probe import machines_in, node_lines
-from seatrial.model.machine.machine import Machine
+from seatrial.model.machine.machine import Allocation, Machine
 
 SLURM = {"SLURM_JOB_ID": "12", "SLURM_JOB_NODELIST": "n[08-10]"}
 
@@ -87,17 +87,31 @@ def test_the_commands_that_reach_nodes() -> None:
     assert ssh_words("n1", ["probe", "a b"])[-3:] == ["--", "n1", "probe 'a b'"]
 
 
-def asked(tmp_path: Path, others: dict[str, Machine], this: Machine, last: str = "exit 0") -> list[str]:
-    """Like nodes of an allocation of n1 (this node) and the others, of which srun prints what they are."""
+def allocation_of(
+    tmp_path: Path, others: dict[str, Machine], this: Machine, last: str = "exit 0", here: str = "n1"
+) -> Allocation:
+    """Like nodes of an allocation of `here` (this node) and the others, of which srun prints what they are."""
     printed = "\n".join(line for name, machine in others.items() for line in node_lines(name, machine))
     (tmp_path / "printed").write_text(printed + "\n")
     (tmp_path / "srun").write_text(f"#!/bin/sh\ncat {tmp_path}/printed\n{last}\n")
     (tmp_path / "srun").chmod(0o755)
     variables = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n[1-3]", "PATH": f"{tmp_path}:/usr/bin:/bin"}
-    found = allocated(variables, "n1")
+    found = allocated(variables, here)
     assert found is not None
-    allocation = like_nodes(found, this, variables)
+    return like_nodes(found, this, variables)
+
+
+def asked(tmp_path: Path, others: dict[str, Machine], this: Machine, last: str = "exit 0") -> list[str]:
+    allocation = allocation_of(tmp_path, others, this, last)
     return [*allocation.names, *(f"{one.name}: {one.why}" for one in allocation.left_out)]
+
+
+def test_the_order_of_the_batch_system_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    this = made_up_machine(cores=4)
+    allocation = allocation_of(tmp_path, {"n1": this, "n3": this}, this, here="n2")
+    assert allocation.names == ("n2", "n1", "n3")
+    assert [node.name for node in allocation.first(2)] == ["n1", "n2"]
 
 
 def test_unlike_and_silent_nodes_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,16 @@ OPENMPI = "--use-hwthread-cpus --bind-to none"
 PLACE = "/c/place --rank-from"
 
 
+IN_SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin"}
+
+
+@pytest.fixture
+def _in_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in IN_SLURM.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("_in_slurm")
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
@@ -61,6 +71,37 @@ PLACE = "/c/place --rank-from"
 )
 def test_open_mpi(layout: Layout, expected: str) -> None:
     assert words(command(MpiFamily.OPENMPI, layout), layout) == expected
+
+
+def _on(*hosts: str) -> Layout:
+    return Layout(2 * len(hosts), hosts=hosts)
+
+
+@pytest.mark.usefixtures("_in_slurm")
+@pytest.mark.parametrize(("node", "hosts"), [("n1", ("n3", "n2")), ("n1", ("n2", "n1")), ("n2", ("n1", "n2"))])
+def test_open_mpi_keeps_an_order_of_nodes_by_a_name_for_each_rank(
+    node: str, hosts: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it fills its own node first, and then the others in Slurm's order."""
+    monkeypatch.setenv("SLURMD_NODENAME", node)
+    starter = rank_command(library(MpiFamily.OPENMPI), _on(*hosts), variables=IN_SLURM | {"SLURMD_NODENAME": node})
+    named = ",".join(host for host in hosts for _ in range(2))
+    assert f"--host {named} --map-by seq" in " ".join(starter.argv)
+    assert starter.variables["SLURM_NODELIST"] in {"n1,n2,n3", "n1,n2"}, "its daemons are numbered in this order"
+
+
+def test_srun_keeps_an_order_of_nodes() -> None:
+    starter = rank_command(library(MpiFamily.MPICH, "/usr/bin/srun"), _on("n3", "n2"), variables=IN_SLURM)
+    assert {"--nodelist=n3,n3,n2,n2", "--distribution=arbitrary"} <= set(starter.argv)
+    assert not [word for word in starter.argv if word.startswith("--ntasks-per-node")]
+
+
+@pytest.mark.parametrize("family", [MpiFamily.MPICH, MpiFamily.MVAPICH, MpiFamily.INTEL])
+def test_hydra_refuses_an_order_of_nodes_that_it_cannot_keep(family: MpiFamily) -> None:
+    assert rank_command(library(family), _on("n2", "n3"), variables=IN_SLURM).argv
+    assert rank_command(library(family), _on("n3", "n2"), variables={}).argv, "ssh starts them in the order given"
+    with pytest.raises(NoLauncherError, match="not on n3, n2 in this order"):
+        rank_command(library(family), _on("n3", "n2"), variables=IN_SLURM)
 
 
 HYDRA = "-print-all-exitcodes -rmk user -launcher fork"
@@ -125,7 +166,7 @@ def test_pals(layout: Layout, binding: str) -> None:
     ],
 )
 def test_srun(family: MpiFamily, pmi: str) -> None:
-    starter = rank_command(library(family, "/usr/bin/srun"), Layout(4, ((0,), (1,), (0,), (1,)), ("n1", "n2")))
+    starter = rank_command(library(family, "/usr/bin/srun"), TWO_NODES, variables=IN_SLURM)
     for word in (
         *("--ntasks=4", "--nodes=2", "--nodelist=n1,n2", "--ntasks-per-node=2", "--distribution=block"),
         *(f"--mpi={pmi}", "--cpu-bind=mask_cpu:0x1,0x2", "--overlap"),

@@ -322,6 +322,8 @@ def test_the_placement_of_ranks_is_compared_with_the_plan() -> None:
     assert seen(two, cpus, ["a.x", "a.x", "b.x", "b.x"]) is None
     assert seen(two, cpus, ["a.x", "b.x", "a.x", "b.x"]) == "hosts"
     assert seen(two, cpus, ["a.x"] * 4) == "hosts"
+    assert seen(two, cpus, ["b.x", "b.x", "a.x", "a.x"]) == "hosts", "in another order"
+    assert seen(two, cpus, ["ib-b", "ib-b", "ib-a", "ib-a"]) is None, "host names that the list does not have"
 
 
 def test_ends_of_many_ranks_are_grouped() -> None:

@@ -75,7 +75,7 @@ def machines_of(machine: Machine, nodes: int) -> tuple[Machine, ...]:
     allocation = machine.allocation
     if allocation is None:
         return (machine,) * nodes
-    return tuple(node.machine for node in allocation.nodes[:nodes])
+    return tuple(node.machine for node in allocation.first(nodes))
 
 
 def cpus_of_nodes(machine: Machine, nodes: int) -> int:
@@ -96,7 +96,7 @@ def hosts_of(machine: Machine, params: Params) -> tuple[str, ...]:
     nodes = params.get(NODES_NAME, 1)
     if machine.allocation is None or not isinstance(nodes, int):
         return ()
-    used = machine.allocation.nodes[:nodes]
+    used = machine.allocation.first(nodes)
     is_here = nodes == 1 and used[0].machine.name == machine.name
     return () if is_here else tuple(node.name for node in used)
 
@@ -138,7 +138,7 @@ def on_placed_nodes(machine: Machine, params: Params) -> tuple[Machine, Params]:
                 f"nodes={params[NODES_NAME]} and node_placement={placement} contradict each other",
                 "set only one of them",
             )
-    return replace(machine, allocation=replace(allocation, nodes=chosen)), {**params, NODES_NAME: len(chosen)}
+    return replace(machine, allocation=replace(allocation, nodes=chosen, order=())), {**params, NODES_NAME: len(chosen)}
 
 
 def listed_nodes(text: str) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def _listed(text: str, allocation: Allocation) -> tuple[Node, ...]:
 
 
 def _placed(placement: str, allocation: Allocation, machine: Machine, params: Params) -> tuple[Node, ...]:
-    by_switch = _by_switch(allocation.nodes)
+    by_switch = _by_switch(allocation.in_order)
     if placement in (SAME_SWITCH, ACROSS_SWITCHES) and None in by_switch:
         unknown = ", ".join(node.name for node in by_switch[None][:4])
         raise Skip(

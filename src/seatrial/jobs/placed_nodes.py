@@ -82,7 +82,7 @@ class _Partition(Frozen):
     def chosen_for(self, points: Sequence[Point], at_least: int) -> tuple[str, ...]:
         """The nodes of a job that has those for each of these points."""
         chosen: dict[str, None] = {}
-        wanted = sorted({(_placement(point), nodes_of(point)) for point in points}, key=_rank)
+        wanted = sorted({(_placement(point), nodes_of(point)) for point in points}, key=lambda one: (_rank(one), one))
         for placement, number in wanted:
             chosen |= dict.fromkeys(self._chosen(placement, number, chosen))
         if at_least > len(self.nodes):

@@ -196,7 +196,7 @@ def like_nodes(found: Allocated, this: Machine, variables: Mapping[str, str]) ->
             left_out.append(LeftOut(node, ", ".join(differences)))
         else:
             nodes.append(Node(node, machine, switches.get(node)))
-    return Allocation(found.source, tuple(nodes), tuple(left_out))
+    return Allocation(found.source, tuple(nodes), tuple(left_out), found.nodes)
 
 
 def _asked(

@@ -18,6 +18,7 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 
+from seatrial.errors import UsageError
 from seatrial.model.benchmark.program import Layout, ProgramRecord, parse_record
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.frozen import Frozen
@@ -70,10 +71,12 @@ def in_allocation(layout: Layout) -> dict[str, str | None]:
     the job. Other batch systems and ssh ignore these variables.
 
     This node is listed even if no rank runs on it: Open MPI 4 takes the first node of a list without it for this one,
-    and starts that node's ranks here.
+    and starts that node's ranks here. The list is in Slurm's order, by which srun numbers the daemons of launchers.
     """
-    here = os.environ.get("SLURMD_NODENAME") or platform.node().partition(".")[0]
+    here = _this_node(os.environ)
     names = layout.hosts if here in layout.hosts else (here, *layout.hosts)
+    number = {name: at for at, name in enumerate(_batch_order(os.environ))}
+    names = tuple(sorted(names, key=lambda name: number.get(name, -1)))
     return {
         "SLURM_NODELIST": ",".join(names),
         "SLURM_TASKS_PER_NODE": f"{layout.ranks_per_host}(x{len(names)})",
@@ -82,16 +85,47 @@ def in_allocation(layout: Layout) -> dict[str, str | None]:
     }
 
 
-def openmpi_command(launcher: Path, layout: Layout, exported: Sequence[str]) -> RankCommand:
+def _this_node(variables: Mapping[str, str]) -> str:
+    return variables.get("SLURMD_NODENAME") or platform.node().partition(".")[0]
+
+
+def _batch_order(variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The nodes as Slurm, PBS or LSF lists them; empty if none of them does."""
+    if not any(name in variables for name in _OF_JOBS):
+        return ()
+    from seatrial.launch.allocation import allocated
+
+    try:
+        found = allocated(variables)
+    except UsageError:
+        return ()
+    return () if found is None else found.nodes
+
+
+def keeps_batch_order(hosts: Sequence[str], variables: Mapping[str, str]) -> bool:
+    """Whether the nodes are known to be in the order of the batch system. Slurm numbers the tasks of a step in its own
+    order, whatever the order of `--nodelist` (srun(1), `--distribution`), and Open MPI fills nodes in that of the batch
+    system, whatever the order of `--host`."""
+    number = {name: at for at, name in enumerate(_batch_order(variables))}
+    found = [number.get(host, -1) for host in hosts]
+    return -1 not in found and found == sorted(found)
+
+
+def openmpi_command(launcher: Path, layout: Layout, exported: Sequence[str], *, in_order: bool) -> RankCommand:
     """The mpirun command; `exported` are variables that ranks on other nodes need as well.
 
     A hardware thread is a slot, so one rank per CPU is not oversubscription. mpirun refuses more ranks than that unless
     the layout shares CPUs. Ranks of this node are started without the batch system, which may have given fewer slots,
-    or other nodes first.
+    or other nodes first. Nodes in another order than that in which mpirun fills
+    them (`in_order` is false) need a name for each rank.
     """
     argv = [str(launcher), "-np", str(layout.ranks), "--use-hwthread-cpus", "--bind-to", "none"]
     if layout.hosts:
-        argv += ["--host", ",".join(f"{host}:{layout.ranks_per_host}" for host in layout.hosts), "--map-by", "slot"]
+        each = layout.ranks_per_host
+        if in_order:
+            argv += ["--host", ",".join(f"{host}:{each}" for host in layout.hosts), "--map-by", "slot"]
+        else:
+            argv += ["--host", ",".join(host for host in layout.hosts for _ in range(each)), "--map-by", "seq"]
         argv += [word for name in exported for word in ("-x", name)]
     variables: dict[str, str | None] = {**(in_allocation(layout) if layout.hosts else outside_jobs())}
     if os.geteuid() == 0:
@@ -164,15 +198,20 @@ _PMI = {
 }
 
 
-def srun_command(launcher: Path, layout: Layout, family: MpiFamily, this_host: str) -> RankCommand:
+def srun_command(launcher: Path, layout: Layout, family: MpiFamily, this_host: str, *, in_order: bool) -> RankCommand:
     """The srun command. Sites without TaskPlugin=task/affinity ignore masks, so the ranks bind themselves as well.
 
     `--overlap`: the step may use the CPUs of the job step that seatrial runs in. `--overcommit` is set only if ranks
-    share CPUs.
+    share CPUs. Nodes that are not `in_order` (keeps_batch_order) need a name for each rank.
     """
     hosts = layout.hosts or (this_host,)
-    argv = [str(launcher), f"--ntasks={layout.ranks}", f"--nodes={len(hosts)}", f"--nodelist={','.join(hosts)}"]
-    argv += [f"--ntasks-per-node={layout.ranks_per_host}", "--distribution=block", f"--mpi={_PMI[family]}"]
+    argv = [str(launcher), f"--ntasks={layout.ranks}", f"--nodes={len(hosts)}"]
+    if in_order or len(hosts) == 1:
+        argv += [f"--nodelist={','.join(hosts)}", f"--ntasks-per-node={layout.ranks_per_host}", "--distribution=block"]
+    else:
+        named = [host for host in hosts for _ in range(layout.ranks_per_host)]
+        argv += [f"--nodelist={','.join(named)}", "--distribution=arbitrary"]
+    argv += [f"--mpi={_PMI[family]}"]
     argv += [f"--cpus-per-task={layout.threads}", "--overlap", "--kill-on-bad-exit=1", "--input=none"]
     on_host = layout.cpus_of_a_host
     argv.append("--cpu-bind=mask_cpu:" + ",".join(map(mask_of, on_host)) if on_host else "--cpu-bind=none")
@@ -223,16 +262,26 @@ def rank_command(
     """The command that starts these ranks with this library; `exported` are variables that ranks on other nodes need.
 
     Without its own launcher, a library uses srun, inside an allocation (`variables`: those of this process). Raises
-    NoLauncherError if there is neither, ValueError if the ranks do not fill the nodes evenly.
+    NoLauncherError if there is neither, or none that starts ranks on the nodes in their order.
     """
     variables = os.environ if variables is None else variables
     launcher = mpi.launcher or _batch_launcher(mpi, variables)
+    in_order = keeps_batch_order(layout.hosts, variables)
     if launcher.name == "srun":
-        this_host = variables.get("SLURMD_NODENAME") or platform.node().partition(".")[0]
-        return srun_command(launcher, layout, mpi.family, this_host)
+        return srun_command(launcher, layout, mpi.family, _this_node(variables), in_order=in_order)
+    is_hydra = mpi.family in (MpiFamily.INTEL, MpiFamily.MPICH, MpiFamily.MVAPICH)
+    if is_hydra and not in_order and any(name in variables for name in _JOB_VARIABLES):
+        # Its proxies take their number from that of their node in the step.
+        raise NoLauncherError(
+            f"the launcher of {mpi.title} starts ranks in the order of Slurm's nodes, not on {', '.join(layout.hosts)} "
+            "in this order: name the nodes in Slurm's order, set srun as the launcher of this library in the site "
+            "file, or use Open MPI"
+        )
     match mpi.family:
         case MpiFamily.OPENMPI:
-            return openmpi_command(launcher, layout, exported)
+            # It fills the node that it runs on first.
+            fills = in_order and _this_node(variables) not in layout.hosts[1:]
+            return openmpi_command(launcher, layout, exported, in_order=fills)
         case MpiFamily.INTEL:
             return intel_command(launcher, layout)
         case MpiFamily.CRAY:

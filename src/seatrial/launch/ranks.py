@@ -258,7 +258,8 @@ def misplaced(layout: Layout, hello: Hello, allowed: Sequence[int], this_host: s
 
 
 def _on_other_hosts(layout: Layout, seen: Sequence[str], this_host: str) -> Outcome | None:
-    """A node's own name may differ from the one in the host list, so only the grouping of ranks is compared."""
+    """A node's own name may differ from the one in the host list, so the grouping of ranks is compared, and their order
+    where the names are the same."""
     if not seen:
         return None
     if not layout.hosts:
@@ -272,7 +273,15 @@ def _on_other_hosts(layout: Layout, seen: Sequence[str], this_host: str) -> Outc
         return Outcome.invalid(
             "hosts", f"ranks ran on {', '.join(seen)} instead of {each} each on {', '.join(layout.hosts)}"
         )
+    order = [_short(seen[start]) for start in range(0, layout.ranks, each)]
+    wanted = [_short(host) for host in layout.hosts]
+    if order != wanted and set(order) == set(wanted):
+        return Outcome.invalid("hosts", f"ranks ran on {', '.join(order)} in this order instead of {', '.join(wanted)}")
     return None
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0]
 
 
 def masks(cpus: Sequence[Sequence[int]]) -> str:

@@ -68,11 +68,26 @@ class LeftOut(Frozen):
 
 
 class Allocation(Frozen):
-    """`source` is what gave the nodes, for messages ("Slurm job 12"). `nodes` are alike, and this one is the first."""
+    """`source` is what gave the nodes, for messages ("Slurm job 12"). `nodes` are alike, and this one is the first.
+    `order`: their names as the batch system lists them, which ranks keep; empty: as in `nodes`."""
 
     source: str
     nodes: tuple[Node, ...]
     left_out: tuple[LeftOut, ...] = ()
+    order: tuple[str, ...] = ()
+
+    def first(self, count: int) -> tuple[Node, ...]:
+        """So many of the first nodes, in the order of ranks."""
+        return self._ordered(self.nodes[:count])
+
+    @property
+    def in_order(self) -> tuple[Node, ...]:
+        """All nodes in the order of ranks."""
+        return self._ordered(self.nodes)
+
+    def _ordered(self, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+        number = {name: at for at, name in enumerate(self.order)}
+        return tuple(sorted(nodes, key=lambda node: number.get(node.name, -1)))
 
     @property
     def names(self) -> tuple[str, ...]:
