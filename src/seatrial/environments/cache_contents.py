@@ -70,6 +70,7 @@ def kinds() -> tuple[KeptKind, ...]:
         KeptKind("running", "copies of programs of running commands", cache / "running", OWNER, is_used=True),
         KeptKind("answers", "what compilers and other tools reported", cache / "answers", rf"\.?{_HASH}\.json.*"),
         KeptKind("durations", "how long repeats took, for estimates", cache / "durations", rf"\.?{_HASH}\.json.*"),
+        KeptKind("bmcs", "where the sensors of BMCs are", cache / "bmcs", rf"\.?{_HASH}\.json.*"),
         KeptKind("index", "tables for queries of results folders", cache / "index", rf"{_HASH}-.*|{_HASH}\.lock"),
         KeptKind("words", "words for the completion of commands", cache, r"completion\.json"),
         KeptKind("schemas", "JSON schemas for editors", data / "seatrial" / "schemas", r"[a-z]+-\d+\.json"),

@@ -60,6 +60,7 @@ def redfish_bmc(get: Callable[[str], Any], folder: Path) -> Iterator[tuple[str, 
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = 1 << 16  # an answer in two packets waits 40 ms for the first one's acknowledgement
 
         def do_GET(self) -> None:
             answers.asked.append(self.path)

@@ -44,9 +44,11 @@ class Service:
 
         try:
             with self._client.stream("GET", f"{self._url}{uri}") as answer:
-                data = bytearray()
+                data, end_s = bytearray(), time.monotonic() + _LIMIT_S
                 for piece in answer.iter_bytes():
                     data += piece
+                    if time.monotonic() > end_s:
+                        raise OSError(f"{uri} did not end in {_LIMIT_S:g} s")
                     if len(data) > _MOST_BYTES:
                         raise OSError(f"{uri} is longer than {_MOST_BYTES >> 20} MiB")
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -14,8 +14,9 @@ from seatrial.errors import UsageError
 from seatrial.machine.files import FileTree
 from seatrial.model.environment.site import PowerAccess, RedfishAccess
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind
-from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pm_counters, rapl, redfish
+from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pm_counters, rapl, redfish, redfish_kept
 from seatrial.probes.power.credentials import password_of
+from seatrial.probes.power.redfish_found import Answers, Found
 from seatrial.probes.power.redfish_service import Recorded, Service
 from seatrial.probes.power.source import Reading, Sensor, states
 from seatrial.stats.energy import refresh_interval
@@ -24,6 +25,8 @@ RECORDED = ("redfish", "sysfs")
 """What can be read from a folder."""
 _LOCAL_PERIOD_S, _REMOTE_PERIOD_S = 0.02, 1.0
 """How often a sensor is read to see how often it changes: one in the node; a BMC, which others ask as well."""
+_SAME_ANSWER_S = 0.5
+"""Sensors that are in one object of a BMC share an answer for so long."""
 
 
 @contextmanager
@@ -67,7 +70,9 @@ def watched(sensors: Sequence[Sensor], for_s: float) -> list[PowerSource]:
     """The same, after it was read for some time, in seconds: with how often each one changes, and without those that
     never do what a sensor of their kind must."""
     readings: list[list[Reading]] = [[sensor.read()] for sensor in sensors]
-    periods = [_REMOTE_PERIOD_S if sensor.is_remote else _LOCAL_PERIOD_S for sensor in sensors]
+    periods = [
+        max(_REMOTE_PERIOD_S, sensor.refresh_s or 0.0) if sensor.is_remote else _LOCAL_PERIOD_S for sensor in sensors
+    ]
     due = [start + period for start, period in zip([time.monotonic()] * len(sensors), periods, strict=True)]
     end_s = time.monotonic() + for_s
     while sensors and min(due) < end_s:
@@ -97,20 +102,43 @@ def _of_service(stated: RedfishAccess, opened: ExitStack) -> list[Sensor]:
     try:
         service = Service(stated, password_of(stated))
         opened.callback(service.close)
-        found = redfish.sensors(service.get, service.now)
+        answers = Answers(service.get, service.now, _SAME_ANSWER_S, is_remote=True)
+        found = _found_in(stated, service, answers)
     except OSError as error:
         fault = Reading(time.monotonic(), fault=f"no answer from {stated.url}: {error}")
         return [Sensor("redfish", Scope.NODE, SourceKind.GAUGE, "the node, as its BMC reports it", lambda: fault)]
-    if stated.chassis is not None:
-        found = [_of_chassis(one, stated.chassis) for one in found]
-    return [replace(one, is_remote=True, refresh_s=one.refresh_s or stated.refresh_s) for one in found]
+    opened.callback(lambda: redfish_kept.forget(stated) if answers.is_gone else None)
+    found = [_of_our_node(one, stated.chassis, found) for one in found]
+    return [answers.sensor(replace(one, refresh_s=one.refresh_s or stated.refresh_s)) for one in found]
 
 
-def _of_chassis(sensor: Sensor, chassis: str) -> Sensor:
+def _found_in(stated: RedfishAccess, service: Service, answers: Answers) -> Sequence[Found]:
+    """The sensors of a service: those that were found earlier, if they are still there. Raises OSError."""
+    root = service.get(redfish.ROOT)
+    found = redfish_kept.load(stated, root)
+    if found is not None:
+        for one in found:
+            if one.scope is Scope.NODE and one.spot.uri:
+                answers.sensor(one).read()
+        if not answers.is_gone:
+            return found
+    answers.is_gone = False
+    known = redfish.found_in(service.get)
+    redfish_kept.keep(stated, root, known)
+    return known
+
+
+def _of_our_node(sensor: Found, chassis: str | None, found: Sequence[Found]) -> Found:
     """Of several nodes in one enclosure, the one that the site file names is this node."""
-    if sensor.scope is not Scope.NODE or sensor.name.startswith(f"redfish:{chassis}/"):
+    if sensor.scope is not Scope.NODE or not sensor.chassis or sensor.unusable or sensor.chassis == chassis:
         return sensor
-    return replace(sensor, unusable=f"is not of the chassis {chassis}, which the site file names")
+    if chassis is not None:
+        return replace(sensor, unusable=f"is not of the chassis {chassis}, which the site file names")
+    nodes = {one.chassis for one in found if one.scope is Scope.NODE and one.chassis and not one.unusable}
+    if len(nodes) == 1:
+        return sensor
+    why = f"is of one of {len(nodes)} nodes ({', '.join(sorted(nodes)[:4])}): which one is ours is not known; "
+    return replace(sensor, unusable=f"{why}state `chassis:` in the site file")
 
 
 class _SysTree(FileTree):
