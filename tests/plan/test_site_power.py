@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from seatrial.errors import UsageError
-from seatrial.model.environment.site import IpmiAccess, PowerAccess, RedfishAccess
+from seatrial.model.environment.site import IpmiAccess, PduAccess, PowerAccess, RedfishAccess
 from seatrial.plan.schemas import SCHEMAS
 from seatrial.plan.site_file import read_site
 
@@ -21,7 +21,9 @@ systems:
       compute:
         power:
           redfish: {url: "https://{node}-bmc:8443/redfish/v1/", user: reader, password_file: /etc/bmc, chassis: Node1}
-          nodes: {n007: {ipmi: {host: 10.0.0.7, port: 6230}}}
+          nodes:
+            n007: {ipmi: {host: 10.0.0.7, port: 6230}}
+            n008: {pdu: {url: "https://pdu-r07", outlets: [A4, 2/B4]}}
       login:
 """
 
@@ -33,6 +35,7 @@ def test_a_whole_file() -> None:
         RedfishAccess("https://n001-bmc:8443", "reader", Path("/etc/bmc"), chassis="Node1")
     )
     assert site.power_at(compute, "n007") == PowerAccess(None, IpmiAccess("10.0.0.7", 6230))
+    assert site.power_at(compute, "n008") == PowerAccess(pdu=PduAccess("https://pdu-r07", outlets=("A4", "2/B4")))
     assert site.power_at(login, "n001") == PowerAccess()
     here = IpmiAccess("bmc", 623, "reader", password_command=("pass", "show", "bmc"), refresh_s=0.5)
     assert site.power_at(None, "anything") == PowerAccess(None, here)
@@ -51,6 +54,8 @@ def test_a_whole_file() -> None:
         ("ipmi: {host: '-I open'}", "not a valid host name"),
         ("ipmi: {host: bmc, user: -E}", "not a valid user"),
         ("ipmi: {host: bmc, port: 0}", "port"),
+        ("pdu: {url: 'https://pdu'}", "outlets"),
+        ("pdu: {url: 'https://pdu', outlets: []}", "outlets"),
         ("ipmi: {host: bmc, password: secret}", "password"),
         ("ipmi: {host: bmc, password_file: /a, password_command: [b]}", "are both given"),
         ("ipmi: {host: bmc, refresh: 1}", "refresh"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from seatrial.model.environment.site import IpmiAccess, PowerAccess, RedfishAccess
+from seatrial.model.environment.site import IpmiAccess, PduAccess, PowerAccess, RedfishAccess
 from seatrial.plan.file_model import Model, Spot, listed, model, named, optional, required, text, whole
 from seatrial.plan.file_values import PATH, seconds
 
@@ -17,6 +17,7 @@ _LEAST_REFRESH_S = 0.001
 _USER = text(most=200).only(
     lambda value: value.isprintable() and not value.startswith("-"), "not a valid user", "write its name"
 )
+_OUTLETS = listed(text(most=200).accepting("an outlet"), 1, 16)
 _COMMAND = listed(text(most=4096).accepting("a word of the command"), 1, 100)
 
 
@@ -66,6 +67,20 @@ class RedfishModel(_Access):
         return RedfishAccess(*given, self.ca_file, self.chassis, self.refresh)
 
 
+class PduModel(_Access):
+    """A power distribution unit with a Redfish service."""
+
+    url = required("the URL of the service, such as https://pdu-r07", text().then(_url))
+    outlets = required("the outlets that feed the node, by Id or as PDU/OUTLET: [A4, B4]", _OUTLETS)
+    ca_file = optional("a file with certificates that are trusted as well: begins with / or ~/", PATH)
+
+    def access(self) -> PduAccess:
+        """What the file states."""
+        self.check()
+        given = (self.url, self.user, self.password_file, self.password_command, self.ca_file)
+        return PduAccess(*given, refresh_s=self.refresh, outlets=self.outlets)
+
+
 class IpmiModel(_Access):
     """A BMC that answers IPMI over the network."""
 
@@ -87,11 +102,14 @@ class PowerModel(Model):
 
     redfish = optional("a mapping with url, user, password_file", model(RedfishModel))
     ipmi = optional("a mapping with host, user, password_file", model(IpmiModel))
+    pdu = optional("a mapping with url, outlets, user, password_file", model(PduModel))
 
     def access(self) -> PowerAccess:
         """What the file states."""
         return PowerAccess(
-            None if self.redfish is None else self.redfish.access(), None if self.ipmi is None else self.ipmi.access()
+            None if self.redfish is None else self.redfish.access(),
+            None if self.ipmi is None else self.ipmi.access(),
+            None if self.pdu is None else self.pdu.access(),
         )
 
 

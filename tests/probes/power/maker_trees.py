@@ -44,8 +44,8 @@ def power(name: str, watts: object, **more: Any) -> dict[str, Any]:
 
 
 def dell() -> Tree:
-    """iDRAC9: a backplane that is an enclosure, a report with 60 values of each metric as texts, the newest in the middle,
-    at local time; the board's sensor is the whole server."""
+    """iDRAC9: a backplane that is an enclosure, a report with 60 values of each metric as texts, the newest one in the
+    middle, at local time; the board's sensor is the whole server."""
     member = {
         "@odata.id": f"{V1}/Chassis/System.Embedded.1/Power/PowerControl",
         "MemberId": "PowerControl",

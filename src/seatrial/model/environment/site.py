@@ -112,6 +112,13 @@ class RedfishAccess(Frozen):
     refresh_s: float | None = None
 
 
+class PduAccess(RedfishAccess):
+    """A power distribution unit with a Redfish service, with its password as `RedfishAccess` (SEATRIAL_PDU_PASSWORD).
+    `outlets` feed the node, each by its Id or as PDU/OUTLET; the power of several is added."""
+
+    outlets: tuple[str, ...] = ()
+
+
 class IpmiAccess(Frozen):
     """A BMC that answers IPMI over the network, with its password as `RedfishAccess` (SEATRIAL_IPMI_PASSWORD)."""
 
@@ -128,13 +135,15 @@ class PowerAccess(Frozen):
 
     redfish: RedfishAccess | None = None
     ipmi: IpmiAccess | None = None
+    pdu: PduAccess | None = None
 
     def of(self, node: str) -> PowerAccess:
         """That of one node: `{node}` in an address is its name."""
-        redfish, ipmi = self.redfish, self.ipmi
+        redfish, ipmi, pdu = self.redfish, self.ipmi, self.pdu
         return PowerAccess(
             None if redfish is None else replace(redfish, url=redfish.url.replace("{node}", node)),
             None if ipmi is None else replace(ipmi, host=ipmi.host.replace("{node}", node)),
+            None if pdu is None else replace(pdu, url=pdu.url.replace("{node}", node)),
         )
 
 

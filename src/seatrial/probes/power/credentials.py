@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seatrial.errors import UsageError
-from seatrial.model.environment.site import IpmiAccess, RedfishAccess
+from seatrial.model.environment.site import IpmiAccess, PduAccess, RedfishAccess
 from seatrial.processes.start import OutOfTimeError, output_of
 
-_VARIABLES = {RedfishAccess: "SEATRIAL_REDFISH_PASSWORD", IpmiAccess: "SEATRIAL_IPMI_PASSWORD"}
+_VARIABLES = {
+    RedfishAccess: "SEATRIAL_REDFISH_PASSWORD",
+    IpmiAccess: "SEATRIAL_IPMI_PASSWORD",
+    PduAccess: "SEATRIAL_PDU_PASSWORD",
+}
 _LIMIT_S = 30.0
 _MOST_BYTES = 4096
 

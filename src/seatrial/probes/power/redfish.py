@@ -227,7 +227,7 @@ class _Tree:
                     f"{unit}/{name}/{key}", Scope.PART, spot, f"outlet {name} of {unit}", {}, is_counter=factor > 0
                 )
                 why = "is an outlet: which node it feeds is not stated there"
-                yield replace(found, supply=Supply.AC, unusable=why)
+                yield replace(found, supply=Supply.AC, unusable=why, outlet=f"{unit}/{name}")
 
     def _of_reports(self, root: Json) -> Iterator[Found]:
         service = self._object(_link(root, "TelemetryService"))

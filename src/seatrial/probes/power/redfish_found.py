@@ -40,7 +40,7 @@ class Spot(Frozen):
 
 class Found(Frozen):
     """A sensor of a service: the fields of `Sensor`, and where its value is in place of what reads it. `chassis` is the
-    Id of the one that it is of."""
+    Id of the one that it is of, `outlet` PDU/OUTLET."""
 
     name: str
     scope: Scope
@@ -48,6 +48,7 @@ class Found(Frozen):
     of: str
     spot: Spot
     chassis: str = ""
+    outlet: str = ""
     supply: Supply = Supply.UNKNOWN
     window_s: float | None = None
     refresh_s: float | None = None

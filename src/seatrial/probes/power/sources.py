@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from seatrial.errors import UsageError
 from seatrial.machine.files import FileTree
-from seatrial.model.environment.site import PowerAccess, RedfishAccess
+from seatrial.model.environment.site import PduAccess, PowerAccess, RedfishAccess
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind
-from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pm_counters, rapl, redfish, redfish_kept
+from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pdu, pm_counters, rapl, redfish, redfish_kept
 from seatrial.probes.power.credentials import password_of
 from seatrial.probes.power.redfish_found import Answers, Found
 from seatrial.probes.power.redfish_service import Recorded, Service
@@ -42,6 +42,8 @@ def live_sensors(access: PowerAccess) -> Iterator[list[Sensor]]:
     with ExitStack() as opened:
         if access.redfish is not None:
             found += _of_service(access.redfish, opened)
+        if access.pdu is not None:
+            found += _of_service(access.pdu, opened)
         yield found
 
 
@@ -106,8 +108,11 @@ def _of_service(stated: RedfishAccess, opened: ExitStack) -> list[Sensor]:
         found = _found_in(stated, service, answers)
     except OSError as error:
         fault = Reading(time.monotonic(), fault=f"no answer from {stated.url}: {error}")
-        return [Sensor("redfish", Scope.NODE, SourceKind.GAUGE, "the node, as its BMC reports it", lambda: fault)]
+        name = "pdu" if isinstance(stated, PduAccess) else "redfish"
+        return [Sensor(name, Scope.NODE, SourceKind.GAUGE, "the node", lambda: fault)]
     opened.callback(lambda: redfish_kept.forget(stated) if answers.is_gone else None)
+    if isinstance(stated, PduAccess):
+        return pdu.sensors(stated, found, answers)
     found = [_of_our_node(one, stated.chassis, found) for one in found]
     return [answers.sensor(replace(one, refresh_s=one.refresh_s or stated.refresh_s)) for one in found]
 
