@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
@@ -22,6 +23,8 @@ from seatrial.analysis.screening.screen import screen_cluster
 from seatrial.analysis.study_results import study_results
 from seatrial.diagnosis.disturbance.missing import missing_and_beside, missing_cpu
 from seatrial.model.results.no_cpu import NoCpu
+from seatrial.model.results.record import RepeatRecord
+from seatrial.model.results.sample import Outcome
 from seatrial.model.study.study import Axis, Compare, Study, StudyBenchmark
 from seatrial.report.documents.compare import study_document
 from seatrial.report.documents.history import screen_document
@@ -144,17 +147,24 @@ def test_an_efficiency_without_cpus_is_not_judged() -> None:
     assert reaches_of([found])[0].below, "threads that wait for each other are what scaling shows"
 
 
+def beside(seen: Sequence[Mapping[str, Any]], benchmark: str = "") -> str:
+    """Of repeats in a row."""
+    return missing_and_beside(
+        [RepeatRecord("e", k, k, float(k), 1.0, Outcome.ok(), seen=one) for k, one in enumerate(seen)], benchmark
+    )[1]
+
+
 def test_load_beside_is_said_where_no_program_waited() -> None:
     assert missing_cpu([TAKEN] * 3, "x") and missing_cpu([FREE] * 3, "x") is None
-    assert missing_and_beside([FREE] * 3, "")[1] == ""
+    assert beside([FREE] * 3, "") == ""
     loaded = {**FREE, "others_s": 0.9, "busy_s": {"0": 1.0, "1": 0.9}}
-    assert missing_and_beside([loaded] * 3, "")[1] == "other processes used 0.9 of 2 CPUs"
+    assert beside([loaded] * 3, "") == "other processes used 0.9 of 2 CPUs"
     few = {**FREE, "others_s": 0.5 / 64 * 2, "busy_s": {str(cpu): 0.1 for cpu in range(64)}, "cpu_window_s": 2.0}
-    assert missing_and_beside([few] * 3, "cpu.peak")[1] == ""
-    assert "may take memory bandwidth, which all CPUs share" in missing_and_beside([few] * 3, "memory.stream")[1]
-    assert "5.0 % of the CPU time to other guests" in missing_and_beside([{**FREE, "steal_s": 0.1}] * 3, "")[1]
+    assert beside([few] * 3, "cpu.peak") == ""
+    assert "may take memory bandwidth, which all CPUs share" in beside([few] * 3, "memory.stream")
+    assert "5.0 % of the CPU time to other guests" in beside([{**FREE, "steal_s": 0.1}] * 3, "")
     unknown = {name: value for name, value in FREE.items() if name != "others_s"} | {"load_1m": 7.5}
-    assert missing_and_beside([unknown] * 3, "")[1] == "the load average was 7.5 on 2 CPUs"
+    assert beside([unknown] * 3, "") == "the load average was 7.5 on 2 CPUs"
 
 
 def test_the_load_beside_is_the_first_sentence_of_the_page(tmp_path: Path) -> None:
@@ -164,6 +174,34 @@ def test_the_load_beside_is_the_first_sentence_of_the_page(tmp_path: Path) -> No
     assert (
         "Measured beside other load: other processes used 0.9 of 2 CPUs" in html[html.index('class="verdict') :][:200]
     )
+
+
+LOADED = {**FREE, "others_s": 0.9, "busy_s": {"0": 1.0, "1": 0.9}}
+EACH = [LOADED if n % 5 == 3 else FREE for n in range(20)]
+"""A neighbour of one second in five."""
+WHEN = "in 4 of 20 repeats (3, 8, 13, 18), 4 times about 5.00 s apart"
+
+
+def unwrapped(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_neighbour_that_comes_and_goes_is_said_by_run_report_and_compare(tmp_path: Path) -> None:
+    folders = [MadeUpFolder(tmp_path / name) for name in ("a", "b", "quiet")]
+    for made, each in zip(folders, (EACH, EACH, [FREE] * 20), strict=True):
+        made.add(noisy(LEVEL, 20), each=each)
+    said = f"Measured beside other load: other processes used 0.9 of 2 CPUs {WHEN}"
+    (trial,) = trials_of(folders[0].contents)
+    assert said in unwrapped(results_text(trial.results)) and said in unwrapped(page([trial]))
+    done = seatrial_here("compare", str(tmp_path / "a"), str(tmp_path / "b"), cwd=tmp_path)
+    assert said in unwrapped(done.stdout), done.stderr
+    done = seatrial_here("compare", str(tmp_path / "a"), str(tmp_path / "quiet"), cwd=tmp_path)
+    assert "0.9 CPUs during 4 of 20 repeats, 4 times about 5.00 s apart" in unwrapped(done.stdout)
+    waited = [TAKEN if n % 5 == 3 else FREE for n in range(20)]
+    late = MadeUpFolder(tmp_path / "late")
+    late.add(noisy(LEVEL, 20), each=waited)
+    (missing,) = (one.no_cpu for trial in trials_of(late.contents) for one in trial.results if one.no_cpu)
+    assert missing.why == f"other processes used 1.6 of 2 CPUs {WHEN}"
 
 
 def test_a_node_that_had_no_cpu_is_the_first_sentence_of_a_screen(tmp_path: Path) -> None:

@@ -106,6 +106,15 @@ def test_a_control_has_no_cause(undisturbed):
     assert causes(undisturbed, undisturbed) == []
 
 
+def test_what_took_cpus_from_some_of_the_repeats_is_not_hidden_by_the_others():
+    """On average, 1.3 CPUs were idle: a neighbour of a second in five."""
+    taken = repeat(cpu_s=0.4, delay_s=0.6, others_s=1.6, busy_s={"0": 1.0, "1": 1.0})
+    each = [taken if n % 5 == 3 else repeat() for n in range(20)]
+    assert causes(*each) == [("other-processes", 0.12)]
+    (found,) = disturbances(signals(each))
+    assert sentence(found).endswith("other processes used 1.6 of its 2 CPUs during 4 of 20 repeats.")
+
+
 def test_a_quota():
     assert causes(repeat(cpu_s=0.3, delay_s=0.7, quota=quota(0.3, 0.7))) == [("cpu-quota", 0.7)]
     assert causes(repeat(cpu_s=0.0, delay_s=0.8, quota=quota(0.3, 0.8))) == [("cpu-quota", 0.8)]

@@ -162,13 +162,8 @@ def answer_of_study(result: StudyResult) -> Answer:
         outcomes=Counter(one.outcome.state.value for one in result.results),
     )
     measured = [one for one in result.results if one.outcome.is_ok]
-    loaded = [one.beside for one in measured if one.beside]
-    answer = replace(
-        answer,
-        no_cpu=missing_cpus(measured),
-        measured=len(measured),
-        beside=loaded[0] if 2 * len(loaded) > len(measured) else "",
-    )
+    beside = _beside([one.beside for one in measured])
+    answer = replace(answer, no_cpu=missing_cpus(measured), measured=len(measured), beside=beside)
     if answer.more_s is None:
         return answer
     policy = result.study.repeat
@@ -213,7 +208,22 @@ def _answer(
         spans=spans,
         outcomes=outcomes or {},
         no_cpu=missing_of_sides(each for one in compared for each in one.comparisons),
+        beside=_beside(
+            [
+                side.beside
+                for one in compared
+                for each in one.comparisons
+                for side in (each.baseline, each.candidate)
+                if not side.is_reference
+            ]
+        ),
     )
+
+
+def _beside(found: Sequence[str]) -> str:
+    """What was beside most of what was measured."""
+    loaded = [said for said in found if said]
+    return loaded[0] if 2 * len(loaded) > len(found) else ""
 
 
 def _more_for_curves(curves: Iterable[Curve]) -> More:

@@ -39,6 +39,7 @@ class MeasuredSide(Frozen):
     blocks: Mapping[int, str] = {}
     sessions: int = 1
     no_cpu: NoCpu | None = None
+    beside: str = ""
 
 
 class Sequential(Frozen):
@@ -81,6 +82,7 @@ def side_of(measured: MeasuredSide, values: Sequence[RepeatValue]) -> Side:
         (measured.experiment,),
         measured.hosts,
         no_cpu=measured.no_cpu,
+        beside=measured.beside,
     )
 
 
@@ -248,6 +250,7 @@ def measured(side: SideExperiment, figure: FigureResult) -> MeasuredSide:
         blocks_of(contents, result.id),
         max(1, len({where.path for n in repeats if (where := places.get(n)) is not None})),
         missing_of_side(result, side.name),
+        result.beside,
     )
 
 

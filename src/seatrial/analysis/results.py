@@ -256,7 +256,7 @@ def result_of(key: str, contents: Contents, machine: Machine, known: Computed | 
         outcome, found = known
         if outcome.is_ok:
             screening = screened_pairs(benchmark, experiment, machine, records)
-    no_cpu, beside = missing_and_beside([one.seen for one in records if one.outcome.is_ok], experiment.benchmark)
+    no_cpu, beside = missing_and_beside([one for one in records if one.outcome.is_ok], experiment.benchmark)
     result = ExperimentResult(
         key,
         experiment,

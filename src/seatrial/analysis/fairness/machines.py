@@ -22,6 +22,7 @@ from seatrial.analysis.fairness.side import (
 )
 from seatrial.analysis.grouped import grouped
 from seatrial.diagnosis.cpu import cpus_words
+from seatrial.diagnosis.disturbance.foreign import ForeignLoad, comes_and_goes, others_cpus
 from seatrial.diagnosis.disturbance.signals import repeat_shares
 from seatrial.errors import UsageError
 from seatrial.model.machine.document import machine_from_document
@@ -193,7 +194,8 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
     Load and CPU time always vary: they count as a difference from 6 repeats on each side, if the medians differ by half
     a process, one percent (hypervisor) or five percent (other processes) of CPU time, and 95 % of all pairs of repeats
     differ in the same direction. So do waiting for a CPU or for memory, time stopped by a quota, and blocked time, from
-    five percent on. Limits on I/O and the file system are compared as they are.
+    five percent on. Limits on I/O and the file system are compared as they are. Load of other processes that comes and
+    goes on one side only is a difference, too: no median shows it.
     """
     sides = [_Circumstances(side.all_records()) for side in (baseline, candidate)]
     hosts = [side.hosts for side in sides]
@@ -206,6 +208,8 @@ def circumstance_differences(baseline: SideFacts, candidate: SideFacts) -> Itera
             found.append(contrast(kind, "", *(_spread(own, spelled) for own in (first, second))))
     is_loaded = any(one.kind is Topic.OTHERS for one in found)  # the share says more than the number of CPUs
     yield from (one for one in found if one.kind is not Topic.OTHERS_CPUS or not is_loaded)
+    if not any(one.kind in (Topic.OTHERS, Topic.OTHERS_CPUS) for one in found):
+        yield from _foreign([side.foreign for side in sides])
     for kind in _WHERE:
         texts = [side.where[kind] for side in sides]
         if clearly_unlike(*texts):
@@ -228,6 +232,7 @@ class _Circumstances:
         n = len(records)
         some = set(random.Random(1).sample(range(n), _MOST_VARYING)) if n > _MOST_VARYING else None  # noqa: S311
         texts: dict[Topic, tuple[Any, str]] = {}
+        timed: list[tuple[int, float, Mapping[str, Any]]] = []
         for place, record in enumerate(records):
             seen = record.seen
             self.times.append(record.t0)
@@ -240,9 +245,12 @@ class _Circumstances:
                 if kind not in texts or texts[kind][0] is not value:  # most repeats share it with the one before
                     texts[kind] = value, text(value)
                 self.where[kind][texts[kind][1]] += 1
+            if n <= _MOST_VARYING:
+                timed.append((record.repeat, record.t0, seen))
             if isinstance(own := seen.get("scheduling"), Mapping):
                 times = self.scheduling.pop()[1] if self.scheduling and self.scheduling[-1][0] is own else 0
                 self.scheduling.append((own, times + 1))
+        self.foreign = comes_and_goes(timed)
 
     def _add_values(self, seen: Mapping[str, Any]) -> None:
         shares = repeat_shares(seen)
@@ -278,13 +286,23 @@ def _limit(key: str, value: Any) -> str:
     return "unlimited" if value is None else show(float(value), "B", binary=True)
 
 
+def _foreign(sides: Sequence[ForeignLoad | None]) -> Iterator[Noticed]:
+    """Load on one side only; repeats are not named, as those of several experiments have the same numbers."""
+    if (sides[0] is None) != (sides[1] is None):
+        yield contrast(Topic.OTHERS_CPUS, "", *map(_foreign_text, sides))
+
+
+def _foreign_text(one: ForeignLoad | None) -> str:
+    if one is None:
+        return "hardly any"
+    used = cpus_words(float(f"{one.cpus:.2g}"))
+    return f"{used} during {len(one.repeats)} of {one.of} repeats{one.how_often}"
+
+
 def _others_cpus(seen: Mapping[str, Any]) -> float | None:
     """CPUs that other processes used: one is a small share of a large node, and yet a part of its memory bandwidth."""
-    others_s, window_s, busy = seen.get("others_s"), seen.get("cpu_window_s"), seen.get("busy_s")
-    cpus = len(busy) if isinstance(busy, Mapping) else 0.0
-    if not cpus and window_s and seen.get("program_s"):
-        cpus = window_s / seen["program_s"]  # of many CPUs only the sum is recorded
-    return round(others_s / window_s * cpus, 2) if others_s is not None and window_s and cpus else None
+    found = others_cpus(seen)
+    return None if found is None else round(found[0], 2)
 
 
 _RECORDED = {Topic.LOAD: "load_1m", Topic.STEAL: "steal_share", Topic.OTHERS: "others_share"}

@@ -142,7 +142,7 @@ def _others(one: Disturbance) -> str:
         used = others_words(f"{others:.2g}", f"the {cpus} that the program may use")
         return f"{_capital(used)}, and none was idle; how long the program waited for a CPU is unknown."
     used = others_words(f"{others:.2g}", f"{'the' if one.seen.get('bound') else 'its'} {cpus}")
-    return f"{_ready(one)}: {used}."
+    return f"{_ready(one)}: {used}{one.seen.get('during', '')}."
 
 
 def _no_cpu(one: Disturbance) -> str:
@@ -206,7 +206,8 @@ def _rounded(value: float) -> str:
 
 def _others_used(one: Disturbance) -> str:
     cpus = one.seen["cpus"]
-    return others_words(f"{one.seen['others']:.2g}", "its CPU" if cpus == 1 else f"the {cpus_words(cpus)}")
+    used = others_words(f"{one.seen['others']:.2g}", "its CPU" if cpus == 1 else f"the {cpus_words(cpus)}")
+    return f"{used}{one.seen.get('during', '')}"
 
 
 _WHY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {

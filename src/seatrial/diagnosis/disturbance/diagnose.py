@@ -177,7 +177,19 @@ def cpu_causes(signals: Signals) -> Iterator[Disturbance]:
                 worst[one.cause] = one
     for one in worst.values():
         if one.cause is not RepeatCause.NO_CPU or quota is None:  # it is a remainder of the quota's, which has a reason
-            yield one
+            yield one if one.cause is not RepeatCause.NO_CPU else _while_waiting(signals, one)
+
+
+def _while_waiting(signals: Signals, unknown: Disturbance) -> Disturbance:
+    """The same with the cause that the repeats that waited show by themselves."""
+    if signals.waiting is None:
+        return unknown
+    found = [one for group in _groups(signals.waiting) for one in _without_cpu(group)]
+    main = max(found, key=lambda one: one.share or 0.0, default=unknown)
+    if main.cause is RepeatCause.NO_CPU:
+        return unknown
+    during = f" during {signals.waiting.repeats} of {signals.repeats} repeats"
+    return replace(main, share=unknown.share, seen={**main.seen, "during": during})
 
 
 def _groups(signals: Signals) -> list[Signals]:

@@ -6,6 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from seatrial.diagnosis.cpu import LEAST_DELAY
 from seatrial.diagnosis.disturbance.habits import Habits, habits
 from seatrial.model.frozen import Frozen
 
@@ -67,6 +70,8 @@ class Signals(Frozen):
     whose waiting for a CPU is known, and this waiting; `threads_s` their wall time. `window_s`: the time of the CPUs,
     of which `busy_s` each was busy, `others_s` for other processes, and `steal_s` was taken by the hypervisor. `bound`:
     the threads by their CPUs, if they are of several groups without a common CPU; `is_part`: of one of these groups.
+    `waiting`: the same of the repeats that waited for a CPU, if the others did not, so that CPUs that were idle during
+    the others do not hide what took them.
     """
 
     repeats: int
@@ -91,6 +96,7 @@ class Signals(Frozen):
     bound: tuple[BoundThreads, ...] = ()
     is_part: bool = False
     habits: Habits | None = None
+    waiting: Signals | None = None
 
     @property
     def delay_share(self) -> float | None:
@@ -123,6 +129,17 @@ def signals(repeats: Sequence[Seen], least_s: float = LEAST_TIME_S) -> Signals |
     timed = [(one, wall_s) for one in repeats if (wall_s := _of_program(one, "program_s")) is not None]
     if not timed or sum([wall_s for _, wall_s in timed]) < least_s:
         return None
+    seen = [one for one, _ in timed]
+    found = _sums(timed)
+    if (found.delay_share or 0.0) < LEAST_DELAY:
+        return found
+    waited = [pair for pair in timed if (own := repeat_shares(pair[0])) and (own.delay or 0.0) >= LEAST_DELAY]
+    is_part = len(waited) < len(seen) and sum(wall_s for _, wall_s in waited) >= LEAST_TIME_S
+    return replace(found, waiting=_sums(waited)) if is_part else found
+
+
+def _sums(timed: Sequence[tuple[Seen, float]]) -> Signals:
+    """Of these repeats, each with the wall time of its programs."""
     seen = [one for one, _ in timed]
     counted = [_counted(one, wall_s) for one, wall_s in timed]
     is_counted = None not in counted

@@ -64,7 +64,8 @@ class Side(Frozen):
     """One side of a comparison. `name` is shown to the user ("nontemporal true", a folder, a reference).
 
     `values` are the repeats that the comparison uses, in order of time; `experiments` the ids behind them. A published
-    reference has only `median`. `no_cpu` is set if the programs were ready to run without a CPU.
+    reference has only `median`. `no_cpu` is set if the programs were ready to run without a CPU, `beside` if other
+    processes used CPUs meanwhile.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Side(Frozen):
     hosts: tuple[str, ...] = ()
     is_reference: bool = False
     no_cpu: NoCpu | None = None
+    beside: Hidden[str] = ""
 
     @property
     def numbers(self) -> Sequence[float]:
