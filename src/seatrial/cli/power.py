@@ -11,11 +11,12 @@ import typer
 from seatrial.cli.command import command
 from seatrial.cli.output import Output, SiteOption, SystemOption, print_json, print_painted, style_of
 from seatrial.errors import UnknownNameError, UsageError
+from seatrial.interface.meter import energy_by_meter
 from seatrial.interface.power import energy_of, power_sources
 from seatrial.model.units import parse_seconds
 from seatrial.probes.power.sources import RECORDED
-from seatrial.report.documents.power import power_document
-from seatrial.report.text.power import energy_text, power_text
+from seatrial.report.documents.power import phases_document, power_document
+from seatrial.report.text.power import energy_text, phases_text, power_text
 
 _STDERR = 2
 
@@ -34,6 +35,14 @@ def _power(
         str,
         typer.Option("--watch", metavar="TIME", help="how long to look how often each value changes"),
     ] = "3s",
+    meter: Annotated[
+        Path | None,
+        typer.Option("--meter", metavar="FILE.csv", help="a power meter's file, aligned by the edges of the load"),
+    ] = None,
+    of: Annotated[
+        Path | None,
+        typer.Option("--of", metavar="RESULTS|FILE.json", help="with --meter: what has run, instead of a command"),
+    ] = None,
     site: SiteOption = None,
     system: SystemOption = None,
     *,
@@ -41,11 +50,20 @@ def _power(
 ) -> int:
     """With a command: idle power is read before and after it, and its exit status is that of `power`."""
     tree = _recorded(recorded)
+    if meter is not None and not words:
+        if of is None:
+            raise UsageError("--meter without a command", "add -- COMMAND, or --of RESULTS for what has run")
+        phases = energy_by_meter(meter, of)
+        out.show(lambda: phases_document(phases), lambda style: phases_text(phases, style, out.detail))
+        return 0
+    if of is not None:
+        raise UsageError("--of is for --meter FILE.csv without a command", "see `seatrial power --help`")
     if not words:
         sources = power_sources(tree, watch=parse_seconds(watch), site=site, system=system)
         out.show(lambda: power_document(sources), lambda style: power_text(sources, style, out.detail))
         return 0
-    found = energy_of(words, recorded=tree, site=site, system=system, stdout=_STDERR if out.as_json else None)
+    stdout = _STDERR if out.as_json else None
+    found = energy_of(words, recorded=tree, site=site, system=system, stdout=stdout, meter=meter)
     if out.as_json:
         print_json(power_document((), found))
     else:

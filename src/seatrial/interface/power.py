@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,14 +18,17 @@ from seatrial.model.machine.power import PowerSource, Scope
 from seatrial.model.results.energy import CommandEnergy
 from seatrial.model.secrets import masked_words
 from seatrial.plan.site_in_force import at_site, place_in_force, site_in_force
-from seatrial.probes.power.beside import reading
+from seatrial.probes.power.beside import Beside, reading
 from seatrial.probes.power.credentials import without_passwords
 from seatrial.probes.power.measured import measured
+from seatrial.probes.power.meter import energies_by_meter
 from seatrial.probes.power.reader import Orders
 from seatrial.probes.power.source import Sensor
 from seatrial.probes.power.sources import live_sensors, read_all, recorded_sensors, watched
 
 WATCH_S = 3.0
+METER_IDLE_S = 10.0
+"""How long an external meter shows the power before and after a command."""
 Recorded = tuple[str, str | Path]
 
 
@@ -49,31 +53,42 @@ def energy_of(
     site: str | Path | None = None,
     system: str | None = None,
     stdout: int | None = None,
+    meter: str | Path | None = None,
 ) -> CommandEnergy:
     """Run a command, and measure its energy with all usable sensors of this node; idle power is read before and after.
 
     `recorded` is ("sysfs", FOLDER) for a folder with sys in place of that of this node. `stdout` is a file descriptor
-    for the command's output instead of ours. Raises UsageError if nothing usable measures power here, or the command
+    for the command's output instead of ours. `meter` is a CSV file that an external power meter writes meanwhile; it is
+    read after the command. Raises UsageError if nothing usable measures power here, or the command
     cannot be started.
     """
     check_runnable(command)
     with _sensors(recorded, site, system) as (known, access):
         sensors = _usable(known)
-    if not sensors:
+    if not sensors and meter is None:
         raise UsageError("nothing usable measures power here", "`seatrial power` lists what was found, and why not")
     tree = None if recorded is None else (recorded[0], str(recorded[1]))
     try:
         with reading(Orders(tuple(one.name for one in sensors), access, tree), sensors) as beside:
-            beside.wait_idle()
+            wait_idle(beside, meter)
             sys.stdout.flush()
             ended = run_attached(command, without_passwords(os.environ), stdout)
-            beside.wait_idle()
+            wait_idle(beside, meter)
             readings = beside.readings()
     except OSError as error:
         raise UsageError(f"power was not measured: {error.strerror or error}", "see `seatrial power`") from error
     end_s = ended.clock_s + ended.wall_s
-    energies = (measured(sensor, found, ended.clock_s, end_s) for sensor, found in zip(sensors, readings, strict=True))
+    energies = [measured(sensor, found, ended.clock_s, end_s) for sensor, found in zip(sensors, readings, strict=True)]
+    if meter is not None:
+        energies = [*energies_by_meter(Path(meter), [(ended.clock_s, end_s)]), *energies]
     return CommandEnergy(tuple(masked_words(command)), ended.exit_status, ended.wall_s, tuple(energies))
+
+
+def wait_idle(beside: Beside, meter: str | Path | None) -> None:
+    """Wait until the power beside a program can be known. How often a meter writes is not known yet."""
+    beside.wait_idle()
+    if meter is not None:
+        time.sleep(METER_IDLE_S)
 
 
 @contextmanager

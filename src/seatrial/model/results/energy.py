@@ -36,6 +36,13 @@ class MeasuredEnergy(Frozen):
     reason: Annotated[str, "why there is no energy, or what its error does not hold"]
 
 
+class PhaseEnergy(Frozen):
+    """The energy of something that has run, by an external meter."""
+
+    what: Annotated[Text, "benchmark, experiment and repeat; or command"]
+    energy: MeasuredEnergy
+
+
 class CommandEnergy(Frozen):
     """The energy of a command by each usable sensor, those of the node first."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import Json, shape
 from seatrial.model.machine.power import PowerSource
-from seatrial.model.results.energy import CommandEnergy
+from seatrial.model.results.energy import CommandEnergy, PhaseEnergy
 
 
 @shape(None)
@@ -18,6 +18,12 @@ class PowerJson(TypedDict):
     schema: Literal["seatrial.power/1"]
     sources: list[PowerSource]
     measured: NotRequired[Annotated[CommandEnergy, "the energy of the command that was given"]]
+    phases: NotRequired[Annotated[list[PhaseEnergy], "the energy of what has run, by an external meter"]]
+
+
+def phases_document(phases: Sequence[PhaseEnergy]) -> Json:
+    """The document of an external meter."""
+    return filled(PowerJson, None, sources=[], phases=phases)
 
 
 def power_document(sources: Sequence[PowerSource], found: CommandEnergy | None = None) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind
-from seatrial.model.results.energy import CommandEnergy, MeasuredEnergy
+from seatrial.model.results.energy import CommandEnergy, MeasuredEnergy, PhaseEnergy
 from seatrial.model.spelling import count, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.report.blocks import Detail
@@ -88,6 +88,29 @@ def energy_text(found: CommandEnergy, style: Style, detail: Detail) -> str:
     )
     lines += sentences((f"no energy by {one.source}: {one.reason}" for one in unknown), style, "  ", "    ")
     return "\n".join(lines)
+
+
+def phases_text(found: Sequence[PhaseEnergy], style: Style, detail: Detail) -> str:
+    """The energy of what has run, by an external meter."""
+    known = [one for one in found if one.energy.energy is not None]
+    joules = sum(one.energy.energy or 0.0 for one in known)
+    if known:
+        used = _with_error(joules, sum(one.energy.energy_error or 0.0 for one in known), "J")
+        first = f"{len(known)} of {count(len(found), 'phase')} used {used} ({known[0].energy.source})."
+    else:
+        first = f"The meter shows no energy of {count(len(found), 'phase')}."
+    lines = [style.paint(line, "heading") for line in style.wrapped(plain(first))]
+    if detail is Detail.BRIEF:
+        return "\n".join(lines)
+    if known:
+        rows = [[plain(one.what), *_energy_row(one.energy)[1:]] for one in known]
+        head = ["what ran", "energy", "mean power", "highest", "idle before", "after", "over idle"]
+        lines.append(style.table([head, *rows], has_head=True))
+    reasons: dict[str, list[str]] = {}
+    for one in found:
+        reasons.setdefault(one.energy.reason, []).append(one.what)
+    notes = (f"{names[0] if len(names) == 1 else count(len(names), 'phase')}: {why}" for why, names in reasons.items())
+    return "\n".join([*lines, *sentences(notes, style, "  note: ", "    ")])
 
 
 def _energy_sentence(found: CommandEnergy, known: Sequence[MeasuredEnergy]) -> str:
