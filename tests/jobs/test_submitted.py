@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from seatrial.analysis.results import RunResult
 from seatrial.engine.planned import planned_experiments
@@ -20,6 +21,7 @@ from seatrial.jobs import following as job_following
 from seatrial.jobs import submitted
 from seatrial.jobs.batch.system import JobState, JobStatus
 from seatrial.jobs.batch.systems import SYSTEMS
+from seatrial.jobs.folder import job_document
 from seatrial.jobs.queue import QueueError, Where, places_for
 from seatrial.jobs.request import Submission
 from seatrial.jobs.submitted import Sent, run_in_jobs, submit_together
@@ -469,6 +471,41 @@ def test_nodes_share_a_job_and_each_has_its_own_result(
     sent = {at.node: run_in_jobs([at], asked) for at in of_nodes("n1", "n2", "n3")}
     assert [len(own.unfinished) for own in sent.values()] == [1, 0, 1] and len(queue.scripts) == 1
     assert "TimeLimit" in sent["n1"].unfinished[0].reason
+
+
+def test_a_screen_of_many_nodes_reads_each_file_of_records_once(
+    send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All records were read again for each node."""
+    names = ["n1", "n2", "n3"]
+    folder = ResultsFolder.create(tmp_path / "results")
+    refused = Experiment("cpu.gemm", {}, "env", "", "machine")
+
+    def measure(job: Path) -> str:
+        number = len(queue.folders) - 1
+        experiment = Experiment("cpu.peak", {"cores": "one"}, "env", "program", "machine")
+        writer = RecordWriter(folder, names[number])
+        writer.append(
+            RepeatRecord(experiment.id, number, 0, 1.7e9, 0.3, Outcome.ok(), (SAMPLE,), {}, {"host": names[number]})
+        )
+        writer.close()
+        end(job)
+        entries = [(experiment, AS_IT_IS, Outcome.ok()), (refused, AS_IT_IS, Outcome.unsupported("gpu", "none"))]
+        (job / "result.json").write_text(json.dumps(job_document(entries, None)))
+        return "77"
+
+    queue = QueueOfNodes(measure, most=len(names))
+    monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
+    asked = Submission(("cpu.peak",), {"cores": "one"}, tmp_path / "results", site=tmp_path / "site.yaml")
+    for at in of_nodes(*names):
+        run_in_jobs([at], replace(asked, detach=True))
+    read: list[str] = []
+    lines = ResultsFolder.record_lines
+    monkeypatch.setattr(ResultsFolder, "record_lines", lambda *own: read.append(own[1]) or lines(*own))
+    sent = [run_in_jobs([at], asked, in_brief=True) for at in of_nodes(*names)]
+    assert len(queue.scripts) == len(names)
+    assert {tuple(one.not_started) for one in sent} == {(("cpu.gemm", "cpu.gemm unsupported: gpu: none"),)}
+    assert len(read) == len(names)
 
 
 def test_what_cannot_share_a_job_now_or_ever(send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from seatrial.jobs.queue import Where
 from seatrial.jobs.request import Command, named_from_anywhere, part_of, points_of
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.machine.machine import Machine
+from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome, Stage, State
 from seatrial.model.secrets import masked_parameters
@@ -27,7 +29,7 @@ from seatrial.model.units import duration
 from seatrial.plan.points import Point
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
-from seatrial.store.record_heads import read_heads
+from seatrial.store.record_heads import measured_on_nodes, read_heads
 
 _log = logging.getLogger(__name__)
 TIMED_OUT, FAILED = JobState.TIMED_OUT.value, JobState.FAILED.value
@@ -55,7 +57,7 @@ def results_of_jobs(
         asked[experiment.id] = Asked(experiment, measured_now=False)
         choices[experiment.id] = choice
     for job, points in jobs:
-        for one, choice in _asked(job, points, contents, waiting):
+        for one, choice in _asked(job, points, partial(_newest_s, contents), waiting):
             asked.setdefault(one.experiment.id, one)
             choices.setdefault(one.experiment.id, choice)
         document = found_by(job)
@@ -79,6 +81,27 @@ def results_of_jobs(
     return replace(result, trial=trial_of(machines[machine], found, contents)) if is_trial and machine else result
 
 
+def unstarted_of_jobs(
+    folder: ResultsFolder, jobs: Sequence[tuple[JobFolder, Sequence[Point]]], waiting: Mapping[str, str]
+) -> RunResult:
+    """Of what `results_of_jobs` returns only the experiments that no record names a node of, and the problem. A screen
+    asks for them node by node: with the records of all nodes, its time would grow with the square of their number."""
+    measured = measured_on_nodes(folder)
+    found: dict[str, ExperimentResult] = {}
+    for job, points in jobs:
+        for one, _ in _asked(job, points, lambda key: 0.0 if key in measured else None, waiting):
+            if one.refusal is not None:
+                key = one.experiment.id
+                found.setdefault(key, ExperimentResult(key, one.experiment, "", one.refusal))
+    problems = [str(problem) for job, _ in jobs if (problem := found_by(job).get("problem"))]
+    return RunResult(tuple(found.values()), problem=StoreError(problems[0]) if problems else None)
+
+
+def _newest_s(contents: Contents, key: str) -> float | None:
+    """When the last repeat of an experiment began; None: it has none."""
+    return max(record.t0 for record in contents.records[key]) if key in contents.experiments else None
+
+
 def _study(folder: ResultsFolder, key: str) -> KeptStudy | None:
     """The study that jobs measured, as they stored it; None if it is damaged."""
     try:
@@ -99,8 +122,12 @@ def found_by(job: JobFolder) -> dict[str, Any]:
 
 
 def _asked(
-    job: JobFolder, points: Sequence[Point], contents: Contents, waiting: Mapping[str, str]
+    job: JobFolder,
+    points: Sequence[Point],
+    measured_s: Callable[[str], float | None],
+    waiting: Mapping[str, str],
 ) -> Iterator[tuple[Asked, EnvironmentChoice]]:
+    """`measured_s`: when an experiment was measured last; None: never."""
     ending = None if is_complete(job) else ending_of(job, waiting.get(job.id))
     since_s = float("inf") if job.has("collected") else job.submitted_s
     entries = found_by(job)["experiments"]
@@ -110,8 +137,7 @@ def _asked(
         except (KeyError, TypeError, ValueError, StoreError) as error:
             _log.warning("ignored: an experiment of %s cannot be read: %s", job.path, error)
             continue
-        if experiment.id in contents.experiments:
-            newest_s = max(record.t0 for record in contents.records[experiment.id])
+        if (newest_s := measured_s(experiment.id)) is not None:
             yield Asked(experiment, measured_now=newest_s >= since_s), choice
         else:
             refusal = outcome if outcome is not None and not outcome.is_ok else ending

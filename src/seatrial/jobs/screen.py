@@ -200,7 +200,8 @@ def screen_system(where: Where, asked: Submission, margin: float = MARGIN, *, wi
         return replace(asked, targets=tuple(names), settings=settings or {}, budget_s=asked.budget_s or usual_s, **more)
 
     def run(at: Where, names: Sequence[str], settings: Settings | None = None, **more: bool) -> Sent:
-        return run_in_jobs([at], asked_of(names, settings, **more))
+        # Of the links between nodes, the outcomes are needed, too.
+        return run_in_jobs([at], asked_of(names, settings, **more), in_brief=settings is None)
 
     is_own = where.place.system.name == CLUSTER
     tell(f"screening {count(len(nodes), 'node')} of {where.text}: {', '.join(trial)}")

@@ -54,6 +54,7 @@ from seatrial.jobs.results import (
     is_complete,
     measured_before,
     results_of_jobs,
+    unstarted_of_jobs,
     without,
     without_jobs,
 )
@@ -110,9 +111,10 @@ class Sent(Frozen):
         ]
 
 
-def run_in_jobs(places: Sequence[Where], asked: Submission) -> Sent:
+def run_in_jobs(places: Sequence[Where], asked: Submission, *, in_brief: bool = False) -> Sent:
     """Measure in jobs, or with `detach` only submit what is missing, or with `cancel` end the jobs of this command.
-    Several partitions are those of a study with the axis `system`; each has an equal share of the budget.
+    Several partitions are those of a study with the axis `system`; each has an equal share of the budget. `in_brief`:
+    of the results only what was not started.
 
     Raises UsageError before anything is submitted; QueueError, StoreError. KeyboardInterrupt passes through: the jobs
     go on.
@@ -162,7 +164,11 @@ def run_in_jobs(places: Sequence[Where], asked: Submission) -> Sent:
             points = points_of(part.command, machine_of_place(folder, part.where) or part.machine)
         own += [(job, _own(job, points)) for job in part.jobs]
     before = [one for part in parts for several in part.reused.values() for one in several]
-    found = results_of_jobs(folder, own, held, before, is_trial=not parts[0].command.names)
+    is_trial = not parts[0].command.names
+    if in_brief:
+        found = unstarted_of_jobs(folder, own, held)
+    else:
+        found = results_of_jobs(folder, own, held, before, is_trial=is_trial)
     for job in jobs:
         if is_over(job):
             job.write("collected", {"time_s": time.time()})

@@ -8,6 +8,7 @@ checksum and the fields below; the rest of it is checked when the record is read
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Any, Literal
@@ -17,6 +18,7 @@ import msgspec
 from seatrial.errors import ProtocolError, StoreError
 from seatrial.model.results.record import RepeatRecord, crc_tail, decode
 from seatrial.model.results.sample import Outcome
+from seatrial.store.files import opened_folder
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.record_lines import OutcomeFields, SharedOutcomes
 from seatrial.store.stored_samples import PartReader, RecordFile
@@ -143,3 +145,36 @@ def read_heads(folder: ResultsFolder, experiments: Collection[str]) -> dict[str,
             with suppress(StoreError):
                 reader.read(name)
     return {key: [own[repeat] for repeat in sorted(own)] for key, own in reader.found.items()}
+
+
+_HOSTS = (b'"host":"', b'"hosts":["')
+_MEASURED: dict[tuple[str, str], tuple[int, frozenset[str]]] = {}
+"""Folder and file -> its size when it was read, and its experiments: a screen asks again for each of thousands of
+nodes, each of which has written its own files."""
+
+
+def measured_on_nodes(folder: ResultsFolder) -> frozenset[str]:
+    """The experiments of which a record names a node: they were started. Only files that have grown since this process
+    asked last are read. Damaged lines and files are left out."""
+    found: set[str] = set()
+    path = str(folder.path.absolute())
+    with suppress(StoreError, OSError), opened_folder(folder.path, "records") as above:
+        for name in folder.record_files():
+            with suppress(StoreError, OSError):
+                size = os.stat(name, dir_fd=above, follow_symlinks=False).st_size
+                known = _MEASURED.get((path, name))
+                if known is None or known[0] != size:
+                    known = _MEASURED[path, name] = (size, _with_hosts(folder, name))
+                found |= known[1]
+    return frozenset(found)
+
+
+def _with_hosts(folder: ResultsFolder, name: str) -> frozenset[str]:
+    """Raises StoreError."""
+    found: set[str] = set()
+    for _, line in folder.record_lines(name):
+        if line is None or not line.startswith(_USUAL) or not any(word in line for word in _HOSTS):
+            continue
+        if line[-_TAIL:] == crc_tail(memoryview(line)[:-_TAIL]):
+            found.add(line[len(_USUAL) : line.find(b'"', len(_USUAL))].decode("ascii", "replace"))
+    return frozenset(found)
