@@ -272,3 +272,12 @@ def test_ranks_that_slurm_ends_at_the_time_limit_are_reported(
 
 def profiling(folder: Path) -> list[str]:
     return [sys.executable, "-m", "seatrial", "profile", "--results", str(folder), "--format", "json", "--"]
+
+
+def test_power_says_that_this_slurm_measures_no_energy(cluster: Cluster) -> None:
+    words = [sys.executable, "-m", "seatrial", "power", "--watch", "0.1s", "--format", "json"]
+    done = subprocess.run(words, env=cluster.variables, capture_output=True, text=True, check=True)
+    found = [one for one in json.loads(done.stdout)["sources"] if one["name"].startswith("slurm:")]
+    assert [(one["usable"], one["why"]) for one in found] == [
+        (False, "Slurm has no energy plugin here (AcctGatherEnergyType)")
+    ]

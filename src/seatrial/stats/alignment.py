@@ -54,7 +54,7 @@ def edges(at_s: Sequence[float], watts: Sequence[float]) -> list[Edge]:
     changes = sorted(abs(later - earlier) for earlier, later in pairwise(watts))
     noise = median(changes) / _MAD if changes else 0.0
     least = max(_NOISE * noise, _LEAST_SHARE * (max(watts) - min(watts))) if watts else 0.0
-    found = []
+    found = list[tuple[float, int, float]]()
     for k, step in enumerate(steps):
         beside = steps[max(0, k - _BESIDE + 1) : k + _BESIDE]
         is_highest = abs(step) == max(abs(one) for one in beside if one * step >= 0)

@@ -206,18 +206,17 @@ def _time_s(cell: str, delimiter: str) -> float | None:
     if (found := _number(cell, delimiter)) is not None:
         return found * next((unit for least, unit in _EPOCHS if found > least), 1.0)
     text = cell.strip().replace(",", ".")
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = next((one for form in _FORMATS if (one := _parsed(text, form)) is not None), None)
+    parsed = (one for form in (None, *_FORMATS) if (one := _parsed(text, form)) is not None)
+    at = next(parsed, None)
     if at is None:
         return None
     start = datetime(1970, 1, 1, tzinfo=at.tzinfo) if at.year > 1900 else datetime(1900, 1, 1)
     return (at - start) / timedelta(seconds=1)
 
 
-def _parsed(text: str, form: str) -> datetime | None:
+def _parsed(text: str, form: str | None) -> datetime | None:
+    """In this form; None: of ISO 8601."""
     try:
-        return datetime.strptime(text, form)
+        return datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
     except ValueError:
         return None

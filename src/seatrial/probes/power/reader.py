@@ -40,12 +40,12 @@ class Orders(Frozen):
 
 def orders_of(data: bytes) -> Orders:
     """From the JSON of `data_of`."""
-    return msgspec.json.decode(data, type=Orders)
+    return msgspec.json.decode(data, type=Orders, dec_hook=lambda kind, text: kind(text))  # paths
 
 
 def data_of(orders: Orders) -> bytes:
     """The orders as JSON. They hold no password."""
-    return msgspec.json.encode(orders)
+    return msgspec.json.encode(orders, enc_hook=str)
 
 
 def period_s(sensor: Sensor) -> float:

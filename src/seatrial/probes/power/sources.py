@@ -14,7 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.machine.files import FileTree
 from seatrial.model.environment.site import PduAccess, PowerAccess, RedfishAccess
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind
-from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pdu, pm_counters, rapl, redfish, redfish_kept
+from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pdu, pm_counters, rapl, redfish, redfish_kept, slurm
 from seatrial.probes.power.credentials import password_of
 from seatrial.probes.power.redfish_found import Answers, Found
 from seatrial.probes.power.redfish_service import Recorded, Service
@@ -33,7 +33,7 @@ _SAME_ANSWER_S = 0.5
 def live_sensors(access: PowerAccess) -> Iterator[list[Sensor]]:
     """The sensors that this node shows, and those of the BMC that the site file states, whose connection ends with the
     block. Raises UsageError for a password that cannot be read."""
-    found = [*local_sensors(FileTree(Path("/"))), *nvml.sensors(), *amdsmi.sensors()]
+    found = [*local_sensors(FileTree(Path("/"))), *nvml.sensors(), *amdsmi.sensors(), *slurm.sensors()]
     bmc = access.ipmi
     ask = ipmi.asking(bmc, None if bmc is None else password_of(bmc))
     if ask is not None:
