@@ -17,6 +17,7 @@ import pytest
 
 from seatrial.cli.ending import main
 from seatrial.cli.process import STOPS
+from seatrial.environments.settings.node import use_root
 from seatrial.plan.site_in_force import use_site
 
 
@@ -58,6 +59,7 @@ def _process_kept() -> Iterator[None]:
         yield
     finally:
         use_site(None)
+        use_root(Path("/"))
         log.setLevel(level)
         for number, kept in standard:
             os.dup2(kept, number)

@@ -178,6 +178,8 @@ def test_only_a_few_on_the_same_cpus_take_turns(live_machine: Machine, sides: li
     one, other = (Member(ready, live_machine) for ready in sides)
     assert can_take_turns([one, other]) and can_take_turns([one] * 4)
     assert not can_take_turns([one]) and not can_take_turns([one] * 5)
+    other_clock = replace(other.ready, node_settings=(("governor", "performance"),))
+    assert not can_take_turns([one, Member(other_clock, live_machine)])
     elsewhere = replace(sides[0], point=replace(sides[0].point, cpus=(*sides[0].point.cpus, 10**6)))
     assert not can_take_turns([one, Member(elsewhere, live_machine)])
     apart = replace(PEAK, program=replace(PEAK.program, takes_turns=False))

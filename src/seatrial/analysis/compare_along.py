@@ -14,6 +14,7 @@ from seatrial.analysis.study_results import along_axis, latest_studies
 from seatrial.errors import UnknownNameError
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.environment.container import CONTAINER, CONTAINER_MPI, CONTAINER_RUNTIME, NO_CONTAINER
+from seatrial.model.environment.machine_settings import MACHINE_SETTINGS, UNCHANGED
 from seatrial.model.environment.mpi import DEFAULTS
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.guest import NO_GUEST, VM
@@ -58,6 +59,8 @@ def _settings(document: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
         found["mpi"] = (str(mpi.get("name")),)
         found |= {name: (value,) for name, value in {**DEFAULTS, **(document.get("settings") or {})}.items()}
     found |= {name: (value,) for name, value in (document.get("variables") or {}).items()}
+    of_machine = document.get("machine_settings") or {}
+    found |= {name: (of_machine.get(name, UNCHANGED),) for name in MACHINE_SETTINGS}
     if isinstance(container, Mapping):
         found[CONTAINER] = (names[_image(container)],)
         found[CONTAINER_RUNTIME] = (str(container.get("runtime")),)

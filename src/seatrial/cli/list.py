@@ -18,6 +18,7 @@ from seatrial.environments.build import Environment
 from seatrial.environments.chosen import native_environment
 from seatrial.environments.compiler import find_compilers
 from seatrial.environments.mpi import discover_mpis, need_of_runtime
+from seatrial.environments.settings.knobs import offered_settings
 from seatrial.errors import BuildError, UnknownNameError
 from seatrial.machine.files import FileTree
 from seatrial.machine.sysfs.cpus import survey_cpus
@@ -132,4 +133,5 @@ def _tools() -> BuildTools:
         find_blas(),
         container_trials(),
         offered_guests(site_in_force().guests, guest_home_path(os.environ)),
+        offered_settings(Path("/")),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -78,6 +79,12 @@ class RunOptions(Options):
         list[str] | None,
         typer.Option("--ignore-lock-of", metavar="USER", help="measure beside runs of this user, which is recorded"),
     ] = None
+    shared: Annotated[
+        bool, typer.Option("--shared", help="change clocks and limits also on a node on which others run programs")
+    ] = False
+    root: Annotated[
+        Path | None, typer.Option("--root", metavar="DIR", help="a folder in place of /, for settings", hidden=True)
+    ] = None
     fail_on: Annotated[FailOn | None, typer.Option("--fail-on", help=FAIL_ON_HELP)] = None
 
     @property
@@ -89,10 +96,12 @@ class RunOptions(Options):
 
     def wanted(self, context: typer.Context, program: ProgramOptions, jobs: Jobs) -> Wanted:
         """What is to be measured. Raises UsageError for options that contradict each other."""
+        from seatrial.environments.settings.node import use_root
         from seatrial.interface.run import words_of
         from seatrial.jobs.queue import OF_JOBS
         from seatrial.plan.points import parse_settings
 
+        use_root(self.root or Path("/"))
         names, words = self.targets or [], context.meta.get(WORDS)
         given = parse_settings(self.settings or ())
         of_jobs = {name.removeprefix(OF_JOBS): text for name, text in given.items() if name.startswith(OF_JOBS)}
@@ -218,6 +227,7 @@ def _run(
             wait=what.wait,
             wait_quiet=what.wait_quiet,
             ignore_lock_of=what.ignore_lock_of or (),
+            shared=what.shared,
             progress=progress,
         )
     finally:

@@ -9,9 +9,9 @@ import typer
 
 from seatrial.cli.command import command
 from seatrial.environments.settings.change import changed_here, replay
-from seatrial.environments.settings.knobs import KNOBS
 from seatrial.errors import UsageError
-from seatrial.interface.settings import run_with_settings, setting_of
+from seatrial.interface.settings import run_with_settings
+from seatrial.model.environment.machine_settings import MACHINE_SETTINGS, setting_of
 from seatrial.model.spelling import count
 from seatrial.report.text.terminal import clean
 
@@ -23,7 +23,7 @@ def _settings(
     ] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help=f"a setting for the command: {', '.join(KNOBS)}"),
+        typer.Option("--set", metavar="NAME=VALUE", help=f"a setting for the command: {', '.join(MACHINE_SETTINGS)}"),
     ] = None,
     restore: Annotated[
         bool, typer.Option("--restore", help="put back what a killed seatrial has left changed on this host")

@@ -24,6 +24,7 @@ from seatrial.engine.group import Group, Member, Recorded, can_take_turns
 from seatrial.engine.host_lock import ClaimWait, HostLock
 from seatrial.engine.listener import Listener
 from seatrial.engine.lock_file import Holder, Told
+from seatrial.engine.node_settings import NodeSettings
 from seatrial.engine.policy import ComparedBlocks, Policy, RunningGroup, progress_of
 from seatrial.engine.pool import Clock
 from seatrial.engine.ready import Ready
@@ -104,6 +105,7 @@ class _Run:
     numbers: dict[str, set[int]] = field(default_factory=dict)
     """Experiment -> its recorded repeats; two groups may have the same experiment."""
     beside: Callable[[], Sequence[Holder]] = tuple
+    settings: NodeSettings = field(default_factory=NodeSettings)
 
     def run(self, work: Sequence[StudyWork], lock: HostLock, *, again: bool) -> frozenset[str]:
         self.watch = RecordWatch(self.folder, own=self.writer.path.name)
@@ -128,6 +130,7 @@ class _Run:
                 with self.clock.waiting():
                     held = holding.enter_context(lock.held(self.listener.waits_for, self._told))
                 self.beside = held.beside
+                holding.callback(self.settings.close)
                 self._refresh()  # what others recorded during the wait
                 self._rounds()
             lock = replace(lock, quiet_s=None)  # it was waited for once
@@ -343,13 +346,12 @@ class _Run:
         return True
 
     def _make(self, experiments: Sequence[Ready], claims: Sequence[Claim]) -> list[RepeatRecord]:
+        writer, keep, settings = self.writer, self.keep, self.settings
         if len(claims) == 1:
-            return [
-                make_repeat(
-                    experiments[0], experiments[0].machine or self.machine, claims[0], self.writer, keep=self.keep
-                )
-            ]
-        return make_together(list(zip(experiments, claims, strict=True)), self.machine, self.writer, keep=self.keep)
+            (only,) = experiments
+            return [make_repeat(only, only.machine or self.machine, claims[0], writer, keep=keep, settings=settings)]
+        claimed = list(zip(experiments, claims, strict=True))
+        return make_together(claimed, self.machine, writer, keep=keep, settings=settings)
 
     def _notes(self, entry: RunningGroup, member: Member, block: str, limit_s: float) -> dict[str, Any]:
         """The notes of a claim; `limit_s` is the longest time until it ends."""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from seatrial.engine.kinds import KINDS
 from seatrial.engine.listener import Listener
+from seatrial.engine.node_settings import with_settings
 from seatrial.engine.ready import Ready, Refused
 from seatrial.engine.starting import why_no_copies
 from seatrial.environments.build import Built, Environment, build
@@ -54,6 +55,13 @@ class Preparation:
 
     def of(self, point: Point) -> Ready | Refused:
         """The experiment of a point, with its program built or found."""
+        chosen = point.environment
+        if not chosen.machine_settings:
+            return self._of(point)
+        bare = replace(point, environment=replace(chosen, machine_settings=()))
+        return with_settings(self._of(bare), chosen)
+
+    def _of(self, point: Point) -> Ready | Refused:
         kind = self._kinds[type(point.benchmark.program)]
         if (why := not_in_a_container(point, runs_in_images=kind.runs_in_images)) is not None:
             return kind.refused(point, Outcome.unsupported("container", why), absent_environment(point.environment))
@@ -185,7 +193,7 @@ def build_points(
 
 def _choice(point: Point) -> EnvironmentChoice:
     """What of the environment of a point affects the build of its program."""
-    choice = replace(point.environment, mpi_settings=(), vm=None)
+    choice = replace(point.environment, mpi_settings=(), vm=None, machine_settings=())
     if point.benchmark.ranks != "mpi":
         choice = replace(choice, mpi=None, container_mpi=None)
     if _is_in_a_container(point):

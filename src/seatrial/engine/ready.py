@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar
 
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.program import Hello, ProgramRecord
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.frozen import Frozen
@@ -20,12 +21,13 @@ from seatrial.plan.points import Point
 
 class NotPreparedError(Exception):
     """The input of a program could not be made: what was tried, how it ended, and what the tool printed. `need` is a
-    word for what is missing on the machine, if that is why."""
+    word for what is missing on the machine, `check` the check that failed, if that is why."""
 
-    def __init__(self, message: str, evidence: str, need: str = "") -> None:
+    def __init__(self, message: str, evidence: str, need: str = "", check: str = "") -> None:
         super().__init__(message)
         self.evidence = evidence
         self.need = need
+        self.check = check
 
 
 class Runnable(ABC):
@@ -107,6 +109,7 @@ class Ready(Frozen):
 
     `mpi` starts its ranks; None for a single process. `variables` are set (None: unset) for its run. `container` is
     what it runs in; None: directly on the machine. `machine` is the one that it runs on; None: this one.
+    `node_settings` are set on this node for its run, and put back.
     """
 
     point: Point
@@ -117,6 +120,7 @@ class Ready(Frozen):
     variables: tuple[tuple[str, str | None], ...] = ()
     container: Contained | None = None
     machine: Machine | None = None
+    node_settings: tuple[tuple[str, Value], ...] = ()
 
 
 class Refused(Frozen):

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.engine.judge import impossible_figure, judge, setting_not_in_force
+from seatrial.engine.node_settings import NodeSettings, looked_at, of_record, setting_that_did_not_act
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.starting import (
     Job,
@@ -45,6 +46,7 @@ from seatrial.places.cluster.shape import own_cluster, sharing_cpus
 from seatrial.places.guest.inside import guest_counters
 from seatrial.plan.site_in_force import place_in_force
 from seatrial.probes.around import Around, KernelLog, kernel_log, links_of_nodes, look_around, seen_around
+from seatrial.probes.clocks import ClockLooks
 from seatrial.probes.system import file_system_of
 from seatrial.processes.working_folder import without_working_folder
 from seatrial.store.claim import Claim, settle
@@ -91,21 +93,34 @@ def time_limit_s(ready: Ready) -> float:
     return min(slower * max(_LEAST_LIMIT_S, _LIMIT_TIMES * (ready.point.estimate_s or 0.0)), _MOST_LIMIT_S)
 
 
-def make_repeat(ready: Ready, machine: Machine, claim: Claim, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
+def make_repeat(
+    ready: Ready,
+    machine: Machine,
+    claim: Claim,
+    writer: RecordWriter,
+    *,
+    keep: bool,
+    settings: NodeSettings | None = None,
+) -> RepeatRecord:
     """Run and record one claimed repeat. Raises StoreError if the record cannot be written."""
-    (made,) = _run([(ready, claim)], machine)
+    (made,) = _run([(ready, claim)], machine, settings)
     return _record(made, writer, keep=keep)
 
 
 def make_together(
-    claimed: Sequence[tuple[Ready, Claim]], machine: Machine, writer: RecordWriter, *, keep: bool
+    claimed: Sequence[tuple[Ready, Claim]],
+    machine: Machine,
+    writer: RecordWriter,
+    *,
+    keep: bool,
+    settings: NodeSettings | None = None,
 ) -> list[RepeatRecord]:
     """Run repeats of several experiments that take turns on the same CPUs, the first leading, and record them.
 
     Each is charged an equal share of the time. If one fails, none is recorded: it may have disturbed the others, or
     one of them may be the cause. Raises StoreError if a record cannot be written.
     """
-    made = _run(claimed, machine)
+    made = _run(claimed, machine, settings)
     if not all(one.outcome.is_ok for one in made):
         return []
     return [_record(one, writer, keep=keep) for one in made]
@@ -137,7 +152,7 @@ class _Claimed(Frozen):
         return self.commands[0]
 
 
-def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made]:
+def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine, settings: NodeSettings | None = None) -> list[_Made]:
     """Run programs on the same CPUs, several in turns, and check each."""
     try:
         started = []
@@ -146,11 +161,15 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine) -> list[_Made
             started.append(_Claimed(ready, claim, jobs, [command_of(job.ready, job.directory) for job in jobs]))
     except (BuildError, NoLauncherError) as error:
         return [_Made(ready, claim, 0.0, _not_startable(error), ProgramRecord(), {}) for ready, claim in claimed]
-    with kernel_log() as kernel:
-        return _run_watched(started, machine, kernel)
+    with ExitStack() as held:
+        if settings is None:
+            held.callback((settings := NodeSettings()).close)
+        return _run_watched(started, machine, held.enter_context(kernel_log()), settings)
 
 
-def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLog) -> list[_Made]:
+def _run_watched(
+    claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLog, settings: NodeSettings
+) -> list[_Made]:
     """The same, with what the kernel reports meanwhile."""
     cpus = claimed[0].ready.point.cpus or machine.allowed_cpus  # an unbound program may use all
     jobs = [job for one in claimed for job in one.jobs]
@@ -158,6 +177,7 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
     began_s = time.time()
     before: Around | None = None
     launched: Sequence[Completed | OSError | NotPreparedError]
+    looks = ClockLooks()
     try:
         with ExitStack() as inputs:
             for one in claimed:
@@ -165,6 +185,8 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
             for job in jobs:
                 job.directory.mkdir(exist_ok=True)
                 inputs.enter_context(job.ready.program.prepared(job.ready, job.directory, time_limit_s(job.ready)))
+            repeats = [one.ready for one in claimed]
+            inputs.enter_context(settings.during(repeats))  # before the look, which counts what other processes use
             # What happens on this machine says nothing of what runs on another one.
             before = None if any(one.ready.machine is not None for one in claimed) else look_around(cpus)
             with probed([(job.ready, job.directory) for job in jobs]):
@@ -175,6 +197,7 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
                 ]
                 began_s = time.time()
                 limit_s = sum(time_limit_s(one.ready) for one in claimed)
+                looks = inputs.enter_context(looked_at(repeats))
                 launched = run_together(programs, limit_s, in_turns=len(claimed) > 1)
     except NotPreparedError as error:
         launched = [error] * len(jobs)
@@ -194,6 +217,9 @@ def _run_watched(claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLo
         own = list(islice(of_jobs, len(one.jobs)))
         seen: dict[str, Any] = {**around, "command": origins(one.command), **_container(one.ready, one.claim.path)}
         outcome, program, ended = _ended(one, machine, own)
+        if outcome.is_ok:
+            outcome = setting_that_did_not_act(one.ready, looks, program.samples) or outcome
+        seen |= of_record(one.ready, looks)
         if ended is not None:
             seen["program_s"] = ended.wall_s
             if ended.used is not None:
@@ -231,6 +257,8 @@ def _ended(
 def _not_prepared(error: NotPreparedError) -> Outcome:
     if error.need:
         return Outcome.unsupported(error.need, str(error))
+    if error.check:
+        return Outcome.invalid(error.check, str(error))
     return Outcome.failed(Stage.LAUNCH, str(error), error.evidence)
 
 

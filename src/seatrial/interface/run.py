@@ -22,6 +22,8 @@ from seatrial.engine.pool import Clock
 from seatrial.engine.ready import Refused
 from seatrial.engine.trial import TrialRun, TrialToRun
 from seatrial.environments.chosen import refuse_misspelt
+from seatrial.environments.settings.change import replay
+from seatrial.environments.settings.node import although_shared, root_in_force
 from seatrial.errors import UsageError
 from seatrial.interface.arguments import Time, once_named, seconds
 from seatrial.interface.results import margin_given
@@ -68,6 +70,7 @@ def run(
     wait: Time | None = None,
     wait_quiet: Time | None = None,
     ignore_lock_of: Sequence[str] = (),
+    shared: bool = False,
     progress: Listener | None = None,
 ) -> RunResult:
     """Measure benchmarks (names or declaration files), one study (its file, or as a value), or without targets the
@@ -88,6 +91,9 @@ def run(
     longest wait until nothing else uses the CPUs; then it is measured anyway. `progress.looked` gets what else uses
     this machine.
 
+    Settings of the machine ("environment.governor") are changed for each repeat and put back, unless others run
+    programs on this node; with `shared` also then. What a killed run of this user left changed is put back first.
+
     Times are numbers of seconds, or text with a unit ("5min").
 
     Raises UsageError before anything runs, BusyError after the wait. KeyboardInterrupt passes through: finished repeats
@@ -100,7 +106,8 @@ def run(
     listener = progress or Listener()
     lock = HostLock(seconds(wait), users_named(ignore_lock_of), seconds(wait_quiet))
     tell = _looked_meanwhile(progress)
-    with at_site(site, system), _folder(results) as path, ExitStack() as held:
+    _put_back()
+    with at_site(site, system), although_shared(shared), _folder(results) as path, ExitStack() as held:
         names: list[str] = []
         if len(targets) == 1 and isinstance(targets[0], Study):
             study: Study | None = targets[0]
@@ -126,6 +133,15 @@ def run(
         contents = _contents(path)
         found = _result(made, contents)
         return found if targets else replace(found, trial=trial_of(machine, found.experiments, contents))
+
+
+def _put_back() -> None:
+    """Put back the settings of this node that killed processes left: they would act on what is measured now."""
+    for _, undone in replay(root_in_force()):
+        for path in undone.restored:
+            _log.warning("%s was left changed by a seatrial that was killed; it is put back", path)
+        for path, why in undone.kept.items():
+            _log.warning("left by a seatrial that was killed: %s %s", path, why)
 
 
 def _looked_meanwhile(progress: Listener | None) -> Callable[[], None]:
@@ -219,6 +235,7 @@ def versus(
     wait: Time | None = None,
     wait_quiet: Time | None = None,
     ignore_lock_of: Sequence[str] = (),
+    shared: bool = False,
     progress: Listener | None = None,
 ) -> RunResult:
     """Measure commands side by side, and compare each with the first.
@@ -246,6 +263,7 @@ def versus(
         wait=wait,
         wait_quiet=wait_quiet,
         ignore_lock_of=ignore_lock_of,
+        shared=shared,
         progress=progress,
     )
 

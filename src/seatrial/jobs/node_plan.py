@@ -58,6 +58,8 @@ def needs_python(point: Point) -> str | None:
         return "Python is needed to reach its guest"
     if CLUSTER_LINK in dict(point.environment.mpi_settings):
         return "Python is needed to change the links of the cluster"
+    if point.environment.machine_settings:
+        return "Python is needed to change the settings of its node"
     nodes = point.parameters.get("nodes", 1)
     if point.hosts or (isinstance(nodes, int) and nodes > 1):
         return "ranks on several nodes are placed by Python"

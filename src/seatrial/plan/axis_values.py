@@ -13,6 +13,7 @@ from seatrial.plan.environment_axes import (
     COLLECTIVE_ALGORITHM,
     NAMED,
     OF_BUILDS,
+    OF_GPUS,
     check_environment_axis,
     concerns_environment,
     environment_value,
@@ -66,6 +67,8 @@ def none_concerned(name: str) -> str:
         return "none of these benchmarks is compiled here"
     if name == COLLECTIVE_ALGORITHM:
         return "none of these benchmarks is an MPI collective, or an application that may call one"
+    if name in OF_GPUS:
+        return "none of these benchmarks uses a GPU"
     return "none of these benchmarks has MPI ranks"
 
 

@@ -14,6 +14,7 @@ from seatrial.model.environment import container as containers
 from seatrial.model.environment import mpi as mpi_settings
 from seatrial.model.environment.choice import AS_IT_IS, TEXT_PARTS, EnvironmentChoice
 from seatrial.model.environment.container import ACCEPTED_DEVICE, ACCEPTED_MOUNT, SEPARATOR, devices_of, mounts_of
+from seatrial.model.environment.machine_settings import MACHINE_SETTINGS, UNCHANGED
 from seatrial.model.environment.mpi import (
     BINDINGS,
     CLUSTER_LINK,
@@ -50,7 +51,13 @@ OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
 
 OF_RANKS = (MPI, *SETTINGS, CONTAINER_MPI)
 """Axes that affect only programs with MPI ranks."""
-NAMED = (*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES, VM)
+OF_MACHINES = tuple(ENVIRONMENT_PREFIX + name for name in MACHINE_SETTINGS)
+OF_GPUS = frozenset(ENVIRONMENT_PREFIX + name for name, one in MACHINE_SETTINGS.items() if one.of_gpus)
+"""Axes that affect only programs that may use a GPU."""
+NAMED = (
+    *(*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES, VM),
+    *OF_MACHINES,
+)
 """All axes of the environment except environment variables."""
 
 VARIABLE = r"[A-Z_][A-Z0-9_]{0,127}|[A-Z][A-Z0-9]{0,31}_[A-Za-z0-9_]{1,127}"
@@ -124,11 +131,15 @@ def environment_value(name: str, node: YamlNode) -> Value | None:
 
 def concerns_environment(name: str, benchmark: Benchmark) -> bool:
     """Whether an axis of the environment affects a benchmark: a compiler and its flags affect what is compiled here, an
-    MPI library and its settings what has ranks, the algorithm of a collective what may call one. Of our own programs
-    only the collective benchmarks do; an application may call any."""
-    is_built = benchmark.program.source is not None
+    MPI library and its settings what has ranks, the algorithm of a collective what may call one, the clock of GPUs what
+    may use one. Of our own programs only some benchmarks do; an application, and a command, may do anything."""
+    program = benchmark.program
+    is_built = program.source is not None
     if name in OF_BUILDS:
         return is_built
+    if name in OF_GPUS and is_built:
+        starts_commands = getattr(program, "commands", None) is not None
+        return starts_commands or getattr(program, "library", None) == "gpu"
     if name == COLLECTIVE_ALGORITHM and is_built:
         return is_collective(benchmark.name)
     return name not in OF_RANKS or benchmark.ranks == "mpi"
@@ -157,6 +168,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
     if not chosen:
         return AS_IT_IS
     flags = chosen.pop("flags", None) or ""
+    of_machine = {name: chosen.pop(name) for name in MACHINE_SETTINGS if name in chosen}
     parts: dict[str, Any] = {name: chosen.pop(name, None) for name in TEXT_PARTS}
     parts[guests.VM] = guest_of(given)
     is_contained = parts[containers.CONTAINER] not in (None, containers.NO_CONTAINER)
@@ -171,6 +183,7 @@ def choice_of(given: Mapping[str, Value | None], benchmark: Benchmark, parameter
         flags=tuple(flags.split()),
         variables=tuple(sorted(chosen.items())),
         mpi_settings=tuple(sorted((name, value) for name, value in settings.items() if value != DEFAULTS.get(name))),
+        machine_settings=tuple((name, text) for name, text in of_machine.items() if text not in (None, UNCHANGED)),
         **parts,
     )
 
@@ -298,6 +311,17 @@ def _guest(axis: EnvironmentAxis, node: YamlNode) -> str:
     return text
 
 
+def _setting(axis: EnvironmentAxis, node: YamlNode) -> str:
+    """The one text of a value, so that 2500MHz and 2.5GHz are one experiment."""
+    if _text(node).lower() == UNCHANGED:
+        return UNCHANGED
+    setting = MACHINE_SETTINGS[axis.name.removeprefix(ENVIRONMENT_PREFIX)]
+    try:
+        return setting.text_of(setting.value_of(_text(node)))
+    except UsageError as error:
+        raise axis.refuse(node, "not a value of it") from error
+
+
 _AXES = (
     EnvironmentAxis(COMPILER, "the command of a compiler, such as g++ or clang++-16", _compiler),
     EnvironmentAxis(
@@ -365,6 +389,10 @@ _AXES = (
         f"{guests.NO_GUEST} (this machine), {guests.RUNNING} (the guest that `seatrial vm up` started), the name of a "
         "guest of the site file, or the path of a topology file, whose guest is started for the run",
         _guest,
+    ),
+    *(
+        EnvironmentAxis(ENVIRONMENT_PREFIX + name, f"{one.accepts}; or {UNCHANGED}", _setting)
+        for name, one in MACHINE_SETTINGS.items()
     ),
 )
 AXES: Mapping[str, EnvironmentAxis] = {axis.name: axis for axis in _AXES}

@@ -14,43 +14,27 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from environments.settings.made_up_node import (
+    CPUFREQ,
+    GPUS,
+    POWERCAP,
+    UNCORE,
+    changed,
+    gpu_settings,
+    plant_gpus,
+    plant_node,
+)
 
 from seatrial.environments.settings import journal
+from seatrial.environments.settings import node as of_node
 from seatrial.environments.settings.change import changed_here, guarded, replay
 from seatrial.environments.settings.files import Undone, undo
-from seatrial.environments.settings.knobs import KNOBS, WRITTEN, NotAllowedError
-from seatrial.machine.files import FileTree
+from seatrial.environments.settings.knobs import KNOBS, WRITTEN, NotAllowedError, refuse_forbidden, writes_of
+from seatrial.environments.settings.node import why_shared
 from seatrial.model.benchmark.parameter import Value
+from seatrial.model.environment.machine_settings import MACHINE_SETTINGS
 from seatrial.processes.own_folder import boot_id
 
-CPUFREQ = "sys/devices/system/cpu/cpufreq"
-POWERCAP = "sys/class/powercap"
-UNCORE = "sys/devices/system/cpu/intel_uncore_frequency/package_00_die_00"
-FILES = {
-    **{
-        f"{CPUFREQ}/policy{k}/{name}": text
-        for k in range(4)
-        for name, text in {
-            "scaling_governor": "powersave",
-            "scaling_available_governors": "performance powersave",
-            "scaling_min_freq": "800000",
-            "scaling_max_freq": "3500000",
-            "cpuinfo_min_freq": "800000",
-            "cpuinfo_max_freq": "3500000",
-            "energy_performance_preference": "balance_performance",
-            "energy_performance_available_preferences": "performance balance_performance power",
-        }.items()
-    },
-    "sys/devices/system/cpu/intel_pstate/no_turbo": "0",
-    **{f"{UNCORE}/{name}": text for name, text in {"min_freq_khz": "800000", "max_freq_khz": "2400000"}.items()},
-    **{
-        f"{UNCORE}/initial_{name}": text for name, text in {"min_freq_khz": "800000", "max_freq_khz": "2400000"}.items()
-    },
-    f"{POWERCAP}/intel-rapl:0/name": "package-0",
-    f"{POWERCAP}/intel-rapl:0/constraint_0_power_limit_uw": "270000000",
-    f"{POWERCAP}/intel-rapl:0/constraint_0_max_power_uw": "270000000",
-    f"{POWERCAP}/intel-rapl:0:0/name": "dram",
-}
 WANTED: dict[str, Value] = {
     "turbo": False,
     "governor": "performance",
@@ -64,18 +48,7 @@ WANTED: dict[str, Value] = {
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name, text in FILES.items():
-        (tmp_path / "node" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "node" / name).write_text(f"{text}\n")
-    return tmp_path / "node"
-
-
-def now(node: Path) -> dict[str, str]:
-    return {name: (node / name).read_text().partition("\n")[0] for name in FILES}
-
-
-def changed(node: Path) -> dict[str, str]:
-    return {name: text for name, text in now(node).items() if text != FILES[name]}
+    return plant_node(tmp_path / "node")
 
 
 def test_every_setting_acts_and_is_put_back(node: Path) -> None:
@@ -97,7 +70,8 @@ def test_every_setting_acts_and_is_put_back(node: Path) -> None:
         assert settings.change({"governor": "performance"}) == {}
     wait_until_gone()
     assert changed(node) == {}
-    assert set(WANTED) | {"cpu_idle"} == set(KNOBS)
+    assert list(KNOBS) == list(MACHINE_SETTINGS)
+    assert set(WANTED) | {"cpu_idle"} == {name for name, one in MACHINE_SETTINGS.items() if not one.of_gpus}
 
 
 def wait_until(holds: Callable[[], bool]) -> None:
@@ -125,13 +99,94 @@ def wait_until_gone() -> None:
 )
 def test_what_the_machine_does_not_allow_is_not_tried(name: str, value: float | str, error: str, node: Path) -> None:
     with pytest.raises(NotAllowedError, match=error):
-        KNOBS[name].writes(FileTree(node), value)
+        writes_of({name: value}, node)
 
 
 def test_a_machine_without_the_setting(tmp_path: Path) -> None:
-    for name, value in WANTED.items():
-        with pytest.raises(NotAllowedError, match="this machine"):
-            KNOBS[name].writes(FileTree(tmp_path), value)
+    for name, value in {**WANTED, "cpu_idle": 0.0}.items():
+        with pytest.raises(NotAllowedError, match=r"this machine has no /(sys|dev)/") as refused:
+            writes_of({name: value}, tmp_path)
+        assert refused.value.need == name
+
+
+def test_who_may_not_change_it_is_stated_before_it_is_tried(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writes = writes_of(WANTED, node)
+    refuse_forbidden(writes, node)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    for user, need in ((1000, "root"), (0, "permission")):
+        monkeypatch.setattr(os, "geteuid", lambda user=user: user)
+        with pytest.raises(NotAllowedError, match="no_turbo") as refused:
+            refuse_forbidden(writes, node)
+        assert refused.value.need == need
+
+
+OF_GPUS: dict[str, Value] = {"gpu_clock": 1.4e9, "gpu_power_limit": 300.0}
+
+
+@pytest.fixture
+def gpus(node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    variables = plant_gpus(tmp_path)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return variables
+
+
+@pytest.mark.real
+def test_gpus_are_set_and_put_back(node: Path, gpus: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with guarded(node) as settings:
+        assert settings.change(OF_GPUS) == {}
+        assert gpu_settings(gpus) == ["1400,1400 300.00"] * 2
+        assert settings.restore() == {}
+        assert gpu_settings(gpus) == ["free 700.00"] * 2
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")  # the others are somebody else's
+        assert settings.change(OF_GPUS) == {}
+        assert gpu_settings(gpus) == ["free 700.00", "1400,1400 300.00"]
+        (Path(gpus["MADE_UP_GPUS"]) / "denied").touch()
+        failed = settings.change({"gpu_power_limit": 200.0})
+        assert list(failed) == [f"nvidia-smi:{GPUS[1]}/power_limit"]
+        assert "Insufficient Permissions" in failed[f"nvidia-smi:{GPUS[1]}/power_limit"]
+        (Path(gpus["MADE_UP_GPUS"]) / "denied").unlink()
+    wait_until_gone()
+    assert gpu_settings(gpus) == ["free 700.00"] * 2
+
+
+@pytest.mark.real
+def test_gpus_are_put_back_after_the_guard_was_killed(node: Path, gpus: dict[str, str]) -> None:
+    with pytest.raises(OSError, match=r"was killed|Broken pipe"), guarded(node) as settings:
+        assert settings.change(OF_GPUS) == {}
+        (guard,) = guards()
+        os.kill(guard, signal.SIGKILL)
+        settings.change({"gpu_clock": 1e9})
+    assert gpu_settings(gpus) == ["free 700.00"] * 2
+    assert changed_here() == []
+
+
+@pytest.mark.real
+def test_what_gpus_do_not_allow_is_not_tried(node: Path, gpus: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value, error in (
+        ("gpu_clock", 3e9, r"3.00 GHz is not a clock of NVIDIA Made Up\s+it has up to 1.98 GHz"),
+        ("gpu_power_limit", 50.0, r"50 W is not a limit of NVIDIA Made Up\s+it takes 100 to 700 W"),
+        ("gpu_power_limit", 900.0, r"900 W is not a limit"),
+    ):
+        with pytest.raises(NotAllowedError, match=error):
+            writes_of({name: value}, node)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(NotAllowedError, match="lists none that this process may use"):
+        writes_of(OF_GPUS, node)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(NotAllowedError, match="nvidia-smi is not on PATH"):
+        writes_of(OF_GPUS, node)
+
+
+def test_other_users_and_other_jobs_share_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_node, "users_here", list[int])
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert why_shared({}) == ""
+    assert why_shared({"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "8"}) == ""
+    assert why_shared({"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "4"}).startswith("this job has 4 of the 8 CPUs")
+    monkeypatch.setattr(of_node, "users_here", lambda: [1234])
+    assert why_shared({}) == "others run programs on this node (users 1234)"
 
 
 def test_a_setting_that_did_not_act_is_reported_and_what_others_set_stays(node: Path) -> None:

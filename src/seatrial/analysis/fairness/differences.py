@@ -42,6 +42,7 @@ from seatrial.model.environment.container import (
     CONTAINER_MPI,
     CONTAINER_RUNTIME,
 )
+from seatrial.model.environment.machine_settings import MACHINE_SETTINGS
 from seatrial.model.environment.mpi import BINDING, SETTINGS
 from seatrial.model.machine.document import machine_from_document
 from seatrial.model.machine.guest import VM
@@ -109,7 +110,8 @@ def _is_axis(item: Noticed, axis: str) -> bool:
     if item.kind is Topic.ENVIRONMENT and axis == _GUEST:
         return item.name.startswith(f"{VM} ")
     if item.kind is Topic.ENVIRONMENT:
-        wanted = "added flags" if axis == _FLAGS else f"settings {bare}".replace("_", " ") if bare in SETTINGS else bare
+        head = "settings " if bare in SETTINGS else "machine settings " if bare in MACHINE_SETTINGS else ""
+        wanted = "added flags" if axis == _FLAGS else head + bare.replace("_", " ") if head else bare
         return item.name == wanted or item.name.startswith(f"{wanted} ")
     return item.kind is Topic.VARIABLE and item.name == bare
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from seatrial.environments.settings.files import Undone, undo
 from seatrial.environments.settings.journal import Left, left_here, new_file
-from seatrial.environments.settings.knobs import KNOBS, WRITTEN
-from seatrial.machine.files import FileTree
+from seatrial.environments.settings.knobs import WRITTEN, writes_of
 from seatrial.model.benchmark.parameter import Value
 from seatrial.processes.messages import pack, receive
 from seatrial.processes.start import start_detached
@@ -30,10 +29,10 @@ class Settings:
         self._channel, self._root = channel, root
 
     def change(self, wanted: Mapping[str, Value]) -> dict[str, str]:
-        """Give settings (names of `KNOBS`) their values; path -> why it did not act. Raises NotAllowedError before
-        anything is changed, and OSError if the guard was killed: the next start then puts everything back."""
-        tree = FileTree(self._root)
-        writes = [write for name, value in wanted.items() for write in KNOBS[name].writes(tree, value)]
+        """Give settings (names of `MACHINE_SETTINGS`) their values; path -> why it did not act. Raises
+        NotAllowedError before anything is changed, and OSError if the guard was killed: the next start then puts
+        everything back."""
+        writes = writes_of(wanted, self._root)
         return self._ask(writes) if writes else {}
 
     def restore(self) -> dict[str, str]:
@@ -52,6 +51,7 @@ class Settings:
 def guarded(root: Path = _LIVE) -> Iterator[Settings]:
     """Change settings within the block. Raises OSError if the guard cannot be started. If it is killed meanwhile, this
     process puts everything back."""
+    root = root.absolute()  # the guard runs in another folder
     replay(root)
     file = new_file()
     ours, its = socket.socketpair()

@@ -40,8 +40,8 @@ class Guard:
         entries = []
         for path, value in writes:
             try:
-                old = "" if path == LATENCY else read_setting(path, self._root)
-                entries.append(Entry(path, old, value))
+                old = None if path == LATENCY else read_setting(path, self._root)
+                entries.append(Entry(path, old or "", value))
             except OSError as error:
                 failed[path] = error.strerror or str(error)
         if failed:
@@ -59,7 +59,7 @@ class Guard:
                     self._hold(int(entry.new))
                 elif entry.new != entry.old:
                     write_setting(entry.path, entry.new, self._root)
-                    if (now := read_setting(entry.path, self._root)) != entry.new:
+                    if (now := read_setting(entry.path, self._root)) not in (None, entry.new):
                         failed[entry.path] = f"is {now!r} after {entry.new!r} was written"
             except OSError as error:
                 failed[entry.path] = error.strerror or str(error)

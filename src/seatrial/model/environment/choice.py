@@ -7,7 +7,7 @@ from typing import Annotated
 from seatrial.model.benchmark.declaration import StoredDeclaration
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_check import check_of_keys, or_null
-from seatrial.model.json_shape import As, Key, published
+from seatrial.model.json_shape import As, Key, Sparse, published
 
 
 @published("Chosen")
@@ -19,6 +19,9 @@ class EnvironmentChoice(Frozen):
 
     `mpi` is the name of a library; `mpi_settings` are settings that each library has under its own name, such as the
     algorithm of a collective.
+
+    `machine_settings` are clocks, governors and limits of the node while a repeat runs, each as text
+    (model/environment/machine_settings.py).
 
     `container` is the path or name of an image, or the name of a container of the site file. `container_build` None:
     inside where the image's C library does not fit; `container_mounts` and `container_devices` are one text each
@@ -46,13 +49,18 @@ class EnvironmentChoice(Frozen):
     )
     container_devices: Annotated[str | None, "the devices that it gets, with + between several"] = None
     vm: Annotated[str | None, "the guest that programs run in; null: this machine"] = None
+    machine_settings: Annotated[
+        Sparse[tuple[tuple[str, str], ...]],
+        As(dict[str, str]),
+        "clocks, governors and limits of the node while a repeat runs, such as turbo",
+    ] = ()
 
     @property
     def text(self) -> str:
         """In the form that `--set` accepts, such as "mpi=mpich transport=tcp flags=-O2"; "" if nothing was chosen."""
         words = [f"{name}={value}" for name in TEXT_PARTS if (value := getattr(self, name))]
         words += [f"flags={' '.join(self.flags)}"] if self.flags else []
-        words += [f"{name}={value}" for name, value in self.mpi_settings]
+        words += [f"{name}={value}" for name, value in (*self.mpi_settings, *self.machine_settings)]
         words += [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
         return " ".join(words)
 
@@ -73,6 +81,7 @@ check_environment = check_of_keys(
         **dict.fromkeys(("flags", "added_flags"), list[str]),
         "variables": _VARIABLES,
         "settings": dict[str, str],
+        "machine_settings": dict[str, str],
         **dict.fromkeys(("compiler", "target"), dict[str, object]),
         "mpi": or_null(check_of_keys({}, {"variables": _VARIABLES})),
         "declaration": StoredDeclaration,

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.applications.readers import readers
 from seatrial.environments.blas import Blas
+from seatrial.environments.settings.knobs import OfferedSetting
 from seatrial.fabric import dumps as fabric_dumps
 from seatrial.machine import dumps
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, area_of
@@ -27,8 +28,8 @@ class BuildTools(Frozen):
     """The tools to build programs with, the default of each kind first.
 
     `runtimes` are MPI libraries without mpi.h, each with what it needs. `missing`: name of an environment of the site
-    file -> why it cannot be used. `blas` are the libraries for `cpu.gemm`, `containers` the container runtimes, and
-    `guests` the virtual machines.
+    file -> why it cannot be used. `blas` are the libraries for `cpu.gemm`, `containers` the container runtimes,
+    `guests` the virtual machines, and `settings` those of this machine.
     """
 
     compilers: Sequence[str] = ()
@@ -39,6 +40,7 @@ class BuildTools(Frozen):
     blas: Sequence[Blas] = ()
     containers: Sequence[RuntimeTrial] = ()
     guests: Sequence[OfferedGuest] = ()
+    settings: Sequence[OfferedSetting] = ()
 
 
 _NOT_LISTED = ("compile_flags", "link_flags", "variables", "runtime_only")
@@ -189,6 +191,7 @@ class ListJson(TypedDict):
     blas: NotRequired[list[BlasJson]]
     containers: NotRequired[Annotated[list[RuntimeTrial], "the runtimes that are known, installed or not"]]
     guests: NotRequired[Annotated[list[OfferedGuest], "virtual machines; none was started or reached"]]
+    machine_settings: NotRequired[Annotated[list[OfferedSetting], "clocks, governors and limits of this machine"]]
     benchmarks: list[BenchmarkJson]
     formats: NotRequired[list[FormatJson]]
     references: NotRequired[Annotated[list[ReferenceJson], "only with --references"]]
@@ -212,6 +215,7 @@ def list_document(benchmarks: Iterable[Benchmark], tools: BuildTools, missing: M
         blas=tools.blas,
         containers=tools.containers,
         guests=tools.guests,
+        machine_settings=tools.settings,
         benchmarks=[_benchmark(benchmark, missing.get(benchmark.name)) for benchmark in benchmarks],
         formats=list(_formats()),
     )

@@ -23,6 +23,11 @@ from seatrial.report.text.terminal import PLAIN, Style
 
 _TONES: dict[str, Tone] = {"ready": "direct", "unverified": "near"}
 _STATES = {"absent": "not installed"}
+_SETTINGS = {
+    "ready": "",
+    "unverified": " (never tried on such a machine)",
+    "unsupported": " cannot be changed here",
+}
 _MOST_QUESTIONS = 12
 """An area with more benchmarks is listed by their names, so that a listing fits a screen."""
 _MORE = "`seatrial list NAME` shows parameters, figures and checks of a benchmark, `seatrial list AREA` what is missing"
@@ -64,6 +69,9 @@ def tools_text(document: Mapping[str, Any], style: Style = PLAIN) -> str:
     if absent := [one["name"] for one in runtimes if one not in installed]:
         lines += style.wrapped(f"container runtimes that are not installed: {', '.join(absent)}", then="  ")
     lines += _runtimes("virtual machines (environment.vm):", document.get("guests", ()), style)
+    for one in document.get("machine_settings", ()):
+        why = f": {one['need']}" if one["need"] else ""
+        lines += style.wrapped(f"environment.{one['name']} ({one['accepts']}): {one['state']}{why}", then="  ")
     for use, command in (("import", "seatrial import"), ("discover", "seatrial discover --from")):
         own = [one for one in document.get("formats", ()) if one["use"] == use]
         lines += style.wrapped(f"formats of `{command} KIND=FILE`: {', '.join(map(_format, own))}", then="  ")
@@ -159,6 +167,10 @@ def _tools(document: Mapping[str, Any], style: Style) -> Iterator[str]:
     if runtimes:
         states = (f"{', '.join(names)} {_STATES.get(state, state)}" for state, names in runtimes.items())
         yield from style.wrapped(f"containers (environment.container_runtime): {'; '.join(states)}", "  ", "    ")
+    if settings := document.get("machine_settings", ()):
+        can = grouped((one["state"], one["name"]) for one in settings)
+        texts = (f"{', '.join(can[state])}{words}" for state, words in _SETTINGS.items() if state in can)
+        yield from style.wrapped(f"settings of the machine (environment.NAME): {'; '.join(texts)}", "  ", "    ")
     for guest in document.get("guests", ()):
         why = f": {guest['need'].partition(';')[0]}" if guest["need"] else ""
         text = f"virtual machine (environment.vm): {guest['name']} {guest['state']}{why}"
