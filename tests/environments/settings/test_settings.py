@@ -29,7 +29,14 @@ from seatrial.environments.settings import journal
 from seatrial.environments.settings import node as of_node
 from seatrial.environments.settings.change import changed_here, guarded, replay
 from seatrial.environments.settings.files import Undone, undo
-from seatrial.environments.settings.knobs import KNOBS, WRITTEN, NotAllowedError, refuse_forbidden, writes_of
+from seatrial.environments.settings.knobs import (
+    KNOBS,
+    WRITTEN,
+    NotAllowedError,
+    offered_settings,
+    refuse_forbidden,
+    writes_of,
+)
 from seatrial.environments.settings.node import why_shared
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.environment.machine_settings import MACHINE_SETTINGS
@@ -107,6 +114,16 @@ def test_a_machine_without_the_setting(tmp_path: Path) -> None:
         with pytest.raises(NotAllowedError, match=r"this machine has no /(sys|dev)/") as refused:
             writes_of({name: value}, tmp_path)
         assert refused.value.need == name
+
+
+def test_what_a_machine_has_is_offered(node: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", "/nowhere")
+    states = {one.name: one.state for one in offered_settings(node)}
+    assert {name for name, state in states.items() if state == "unverified"} == set(WANTED)
+    assert {one.state for one in offered_settings(tmp_path / "nothing")} == {"unsupported"}
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert {one.need for one in offered_settings(node) if one.name in WANTED} == {"root"}
 
 
 def test_who_may_not_change_it_is_stated_before_it_is_tried(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,8 +247,9 @@ def offered_settings(root: Path) -> list[OfferedSetting]:
     found = []
     for name, one in MACHINE_SETTINGS.items():
         need = "" if os.geteuid() == 0 else "root"
+        any_value: Value = "" if one.takes == WORD else True if one.takes == TRUTH else 0.0
         try:
-            KNOBS[name](FileTree(root), "" if one.takes == WORD else one.takes == TRUTH)
+            KNOBS[name](FileTree(root), any_value)
         except MissingError as error:
             need = error.message
         except NotAllowedError:
