@@ -19,7 +19,7 @@ SIGNATURES = {
     "discover": "(dumps=(), *, live=False, results=None)",
     "discover_fabric": "(dumps)",
     "run": "(*targets, set=None, results='seatrial-results', budget=None, repeats=None, again=False, keep=False, "
-    "site=None, system=None, wait=None, wait_quiet=None, ignore_lock_of=(), progress=None)",
+    "site=None, system=None, wait=None, wait_quiet=None, ignore_lock_of=(), shared=False, progress=None)",
     "versus": "(*commands, set=None, margin=None, equivalence=None, results='seatrial-results', budget=None, "
     "again=False, keep=False, site=None, system=None, wait=None, wait_quiet=None, ignore_lock_of=(), "
     "progress=None)",
