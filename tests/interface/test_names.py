@@ -22,7 +22,7 @@ SIGNATURES = {
     "site=None, system=None, wait=None, wait_quiet=None, ignore_lock_of=(), shared=False, progress=None)",
     "versus": "(*commands, set=None, margin=None, equivalence=None, results='seatrial-results', budget=None, "
     "again=False, keep=False, site=None, system=None, wait=None, wait_quiet=None, ignore_lock_of=(), "
-    "progress=None)",
+    "shared=False, progress=None)",
     "results": "(folder='seatrial-results')",
     "compare": "(*sides, along=None, margin=None, equivalence=None)",
     "profile": "(command, *, results='seatrial-results', io=0.2, wait=0, trace=0, paths=0, rows=4096, "
