@@ -10,7 +10,9 @@ from pathlib import Path
 
 from made_up import facts, made_up_machine
 
+from seatrial.model.benchmark.power import power_sample
 from seatrial.model.machine.document import machine_document
+from seatrial.model.machine.power import Scope
 from seatrial.model.results.record import Experiment, RepeatRecord, content_key
 from seatrial.model.results.sample import Outcome, Sample
 from seatrial.model.study.study import KeptStudy, Study, StudyPoint, study_document
@@ -44,9 +46,10 @@ class MadeUpFolder:
         orders: Sequence[int] | None = None,
         each: Sequence[Mapping[str, object]] | None = None,
         emulated: bool = False,
+        power: tuple[float, float] | None = None,
         **parameters: object,
     ) -> str:
-        """The id of the experiment."""
+        """The id of the experiment. `power` is that of the node in W, and its error as a share."""
         machine = f"machine-{host}"
         described = made_up_machine()
         if emulated:
@@ -58,13 +61,19 @@ class MadeUpFolder:
         writer = RecordWriter(self.folder, host)
         for n, rate in enumerate(rates):
             sample = Sample("fma", 0, 1.0, {"flops": rate}, extra=CHAINS)
+            samples = [sample]
+            if power is not None:
+                watts, share = power
+                per_watt = rate / watts
+                samples.append(power_sample("mean_power", Scope.NODE, watts, share * watts))
+                samples.append(power_sample("fma_per_watt", Scope.NODE, per_watt, share * per_watt))
             told = {"host": host, "affinity": [[0]], "budget_s": 60.0, **(seen or {})}
             told |= each[n] if each is not None else {}
             if blocks is not None:
                 told["block"] = blocks[n]
             t0 = self._t0 + n if starts is None else 1.7e9 + starts[n]
             order = n if orders is None else orders[n]
-            record = RepeatRecord(experiment.id, n, order, t0, 0.3, outcome or Outcome.ok(), (sample,), {}, told)
+            record = RepeatRecord(experiment.id, n, order, t0, 0.3, outcome or Outcome.ok(), tuple(samples), {}, told)
             writer.append(record)
         writer.close()
         return experiment.id

@@ -18,7 +18,14 @@ from seatrial.model.benchmark.program import UNREADABLE
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.limit import Limit
 from seatrial.model.machine.machine import Machine
-from seatrial.model.results.figure_result import STATED, FigureResult, RepeatValues, StatedRepeats, share_of
+from seatrial.model.results.figure_result import (
+    STATED,
+    FigureResult,
+    MissingFigure,
+    RepeatValues,
+    StatedRepeats,
+    share_of,
+)
 from seatrial.model.results.record import Reading, RepeatRecord, impossible_reason, recorded_readings
 from seatrial.model.results.sample import Outcome, State, point_key
 from seatrial.model.units import is_unit
@@ -236,8 +243,10 @@ def middle_limit(limits: Sequence[Limit | None]) -> Limit | None:
     return replace(known[0], value=value, derivation=derivation)
 
 
-def why_no_interval(figure: FigureResult) -> str:
+def why_no_interval(figure: FigureResult | MissingFigure) -> str:
     """Why a figure has no interval, without a full stop; "" if it has one."""
+    if isinstance(figure, MissingFigure):
+        return figure.reason
     n = figure.n_repeats
     if figure.ci95 is not None:
         return ""

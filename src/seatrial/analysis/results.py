@@ -19,12 +19,14 @@ from seatrial.analysis.experiment_figures import (
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.match import hosts_of_records
 from seatrial.analysis.pairs import screened_pairs
+from seatrial.analysis.power import missing_energy
 from seatrial.analysis.roles import with_ceilings
 from seatrial.analysis.rules import findings
 from seatrial.analysis.rules.finding import listed
 from seatrial.benchmarks import registry
 from seatrial.diagnosis.disturbance.missing import missing_and_beside
 from seatrial.errors import ProtocolError, StoreError
+from seatrial.model.benchmark.power import SCOPE
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.frozen import Frozen
 from seatrial.model.lazy import Lazy
@@ -257,6 +259,8 @@ def result_of(key: str, contents: Contents, machine: Machine, known: Computed | 
         if outcome.is_ok:
             screening = screened_pairs(benchmark, experiment, machine, records)
     no_cpu, beside = missing_and_beside([one for one in records if one.outcome.is_ok], experiment.benchmark)
+    missing = missing_energy(records) if outcome.is_ok else ()
+    notes = (*notes, *(f"no {one.name} of the {one.point[SCOPE]}: {one.reason}" for one in missing))
     result = ExperimentResult(
         key,
         experiment,
@@ -270,6 +274,7 @@ def result_of(key: str, contents: Contents, machine: Machine, known: Computed | 
         container=_container(contents.environments.get(experiment.environment, {})),
         no_cpu=no_cpu,
         beside=beside,
+        missing=missing,
     )
     return as_comparable(result, machine)
 

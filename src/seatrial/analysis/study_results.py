@@ -105,8 +105,9 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
         if key in contents.records
     }
     given = {point.experiment: point.given for point in kept.points}
-    best = best_of(results, study.best_of.over, study.best_of.figure, blocks, costs, given) if study.best_of else ()
-    swept = study.best_of is not None and study.scaling is not None and study.scaling.along in study.best_of.over
+    sweep = study.best_of
+    best = best_of(results, sweep.over, sweep.figure, blocks, costs, given, sweep.at_most) if sweep else ()
+    swept = sweep is not None and study.scaling is not None and study.scaling.along in sweep.over
     scaled = winners_of(results, best) if best and not swept else results  # the best settings at each point
     compare = study.compare
     compared_sides = compare and along_axis(

@@ -15,13 +15,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum, auto
 
+from msgspec.structs import replace
+
 from seatrial.analysis.experiment_figures import why_no_interval
 from seatrial.analysis.grouped import grouped
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
+from seatrial.model.benchmark.power import SCOPE
 from seatrial.model.frozen import Frozen
+from seatrial.model.machine.power import Scope
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.spelling import label
+from seatrial.model.results.sample import Outcome
+from seatrial.model.spelling import label, show
 from seatrial.model.study.comparison import Comparison, Design, Side, Stopped
 from seatrial.model.study.result import BestOfResult, Contender
 from seatrial.model.study.study import DEFAULT_MARGIN, is_number, is_of_environment
@@ -250,14 +255,34 @@ def best_of(
     blocks: Blocks,
     costs: Costs,
     given: Given | None = None,
+    at_most: Mapping[str, float | None] = {},
 ) -> tuple[BestOfResult, ...]:
     """One for each combination of settings that are not swept; contenders by median, best first, failed ones last.
 
     The median of the winner is biased: of many equal contenders, the luckiest wins. Only a new measurement gives an
     unbiased value. A tie is a contender that the simultaneous interval does not distinguish from the winner; one with
-    too few repeats for an interval is untested. `given` has axes that are not parameters.
+    too few repeats for an interval is untested. `given` has axes that are not parameters. Those with a figure above its
+    value in `at_most` are out; if the interval of that figure does not decide it, they stay.
     """
+    results = [_within(result, at_most) for result in results] if at_most else results
     return tuple(_result(sweep, tuple(over), blocks, costs) for sweep in sweeps(results, over, figure, given))
+
+
+def _within(result: ExperimentResult, at_most: Mapping[str, float | None]) -> ExperimentResult:
+    """The result; without figures if one of them is above its limit, or is not known. Of a figure of power, that of the
+    node decides, if it is known."""
+    for name, limit in at_most.items():
+        own = [figure for figure in result.figures if figure.name == name]
+        own = [one for one in own if one.point.get(SCOPE) == Scope.NODE.value] or own
+        if limit is None or not result.outcome.is_ok:
+            continue
+        above = [one for one in own if (one.ci95 or (one.median, one.median))[0] > limit]
+        why = f"{name} is not known" if not own else ""
+        for one in above:
+            why = f"{name} is {show(one.median, one.unit)}, and at most {show(limit, one.unit)} is allowed"
+        if why:
+            return replace(result, figures=(), outcome=Outcome.skipped(why))
+    return result
 
 
 def winners_of(results: Sequence[ExperimentResult], best: Collection[BestOfResult]) -> tuple[ExperimentResult, ...]:

@@ -18,6 +18,7 @@ from types import ModuleType
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Figure, Role
 from seatrial.model.benchmark.declaration import FOLDER, PREFIX
+from seatrial.model.benchmark.power import with_power
 
 _PACKAGES = ("seatrial.benchmarks", "seatrial.applications")
 _ENTRY_POINTS = "seatrial.benchmarks"
@@ -40,7 +41,8 @@ def registry() -> Mapping[str, Benchmark]:
 
 @cache
 def _all() -> Mapping[str, Benchmark]:
-    return dict(sorted({**_Declared.stored, **_Declared.files, **_packaged()}.items()))
+    known = {**_Declared.stored, **_Declared.files, **_packaged()}
+    return {name: with_power(known[name]) for name in sorted(known)}
 
 
 @cache

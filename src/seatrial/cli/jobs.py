@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,7 +39,7 @@ def places_of(
     site: Path | None,
     system: str | None,
     targets: Sequence[str],
-    settings: Collection[str],
+    settings: Mapping[str, Any],
     options: Jobs,
     *,
     is_versus: bool,

@@ -86,6 +86,10 @@ class RunOptions(Options):
         Path | None, typer.Option("--root", metavar="DIR", help="a folder in place of /, for settings", hidden=True)
     ] = None
     fail_on: Annotated[FailOn | None, typer.Option("--fail-on", help=FAIL_ON_HELP)] = None
+    probes: Annotated[
+        list[str] | None,
+        typer.Option("--probe", metavar="NAME", help="measure beside the repeats: mpi, io or power (energy)"),
+    ] = None
 
     @property
     def budget_s(self) -> float | None:
@@ -99,11 +103,12 @@ class RunOptions(Options):
         from seatrial.environments.settings.node import use_root
         from seatrial.interface.run import words_of
         from seatrial.jobs.queue import OF_JOBS
-        from seatrial.plan.points import parse_settings
+        from seatrial.plan.points import PROBES_SETTING, parse_settings
 
         use_root(self.root or Path("/"))
         names, words = self.targets or [], context.meta.get(WORDS)
         given = parse_settings(self.settings or ())
+        beside: dict[str, Any] = {PROBES_SETTING: list(self.probes)} if self.probes else {}
         of_jobs = {name.removeprefix(OF_JOBS): text for name, text in given.items() if name.startswith(OF_JOBS)}
         values: dict[str, Any] = {name: text for name, text in given.items() if not name.startswith(OF_JOBS)}
         share, narrow = share_of("--margin", self.margin), share_of("--equivalence", self.equivalence)
@@ -114,30 +119,33 @@ class RunOptions(Options):
                     f"a study states it: compare: {{along: AXIS, {name}: 1%}}; `seatrial compare` takes --{name}",
                 )
         places = places_of(
-            *(self.site, self.system, names, values, jobs),
+            *(self.site, self.system, names, {**values, **beside}, jobs),
             is_versus=self.is_versus,
             again=self.again,
             of_jobs=of_jobs,
         )
         if self.is_versus:
             commands = [checked(words_of(text)) for text in (*names, *(words or ()))]
-            return Wanted([], merged(single_settings(values), program.settings()), commands, share, narrow)
+            return Wanted(
+                [], {**merged(single_settings(values), program.settings()), **beside}, commands, share, narrow
+            )
         names, of_program = program_settings(names, words, program)
         if self.fail_on is FailOn.REFERENCE:
             self._refuse_without_references(names)
         elif self.fail_on is not None:
             self._refuse_without_verdict(names)
-        return Wanted(names, merged(values, of_program), None, places=places)
+        return Wanted(names, {**merged(values, of_program), **beside}, None, places=places)
 
     def _study(self, targets: Sequence[str]) -> Study | None:
         """The study that the targets name."""
         from seatrial.jobs.queue import OF_JOBS
+        from seatrial.plan.points import parse_settings
         from seatrial.plan.site_in_force import at_site
         from seatrial.plan.targets import only_study, with_declared
 
         with at_site(self.site, self.system):
             settings = [text for text in self.settings or () if not text.startswith(OF_JOBS)]
-            return only_study(with_declared(targets), settings)
+            return only_study(with_declared(targets), parse_settings(settings))
 
     def _refuse_without_references(self, targets: Sequence[str]) -> None:
         """Raise UsageError if there is no reference for `--fail-on reference`."""

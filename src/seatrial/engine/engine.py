@@ -27,6 +27,7 @@ from seatrial.engine.lock_file import Holder, Told
 from seatrial.engine.node_settings import NodeSettings
 from seatrial.engine.policy import ComparedBlocks, Policy, RunningGroup, progress_of
 from seatrial.engine.pool import Clock
+from seatrial.engine.probing import Probes, probes_of
 from seatrial.engine.ready import Ready
 from seatrial.engine.repeat import make_repeat, make_together, recover_repeat, time_limit_s
 from seatrial.environments.compiler import variables_with
@@ -106,6 +107,7 @@ class _Run:
     """Experiment -> its recorded repeats; two groups may have the same experiment."""
     beside: Callable[[], Sequence[Holder]] = tuple
     settings: NodeSettings = field(default_factory=NodeSettings)
+    probes: Probes = field(default_factory=Probes)
 
     def run(self, work: Sequence[StudyWork], lock: HostLock, *, again: bool) -> frozenset[str]:
         self.watch = RecordWatch(self.folder, own=self.writer.path.name)
@@ -132,6 +134,8 @@ class _Run:
                 self.beside = held.beside
                 holding.callback(self.settings.close)
                 self._refresh()  # what others recorded during the wait
+                points = [member.ready.point for entry in self._affordable() for member in entry.group.members]
+                self.probes = holding.enter_context(probes_of(points, self.machine))
                 self._rounds()
             lock = replace(lock, quiet_s=None)  # it was waited for once
             time.sleep(_random.uniform(0.0, _GIVE_WAY_S) if self._affordable() else 0.0)
@@ -349,9 +353,10 @@ class _Run:
         writer, keep, settings = self.writer, self.keep, self.settings
         if len(claims) == 1:
             (only,) = experiments
-            return [make_repeat(only, only.machine or self.machine, claims[0], writer, keep=keep, settings=settings)]
+            machine = only.machine or self.machine
+            return [make_repeat(only, machine, claims[0], writer, keep=keep, settings=settings, probes=self.probes)]
         claimed = list(zip(experiments, claims, strict=True))
-        return make_together(claimed, self.machine, writer, keep=keep, settings=settings)
+        return make_together(claimed, self.machine, writer, keep=keep, settings=settings, probes=self.probes)
 
     def _notes(self, entry: RunningGroup, member: Member, block: str, limit_s: float) -> dict[str, Any]:
         """The notes of a claim; `limit_s` is the longest time until it ends."""

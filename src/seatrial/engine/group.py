@@ -173,10 +173,12 @@ class Group(Struct):
 
 def can_take_turns(members: Sequence[Member]) -> bool:
     """Whether the programs of a block can run concurrently and sample in turns: on the same CPUs with the same settings
-    of the node, as equally many ranks of this host, and only a few, since all keep their memory allocated."""
+    of the node, as equally many ranks of this host, and only a few, since all keep their memory allocated. A meter
+    cannot distinguish their power."""
     return (
         1 < len(members) <= _MOST_TOGETHER
         and all(member.ready.point.benchmark.program.takes_turns for member in members)
+        and not any(member.ready.point.has_power for member in members)
         and len({(member.ready.point.cpus, _ranks_here(member.ready)) for member in members}) == 1
         and len({member.ready.node_settings for member in members}) == 1
         and all(_ranks_here(member.ready) is not None for member in members)

@@ -109,7 +109,8 @@ class Ready(Frozen):
 
     `mpi` starts its ranks; None for a single process. `variables` are set (None: unset) for its run. `container` is
     what it runs in; None: directly on the machine. `machine` is the one that it runs on; None: this one.
-    `node_settings` are set on this node for its run, and put back.
+    `node_settings` are set on this node for its run, and put back. Samples are taken for `least_phase_s` at least, if
+    its power is measured.
     """
 
     point: Point
@@ -121,6 +122,7 @@ class Ready(Frozen):
     container: Contained | None = None
     machine: Machine | None = None
     node_settings: tuple[tuple[str, Value], ...] = ()
+    least_phase_s: float = 0.0
 
 
 class Refused(Frozen):

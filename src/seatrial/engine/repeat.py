@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.engine.judge import impossible_figure, judge, setting_not_in_force
 from seatrial.engine.node_settings import NodeSettings, looked_at, of_record, setting_that_did_not_act
+from seatrial.engine.probing import Probes, probe_reports
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.engine.starting import (
     Job,
@@ -23,8 +24,6 @@ from seatrial.engine.starting import (
     link_of,
     outcome_together,
     overlap,
-    probe_reports,
-    probed,
     record_together,
     start_of,
 )
@@ -90,7 +89,11 @@ def _program(job: Job, command: Sequence[str]) -> LocalProgram:
 def time_limit_s(ready: Ready) -> float:
     """After this time a program counts as hung: far more than its benchmark expects of one repeat."""
     slower = _EMULATED_TIMES if ready.machine is not None and is_emulated(ready.machine) else 1.0
-    return min(slower * max(_LEAST_LIMIT_S, _LIMIT_TIMES * (ready.point.estimate_s or 0.0)), _MOST_LIMIT_S)
+    expected_s = (ready.point.estimate_s or 0.0) + ready.least_phase_s
+    return min(slower * max(_LEAST_LIMIT_S, _LIMIT_TIMES * expected_s), _MOST_LIMIT_S)
+
+
+_NO_POWER = Probes()
 
 
 def make_repeat(
@@ -101,9 +104,10 @@ def make_repeat(
     *,
     keep: bool,
     settings: NodeSettings | None = None,
+    probes: Probes = _NO_POWER,
 ) -> RepeatRecord:
     """Run and record one claimed repeat. Raises StoreError if the record cannot be written."""
-    (made,) = _run([(ready, claim)], machine, settings)
+    (made,) = _run([(ready, claim)], machine, probes, settings)
     return _record(made, writer, keep=keep)
 
 
@@ -114,13 +118,14 @@ def make_together(
     *,
     keep: bool,
     settings: NodeSettings | None = None,
+    probes: Probes = _NO_POWER,
 ) -> list[RepeatRecord]:
     """Run repeats of several experiments that take turns on the same CPUs, the first leading, and record them.
 
     Each is charged an equal share of the time. If one fails, none is recorded: it may have disturbed the others, or
     one of them may be the cause. Raises StoreError if a record cannot be written.
     """
-    made = _run(claimed, machine, settings)
+    made = _run(claimed, machine, probes, settings)
     if not all(one.outcome.is_ok for one in made):
         return []
     return [_record(one, writer, keep=keep) for one in made]
@@ -152,11 +157,13 @@ class _Claimed(Frozen):
         return self.commands[0]
 
 
-def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine, settings: NodeSettings | None = None) -> list[_Made]:
+def _run(
+    claimed: Sequence[tuple[Ready, Claim]], machine: Machine, probes: Probes, settings: NodeSettings | None
+) -> list[_Made]:
     """Run programs on the same CPUs, several in turns, and check each."""
     try:
         started = []
-        for ready, claim in claimed:
+        for ready, claim in ((probes.suited(ready), claim) for ready, claim in claimed):
             jobs = jobs_of(ready, machine, claim.path)
             started.append(_Claimed(ready, claim, jobs, [command_of(job.ready, job.directory) for job in jobs]))
     except (BuildError, NoLauncherError) as error:
@@ -164,11 +171,11 @@ def _run(claimed: Sequence[tuple[Ready, Claim]], machine: Machine, settings: Nod
     with ExitStack() as held:
         if settings is None:
             held.callback((settings := NodeSettings()).close)
-        return _run_watched(started, machine, held.enter_context(kernel_log()), settings)
+        return _run_watched(started, machine, held.enter_context(kernel_log()), probes, settings)
 
 
 def _run_watched(
-    claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLog, settings: NodeSettings
+    claimed: Sequence[_Claimed], machine: Machine, kernel: KernelLog, probes: Probes, settings: NodeSettings
 ) -> list[_Made]:
     """The same, with what the kernel reports meanwhile."""
     cpus = claimed[0].ready.point.cpus or machine.allowed_cpus  # an unbound program may use all
@@ -176,6 +183,7 @@ def _run_watched(
     start = time.perf_counter()
     began_s = time.time()
     before: Around | None = None
+    after: Around | None = None
     launched: Sequence[Completed | OSError | NotPreparedError]
     looks = ClockLooks()
     try:
@@ -188,8 +196,9 @@ def _run_watched(
             repeats = [one.ready for one in claimed]
             inputs.enter_context(settings.during(repeats))  # before the look, which counts what other processes use
             # What happens on this machine says nothing of what runs on another one.
-            before = None if any(one.ready.machine is not None for one in claimed) else look_around(cpus)
-            with probed([(job.ready, job.directory) for job in jobs]):
+            is_elsewhere = any(one.ready.machine is not None for one in claimed)
+            with probes.around([(job.ready, job.directory) for job in jobs]):
+                before = None if is_elsewhere else look_around(cpus)
                 programs = [
                     _program(job, command)
                     for one in claimed
@@ -199,6 +208,7 @@ def _run_watched(
                 limit_s = sum(time_limit_s(one.ready) for one in claimed)
                 looks = inputs.enter_context(looked_at(repeats))
                 launched = run_together(programs, limit_s, in_turns=len(claimed) > 1)
+                after = None if is_elsewhere else look_around(cpus)
     except NotPreparedError as error:
         launched = [error] * len(jobs)
     except OSError as error:
@@ -208,7 +218,7 @@ def _run_watched(
         launched = [error] * len(jobs)
     until_s = time.time()
     wall_s = (time.perf_counter() - start) / len(claimed)
-    around = {} if before is None else seen_around(before, look_around(cpus), cpus, _cpu_s(launched))
+    around = {} if before is None else seen_around(before, after or look_around(cpus), cpus, _cpu_s(launched))
     if events := kernel.events():
         around["kernel_events"] = events
     made: list[_Made] = []
@@ -225,6 +235,10 @@ def _run_watched(
             if ended.used is not None:
                 seen["used"] = dict(ended.used)
             seen |= probe_reports(one.ready, one.claim.path, ended)
+            if outcome.is_ok:
+                power, samples = probes.power(one.ready, one.ready.machine or machine, program, ended)
+                seen |= power
+                program = replace(program, samples=(*program.samples, *samples))
             seen |= _launch_time(program, began_s, until_s)
         made.append(_Made(one.ready, one.claim, wall_s, outcome, program, seen))
     return made

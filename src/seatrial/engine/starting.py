@@ -1,5 +1,4 @@
-"""How the program of a repeat is started, with the links of the virtual cluster as it asks, and the probes that a study
-runs beside it: the MPI profile and the program's I/O.
+"""How the program of a repeat is started, with the links of the virtual cluster as it asks.
 
 Copies of a job run at once: each is started as its own job, on its share of the CPUs and in its own folder, and
 judged as one; then their records become that of the repeat.
@@ -9,16 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
+from seatrial.engine.probing import probe_variables
 from seatrial.engine.ready import NotPreparedError, Ready
 from seatrial.environments.cached_files import private_top
 from seatrial.environments.compiler import variables_with
-from seatrial.errors import ParseError, UsageError
+from seatrial.errors import UsageError
 from seatrial.launch.local import Completed
 from seatrial.launch.ranks import rank_layout
 from seatrial.model.benchmark.copies import (
@@ -46,42 +45,6 @@ from seatrial.places.cluster.network import links_at
 from seatrial.places.contained import StartInside, started
 from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.points import Point
-from seatrial.profiler.capture.functions import function_names
-from seatrial.profiler.capture.run import ProbeSettings, node_folder, on_node, profiled_variables, profiler
-
-_TABLES = "mpi"
-_NOTHING = ProbeSettings()
-
-
-def mpi_variables(ready: Ready, directory: Path) -> dict[str, str]:
-    """The variables that the profiler adds to a repeat. Raises BuildError."""
-    target = directory / _TABLES
-    variables = {**os.environ, **{name: value for name, value in ready.variables if value is not None}}
-    return profiled_variables(profiler(), target, node_folder(target), _NOTHING, variables)
-
-
-def mpi_folder(directory: Path) -> AbstractContextManager[object]:
-    """The folder of the tables, and what the profiler needs of this node, for as long as a repeat runs. Raises OSError,
-    StoreError."""
-    target = directory / _TABLES
-    target.mkdir(exist_ok=True)
-    return on_node(node_folder(target), target)
-
-
-def mpi_report(directory: Path) -> dict[str, Any] | None:
-    """The sums over the ranks; None if there is none, or one cannot be read."""
-    from seatrial.profiler.merge.recorded import mpi_summary  # both load numpy
-    from seatrial.profiler.tables.process_table import ProcessTable, read_table
-
-    tables: list[ProcessTable] = []
-    names = function_names()
-    for path in sorted((directory / _TABLES).glob("*.mpi")):
-        try:
-            tables.append(read_table(path, len(names)))
-        except (ParseError, OSError):
-            return None  # a sum without this rank would look like less work
-    return mpi_summary(tables, names) if tables else None
-
 
 _MOST = "max_resident_B"
 """What copies used is summed, but for the size of the largest process."""
@@ -200,52 +163,6 @@ def _hello(each: Sequence[Hello | None]) -> Hello | None:
         cpus=tuple(mask for one in known for mask in one.cpus),
         hosts=tuple(host for one in known for host in one.hosts),
     )
-
-
-def probe_variables(ready: Ready, directory: Path) -> dict[str, str]:
-    """The variables that the probes add to a repeat. Raises BuildError."""
-    if not ready.point.is_profiled:
-        return {}
-    from seatrial.engine.starting import mpi_variables
-
-    return mpi_variables(ready, directory)
-
-
-@contextmanager
-def probed(claimed: Sequence[tuple[Ready, Path]]) -> Iterator[None]:
-    """Set up what the probes need while repeats run in their folders. Raises OSError, StoreError."""
-    with ExitStack() as folders:
-        for ready, directory in claimed:
-            if ready.point.is_profiled:
-                from seatrial.engine.starting import mpi_folder
-
-                folders.enter_context(mpi_folder(directory))
-        yield
-
-
-def probe_reports(ready: Ready, directory: Path, completed: Completed | None) -> dict[str, Any]:
-    """The probes' results for a repeat's record; null for what could not be read. `completed` is None if the program
-    ended unobserved."""
-    reports: dict[str, Any] = {}
-    if ready.point.is_profiled:
-        from seatrial.engine.starting import mpi_report
-
-        reports["mpi"] = mpi_report(directory)
-    if "io" in ready.point.probes:
-        reports["io"] = None if completed is None else _io(completed.io)
-    return reports
-
-
-def _io(counters: Mapping[str, int] | None) -> dict[str, int] | None:
-    """Bytes that the program requested from the kernel, and bytes transferred from and to devices (proc(5))."""
-    if counters is None:
-        return None
-    return {
-        "asked_read_B": counters["rchar"],
-        "asked_written_B": counters["wchar"],
-        "device_read_B": counters["read_bytes"],
-        "device_written_B": max(0, counters["write_bytes"] - counters["cancelled_write_bytes"]),
-    }
 
 
 def start_of(ready: Ready, directory: Path) -> StartInside:

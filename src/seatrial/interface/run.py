@@ -44,7 +44,16 @@ from seatrial.model.study.study import (
     refuse_margin,
 )
 from seatrial.places.guest.of_run import guest_names, with_guests
-from seatrial.plan.points import PROBES, Settings, plan_points, refuse_unfit, study_points, values_of
+from seatrial.plan.points import (
+    PROBES_SETTING,
+    Settings,
+    plan_points,
+    refuse_unfit,
+    study_points,
+    values_of,
+    with_probes,
+    with_probes_apart,
+)
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import only_study, with_declared
 from seatrial.probes.quiet import Quiet, look
@@ -77,11 +86,12 @@ def run(
     standard trial, and record the results.
 
     `set` maps a parameter, or an axis of the environment ("environment.mpi"), to its value; a list of values makes one
-    experiment for each. `budget` is the time for the whole call but for waits (default: 20 s for the repeats of
-    each experiment; for a study, the budget in its file): what does not fit is left out, which `progress.fitted` gets
-    before anything starts; only a benchmark that was named gets its six repeats in any case. `repeats` makes exactly
-    that many of each experiment instead. With `results=None` nothing is kept:
-    `run("memory.latency", repeats=1, results=None)` is a quick measurement.
+    experiment for each. `probes` in it lists what is measured beside the repeats (mpi, io, power), of a study too.
+    `budget` is the time for the whole call but for waits (default: 20 s for the repeats of each experiment; for a
+    study, the budget in its file): what does not fit is left out, which `progress.fitted` gets before anything starts;
+    only a benchmark that was named gets its six repeats in any case. `repeats` makes exactly that many of each
+    experiment instead. With `results=None` nothing is kept: `run("memory.latency", repeats=1, results=None)` is a quick
+    measurement.
 
     A finished experiment is not run again unless `again` is set. `keep` keeps the output of every repeat. `site` is a
     site file, `system` a system in it (`NAME[:PARTITION]`). `progress` is called between repeats.
@@ -110,10 +120,10 @@ def run(
     with at_site(site, system), although_shared(shared), _folder(results) as path, ExitStack() as held:
         names: list[str] = []
         if len(targets) == 1 and isinstance(targets[0], Study):
-            study: Study | None = targets[0]
+            study: Study | None = with_probes(targets[0], with_probes_apart(set or {})[0])
         else:
             names = with_declared([target.name if isinstance(target, Study) else str(target) for target in targets])
-            study = only_study(names, set or ())
+            study = only_study(names, set or {})
         if study is not None:
             study = part_here(study, None if site is None else Path(site), system)
         ResultsFolder.refuse_other(path)
@@ -172,9 +182,7 @@ def _folder(results: str | Path | None) -> Iterator[Path]:
 
 
 def _refuse_repeats(study: Study, repeats: int | None) -> None:
-    """Raise UsageError for a number of repeats; report probes that this version does not have."""
-    for probe in {*study.probes} - PROBES:
-        _log.warning("this version has no probe %s; the study runs without it", probe)
+    """Raise UsageError for a number of repeats."""
     if repeats is not None:
         raise UsageError(
             f"study {study.name} defines its own number of repeats", "set a budget instead, or change the study file"
@@ -249,11 +257,13 @@ def versus(
     """
     share = margin_given(margin, equivalence)
     split = [words_of(one) if isinstance(one, str) else tuple(one) for one in commands]
-    study = versus_study(split, set or {}, share, equivalence=equivalence is not None)
+    probes, parameters = with_probes_apart(set or {})
+    study = versus_study(split, parameters, share, equivalence=equivalence is not None)
     if budget is not None:
         study = replace(study, repeat=replace(study.repeat, maximum=MOST_REPEATS))  # nothing else ends it undecided
     return run(
         study,
+        set={PROBES_SETTING: list(probes)} if probes else None,
         results=results,
         budget=budget,
         again=again,

@@ -57,7 +57,7 @@ def plan(
             names: list[str] = []
         else:
             names = with_declared(list(map(str, targets)))
-            study = only_study(names, settings or ())
+            study = only_study(names, settings or {})
         if study is not None:
             return planned_study(_within(part_here(study, site, system), budget_s), machine)
         if not names and not settings:

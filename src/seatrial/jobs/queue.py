@@ -15,7 +15,7 @@ import re
 import shlex
 import tarfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ def _own_cluster(environment: Mapping[str, str]) -> Where | None:
     return Where(Place(system, system.partitions[0]), SYSTEMS["slurm"], f"{CLUSTER}:{PARTITION}")
 
 
-def systems_of(targets: Sequence[str], settings: Collection[str], site: Path | None) -> tuple[str, ...]:
+def systems_of(targets: Sequence[str], settings: Mapping[str, Any], site: Path | None) -> tuple[str, ...]:
     """The systems of the study that these targets name, as its file has them; () if it has no such axis, or they name
     no study. Raises UsageError as `only_study` does."""
     if not any(map(is_study_file, targets)):
@@ -113,11 +113,11 @@ def systems_of(targets: Sequence[str], settings: Collection[str], site: Path | N
 
 
 def places_for(
-    site: Path | None, system: str | None, targets: Sequence[str], settings: Collection[str] = ()
+    site: Path | None, system: str | None, targets: Sequence[str], settings: Mapping[str, Any] | None = None
 ) -> tuple[Where, ...]:
     """Where a command submits jobs to: one partition with `--system`; those of the axis `system` of a study that has
     it; () if it submits none. Raises UsageError."""
-    if system is None and (systems := systems_of(targets, settings, site)):
+    if system is None and (systems := systems_of(targets, settings or {}, site)):
         return places_of_systems(site, systems)
     where = where_jobs_go(site, system)
     return () if where is None else (where,)

@@ -32,7 +32,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import content_key
 from seatrial.model.study.study import Study, study_without_secrets
 from seatrial.plan.axis_values import concerns
-from seatrial.plan.points import Point, Settings, plan_points, study_points, values_of
+from seatrial.plan.points import PROBES_SETTING, Point, Settings, plan_points, study_points, values_of
 from seatrial.plan.site_file import site_of
 from seatrial.plan.site_in_force import at_site
 from seatrial.plan.targets import only_study, with_declared
@@ -294,7 +294,7 @@ def _concerning(settings: Settings, benchmarks: Sequence[Benchmark]) -> dict[str
     return {
         name: list(values)
         for name, values in values_of(settings).items()
-        if any(concerns(name, benchmark) for benchmark in benchmarks)
+        if name == PROBES_SETTING or any(concerns(name, benchmark) for benchmark in benchmarks)
     }
 
 

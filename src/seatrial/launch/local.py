@@ -37,6 +37,8 @@ class Completed(Frozen):
     used: Mapping[str, float] | None = None
     start_s: float = 0.0
     """When it was started, in seconds after the first of the programs that run together; so is the end, `wall_s`."""
+    clock_s: float = 0.0
+    """When the first one was started, on CLOCK_MONOTONIC."""
 
     @property
     def died_of(self) -> str:
@@ -100,6 +102,7 @@ def run_together(programs: Sequence[LocalProgram], limit_s: float, *, in_turns: 
             ending.io,
             ending.used,
             ending.started_s - start,
+            start,
         )
         for program, ending in zip(programs, endings, strict=True)
     ]

@@ -38,7 +38,7 @@ _SMALL = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
 _BINARY_POWERS = ((60, "Ei"), (50, "Pi"), (40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki"), (0, ""))
 _BINARY = tuple((2.0**power, prefix) for power, prefix in _BINARY_POWERS)
 _CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
-_NAMES: dict[Unit, str] = {"flop/s": "FLOP/s"}
+_NAMES: dict[Unit, str] = {"flop/s": "FLOP/s", "flop/J": "FLOP/s/W", "op/J": "op/s/W", "B/J": "B/s/W"}
 _COUNTED: tuple[Unit, ...] = ("B",)
 _FRACTIONS: tuple[Unit, ...] = ("s", "J", "W")
 """Units with small values, for which milli, micro and nano make sense."""

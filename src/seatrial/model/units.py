@@ -15,8 +15,8 @@ from seatrial.errors import UsageError, did_you_mean
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Keywords
 
-SIUnit = Literal["s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1"]
-UNITS: tuple[SIUnit, ...] = ("s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "1")
+SIUnit = Literal["s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "flop/J", "op/J", "B/J", "1"]
+UNITS: tuple[SIUnit, ...] = ("s", "B", "B/s", "flop/s", "op/s", "Hz", "W", "J", "flop/J", "op/J", "B/J", "1")
 
 _LABEL = r"[A-Za-z%µ][A-Za-z0-9%µ.^*()-]{0,23}(?:/[A-Za-z0-9%µ.^*()-]{1,23}){0,2}"
 Unit = Annotated[str, Keywords(pattern=f"^(?:1|{_LABEL})$")]
@@ -47,6 +47,9 @@ _BASES: dict[str, tuple[Unit, float]] = {
     "Hz": ("Hz", 1.0),
     "W": ("W", 1.0),
     "J": ("J", 1.0),
+    "flop/J": ("flop/J", 1.0),
+    "op/J": ("op/J", 1.0),
+    "B/J": ("B/J", 1.0),
 }
 
 _NUMBER_AND_SUFFIX = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ%/]*)\s*\Z", re.ASCII)
@@ -94,6 +97,11 @@ def parse_quantity(text: str) -> Quantity:
 def si_unit(unit: Unit) -> SIUnit:
     """The unit of a figure of ours, which is one of UNITS. Raises ValueError for a label."""
     return UNITS[UNITS.index(unit)]
+
+
+def is_of_power(unit: Unit) -> bool:
+    """Whether a figure in this unit is measured with a sensor of power or energy."""
+    return unit in ("W", "J") or unit.endswith("/J")
 
 
 def is_unit(text: str) -> bool:

@@ -26,7 +26,7 @@ void die_with_parent(long parent) {
 
 CommonArguments::CommonArguments(Arguments& arguments)
     : record(arguments.required("--record")), cpus(arguments.cpus("--cpus")),
-      slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)),
+      slice_s(slice_of(arguments)),
       parent(arguments.number("--parent", 0L, 0L, 1L << 31)), turns(arguments, cpus.size()),
       own(arguments.words_without({"--record", "--cpus", "--parent"})) {}
 
@@ -58,6 +58,8 @@ void Program::unsupported(const Unsupported& missing) {
 void Program::end() {
   if (const auto taken = turns.taken())
     note("turns", *taken);
+  if (const auto sampled = phase.note())
+    note("sampled", *sampled);
   if (const auto time = counted_threads(); time.threads > 0)
     note("looks", json::Object()
                       .add("threads", time.threads)

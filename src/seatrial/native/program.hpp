@@ -16,6 +16,7 @@
 #include "failure.hpp"
 #include "hello.hpp"
 #include "isa.hpp"
+#include "phase.hpp"
 #include "record.hpp"
 #include "team.hpp"
 #include "turns.hpp"
@@ -68,6 +69,7 @@ public:
   const std::vector<int> cpus;
   const double slice_s;
   Turns& turns;
+  SamplingPhase phase;
 
 private:
   std::string name_;

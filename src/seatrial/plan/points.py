@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -22,7 +22,7 @@ from seatrial.model.machine.machine import Machine
 from seatrial.model.results.sample import Outcome
 from seatrial.model.secrets import masked_parameters
 from seatrial.model.study.result import workers_of
-from seatrial.model.study.study import OF_SIDES, SYSTEM, Study, is_of_environment
+from seatrial.model.study.study import MPI, OF_SIDES, POWER, PROBES, SYSTEM, Study, is_of_environment
 from seatrial.plan.axis_values import alike, concerns, none_concerned
 from seatrial.plan.combinations import Given, combinations
 from seatrial.plan.environment_axes import (
@@ -35,6 +35,10 @@ from seatrial.plan.environment_axes import (
 )
 from seatrial.plan.files import YamlNode
 from seatrial.plan.study_file import NEEDS_NUMBERS, not_a_number
+
+_T = TypeVar("_T")
+PROBES_SETTING = "probes"
+"""The setting that selects them for benchmarks that a command names."""
 
 
 class Point(Frozen):
@@ -63,7 +67,17 @@ class Point(Frozen):
     @property
     def is_profiled(self) -> bool:
         """Whether the MPI profiler is loaded with the program, which makes it another experiment."""
-        return "mpi" in self.probes and self.benchmark.may_use_mpi
+        return MPI in self.probes and self.benchmark.may_use_mpi
+
+    @property
+    def has_power(self) -> bool:
+        """Whether its power is measured, for which it runs longer and alone: another experiment."""
+        return POWER in self.probes
+
+    @property
+    def identifying_probes(self) -> list[str]:
+        """The probes that make it another experiment."""
+        return [*([MPI] if self.is_profiled else ()), *([POWER] if self.has_power else ())]
 
 
 def without_secrets(point: Point) -> Point:
@@ -78,6 +92,7 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]],
     the product. A setting applies to every target that has it. Raises UnknownNameError for an unknown target or
     setting, UsageError for a value that the parameter does not accept.
     """
+    probes, settings = with_probes_apart(settings)
     benchmarks = [benchmark_named(name) for name in dict.fromkeys(targets)] or list(registry().values())
     _refuse_unknown(settings, benchmarks)
     points: dict[tuple[object, ...], Point] = {}
@@ -94,8 +109,24 @@ def plan_points(targets: Sequence[str], settings: Mapping[str, Sequence[Value]],
                 point = resolved[vm]
                 choice = choice_of(given, benchmark, point.parameters)
                 key = (benchmark.name, choice, tuple(sorted(point.parameters.items())))
-                points.setdefault(key, replace(point, environment=choice))
+                points.setdefault(key, replace(point, environment=choice, probes=probes))
     return tuple(points.values())
+
+
+def with_probes_apart(settings: Mapping[str, _T]) -> tuple[tuple[str, ...], dict[str, _T]]:
+    """The probes among settings, and the other settings. Raises UsageError for an unknown probe."""
+    rest = dict(settings)
+    given: Any = rest.pop(PROBES_SETTING, ())
+    probes = tuple(dict.fromkeys(map(str, [given] if isinstance(given, str) else given)))
+    for probe in probes:
+        if probe not in PROBES:
+            raise UnknownNameError("probe", probe, sorted(PROBES))
+    return probes, rest
+
+
+def with_probes(study: Study, probes: Sequence[str]) -> Study:
+    """The study with further probes."""
+    return replace(study, probes=tuple(dict.fromkeys((*study.probes, *probes))))
 
 
 def _bases(benchmark: Benchmark, settings: Mapping[str, Sequence[Value]]) -> tuple[Params, ...]:
@@ -202,10 +233,6 @@ def _value(given: Setting) -> Value:
     return str(given) if isinstance(given, Path) else given
 
 
-PROBES = frozenset({"mpi", "io"})
-"""Probes that can run alongside a repeat."""
-
-
 class StudyPoints(Frozen):
     """The points in the order of the study. `merged` counts those that are the same as an earlier one."""
 
@@ -227,7 +254,7 @@ def plan_study(study: Study, machine: Machine) -> StudyPoints:
         number += 1
         benchmark = benchmark_named(entry.name)
         chosen = {name: value for name, value in given.items() if value is not None and _is_parameter(name)}
-        probed = benchmark.probed if study.probes else {}
+        probed = benchmark.probed if {*study.probes} - {POWER} else {}
         settings: dict[str, Value] = {**probed, **entry.parameters, **chosen}
         vm = guest_of(given)
         key = (entry.name, vm, *sorted(settings.items()))

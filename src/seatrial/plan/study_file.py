@@ -8,9 +8,11 @@ from functools import partial as partial_of
 from seatrial.errors import PlaceError, UsageError
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import ParameterKind, Value
+from seatrial.model.benchmark.power import is_of_power
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.result import workers_of
 from seatrial.model.study.study import (
+    POWER,
     SYSTEM,
     Axis,
     BestOf,
@@ -21,6 +23,7 @@ from seatrial.model.study.study import (
     StudyBenchmark,
     is_of_environment,
 )
+from seatrial.model.units import labelled_quantity
 from seatrial.plan.axis_values import (
     alike,
     axis_value,
@@ -142,6 +145,9 @@ class _Context(Frozen):
         if name not in known:
             what = f"figure of {' or '.join(benchmark.name for benchmark in benchmarks)}"
             raise self.unknown(path, what, name, known)
+        named = [figure for benchmark in benchmarks for figure in benchmark.figures if figure.name == name]
+        if all(map(is_of_power, named)) and POWER not in self.model.probes:
+            raise self.document.refuse(path, f"{name} needs the probe power", "add it to the study: probes: [power]")
         return name
 
     def zips(self) -> tuple[tuple[str, ...], ...]:
@@ -294,8 +300,25 @@ class _Context(Frozen):
             if not concerned:
                 seen = f"no benchmark of the study has all of {', '.join(over)}"
                 raise self.document.refuse(("best_of", "over"), seen, "name axes of one benchmark")
-            return BestOf(over, self.figure(("best_of", "figure"), self.model.best_of.figure, concerned))
+            figure = self.figure(("best_of", "figure"), self.model.best_of.figure, concerned)
+            return BestOf(over, figure, self._limits(self.model.best_of.at_most or {}, concerned))
         return None
+
+    def _limits(self, given: Mapping[str, object], benchmarks: Sequence[Benchmark]) -> dict[str, float | None]:
+        """Figure -> the largest value that a contender may have, in SI."""
+        limits: dict[str, float | None] = {}
+        for written, value in given.items():
+            path: KeyPath = ("best_of", "at_most", written)
+            name = self.figure(path, written, benchmarks)
+            unit = next(f.unit for benchmark in benchmarks for f in benchmark.figures if f.name == name)
+            try:
+                found = labelled_quantity(str(value))
+            except UsageError as error:
+                raise self.document.refuse(path, error.message, error.todo) from None
+            if found.unit != unit:
+                raise self.document.refuse(path, f"{value} is not in {unit}", f"give the value of {name} with its unit")
+            limits[name] = found.value
+        return limits
 
 
 def _margin(model: CompareModel) -> tuple[float, bool]:

@@ -106,6 +106,10 @@ class BestOfModel(Model):
 
     over = required("a list of axes", listed(_NAME.accepting(_AXIS), 1))
     figure = required(_FIGURE, _NAME)
+    at_most = optional(
+        "figures with the largest values that a contender may have, such as {mean_power: 300W}",
+        named(scalar(str, int, float), least=1, most=100),
+    )
 
 
 class RepeatModel(Model):

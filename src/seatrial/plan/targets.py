@@ -7,9 +7,10 @@ import os
 import pwd
 import shlex
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from seatrial.benchmarks import declare, registry
 from seatrial.errors import UnknownNameError, UsageError
@@ -17,6 +18,7 @@ from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.declaration import FOLDER
 from seatrial.model.study.study import Study
 from seatrial.plan.files import read_file
+from seatrial.plan.points import with_probes, with_probes_apart
 from seatrial.plan.site_in_force import site_in_force
 from seatrial.references.loader import reference_named
 
@@ -30,10 +32,10 @@ def is_study_file(target: str) -> bool:
     return target.endswith(_ENDINGS) or "/" in target or target in (".", "..") or Path(target).is_file()
 
 
-def only_study(targets: Sequence[str], settings: Collection[str]) -> Study | None:
-    """The study that the targets name; None if they name benchmarks.
+def only_study(targets: Sequence[str], settings: Mapping[str, Any]) -> Study | None:
+    """The study that the targets name, with the probes of the settings; None if they name benchmarks.
 
-    Raises UsageError for a study with further targets or with settings, and as `read_study_file` does.
+    Raises UsageError for a study with further targets or with other settings, and as `read_study_file` does.
     """
     files = [target for target in targets if is_study_file(target)]
     if not files:
@@ -43,9 +45,10 @@ def only_study(targets: Sequence[str], settings: Collection[str]) -> Study | Non
             f"{files[0]} is a study and must be the only target, but {len(targets) - 1} more were given",
             "name one study at a time",
         )
-    if settings:
+    probes, others = with_probes_apart(settings)
+    if others:
         raise UsageError(f"--set does not apply to a study ({files[0]})", "edit the study file instead")
-    return read_study_file(Path(files[0]))
+    return with_probes(read_study_file(Path(files[0])), probes)
 
 
 def read_study_file(path: Path) -> Study:

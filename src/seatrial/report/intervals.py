@@ -57,9 +57,10 @@ class RemarkKind(Enum):
     FEW = "few"
     CORRELATED = "correlated"
     ROUNDED = "rounded"
+    SENSOR = "sensor"
 
 
-_LONG = frozenset({RemarkKind.CORRELATED, RemarkKind.ROUNDED})
+_LONG = frozenset({RemarkKind.CORRELATED, RemarkKind.ROUNDED, RemarkKind.SENSOR})
 
 
 class Remark(Frozen):
@@ -76,7 +77,9 @@ def remarks(figure: FigureResult) -> list[Remark]:
         found.append(Remark(RemarkKind.CORRELATED, figure.dependence))
     elif figure.ci95 is None and figure.n_repeats < MINIMUM_REPEATS:
         found.append(Remark(RemarkKind.FEW, figure.n_repeats))
-    if figure.resolution >= _VISIBLE:
+    if figure.error is not None:
+        found.append(Remark(RemarkKind.SENSOR, 50.0 * figure.resolution))
+    elif figure.resolution >= _VISIBLE:
         found.append(Remark(RemarkKind.ROUNDED, 100.0 * figure.resolution))
     return found
 
@@ -89,8 +92,10 @@ def remark_words(kind: RemarkKind, amounts: Sequence[float]) -> str:
         )
     if kind is RemarkKind.FEW:
         return f"no interval, {no_interval_words(int(min(amounts)))}"
-    form = "{:.2g}" if kind is RemarkKind.ROUNDED else "{:.2f}"
+    form = "{:.2f}" if kind is RemarkKind.CORRELATED else "{:.2g}"
     ends = list(dict.fromkeys(form.format(end) for end in (min(amounts), max(amounts))))
+    if kind is RemarkKind.SENSOR:
+        return f"the sensor's error is up to {' to '.join(ends)} %, which the interval holds"
     if kind is RemarkKind.ROUNDED:
         return f"rounded to {' to '.join(ends)} % by the timer or the printed digits"
     return f"successive repeats are correlated (r = {' to '.join(ends)}): wider interval or none"

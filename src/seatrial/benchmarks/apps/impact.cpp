@@ -126,6 +126,7 @@ void run(mpi::Program& program, const Settings& settings) {
   std::size_t done = 0;
   std::size_t samples = 0;
   std::size_t writes = 0;
+  program.phase.begin();
   const auto begin = Clock::now();
   std::size_t last = settings.steps == 0 ? static_cast<std::size_t>(-1) : settings.steps;
   while (done < last) {
@@ -162,6 +163,7 @@ void run(mpi::Program& program, const Settings& settings) {
     }
   }
   const double whole_s = seconds(Clock::now() - begin);
+  program.phase.end();
   program.at("the checks");
   const auto at_last = simulation.motion();
   const auto energy = simulation.energy();

@@ -408,12 +408,14 @@ private:
                                                Measured& measured, Watch& watch) {
   std::vector<ChildEnd> runs;
   double used_s = 0.0;
+  program.phase.begin();
   while (true) {
     const auto whole = timed([&] {
       runs.push_back(measured.run([&](pid_t process) { watch.follow(process); }));
       watch.follow(0);
     });
     used_s += whole.elapsed_s();
+    program.phase.end();
     if (runs.size() == most_runs || !measured.is_expected(runs.back()) ||
         are_enough(runs.size(), used_s, whole.elapsed_s(), program.slice_s))
       return runs;

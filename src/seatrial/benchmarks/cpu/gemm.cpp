@@ -100,12 +100,15 @@ public:
     ProductVerifier<Real> verifier(team_, a_, b_);
     observe_clock();
     const auto deadline = Clock::now() + std::chrono::duration<double>(program_.slice_s);
+    const auto most = most_samples(max_samples, program_.slice_s);
+    program_.phase.begin();
     do {
       sample();
       row_error_ = worse(row_error_, verifier.row_error(c_));
       element_error_ = worse(element_error_, verifier.element_error(c_));
     } while (samples_.size() < (is_slow_ ? 1 : min_samples) ||
-             (Clock::now() < deadline && samples_.size() < max_samples));
+             (Clock::now() < deadline && samples_.size() < most));
+    program_.phase.end();
   }
 
   void report() {

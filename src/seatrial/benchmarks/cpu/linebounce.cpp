@@ -140,6 +140,7 @@ void measure(Program& program, const Settings& settings) {
   }
 
   program.turns.pass();
+  program.phase.begin();
   const auto begin = Clock::now();
   for (std::size_t round = 0; round < min_rounds || seconds(Clock::now() - begin) < program.slice_s;
        ++round)
@@ -148,6 +149,7 @@ void measure(Program& program, const Settings& settings) {
       pair.elapsed_s.push_back(pair.run(team, program.cpus, pair.round_trips));
       program.turns.pass();
     }
+  program.phase.end();
 
   std::uint64_t lost = 0;
   std::uint64_t moved = 0;

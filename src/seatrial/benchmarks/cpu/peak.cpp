@@ -54,18 +54,19 @@ constexpr std::size_t accumulators =
 
 constexpr double chain_s = 40e-6; // target duration of each chain
 
-// The target duration of the throughput kernel. Members leave a barrier one after another, since
-// each has to fetch the line that releases it: about 50 ns apart, 10-20 us from first to last of
-// 384. A sample runs from the first start to the last end, so this time is lost; 25 us of kernel
-// per member keep it at 0.2 %. Below 20 members a short sample's duration is used.
-[[nodiscard]] constexpr double kernel_s(std::size_t members) noexcept {
-  return std::max(0.5e-3, 25e-6 * static_cast<double>(members));
-}
-
 // Each sample holds three times per member, about 35 bytes of text: at most 1 MB per record.
 [[nodiscard]] constexpr std::size_t max_samples(std::size_t members) noexcept {
   constexpr std::size_t max_readings = 20'000;
   return std::clamp<std::size_t>(max_readings / members, 3, 2'000);
+}
+
+// The target duration of the throughput kernel. Members leave a barrier one after another, since
+// each has to fetch the line that releases it: about 50 ns apart, 10-20 us from first to last of
+// 384. A sample runs from the first start to the last end, so this time is lost; 25 us of kernel
+// per member keep it at 0.2 %. Below 20 members a short sample's duration is used.
+[[nodiscard]] double kernel_s(std::size_t members, double slice_s) noexcept {
+  const double of_longer_slice_s = slice_s / static_cast<double>(max_samples(members));
+  return std::max({0.5e-3, 25e-6 * static_cast<double>(members), of_longer_slice_s});
 }
 
 template <class Real>
@@ -205,9 +206,10 @@ struct Amounts {
 };
 
 template <class Real>
-[[nodiscard]] Amounts choose_amounts(const Inputs<Real>& inputs, std::size_t members) {
+[[nodiscard]] Amounts choose_amounts(const Inputs<Real>& inputs, std::size_t members,
+                                     double slice_s) {
   return {
-      .iterations = repetitions_for(kernel_s(members),
+      .iterations = repetitions_for(kernel_s(members, slice_s),
                                     [&](std::uint64_t n) {
                                       auto state = inputs.start;
                                       run_throughput<Real>(state, inputs.c, n);
@@ -233,27 +235,33 @@ struct Observed {
 template <class Real>
 class Peak {
 public:
-  explicit Peak(Team& team)
-      : team_(team), amounts_(choose_amounts(inputs_, team.size())),
+  Peak(Team& team, double slice_s)
+      : team_(team), amounts_(choose_amounts(inputs_, team.size(), slice_s)),
         expected_(replay(inputs_, amounts_.iterations)),
         expected_chain_(replay(inputs_, amounts_.chain_fmas()).x[0]), observed_(team.size()),
         final_(team.size()), mismatches_(team.size()) {}
 
-  void measure(double slice_s, Turns& turns) {
+  void measure(Program& program) {
+    auto& turns = program.turns;
     for (auto& samples : observed_)
       samples.reserve(max_samples(team_.size()));
     team_.run([&](std::size_t member) {
       sample(member); // warms up, and lets the clock frequency settle
       observed_[member].clear();
       turns.pass(team_, member);
-      const auto deadline = Clock::now() + std::chrono::duration<double>(slice_s);
+      const auto deadline = Clock::now() + std::chrono::duration<double>(program.slice_s);
+      if (member == 0)
+        program.phase.begin();
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
           last_ = done == max_samples(team_.size()) ||
                   (done >= min_samples && Clock::now() >= deadline);
         team_.barrier().wait();
-        if (last_)
+        if (last_) {
+          if (member == 0)
+            program.phase.end();
           break;
+        }
         sample(member);
         turns.pass(team_, member);
       }
@@ -339,8 +347,8 @@ template <class Real>
 void measure_precision(Program& program) {
   Team team(program.cpus);
   program.hello(team);
-  Peak<Real> peak(team);
-  peak.measure(program.slice_s, program.turns);
+  Peak<Real> peak(team, program.slice_s);
+  peak.measure(program);
   peak.report(program);
 }
 

@@ -139,7 +139,7 @@ void measure(Program& program, Team&, const ChosenDevices& chosen, const Setting
   Builder builder(chosen[0], chosen.is_optimised());
   WorstError worst;
   worst.add(builder.build().wrong); // loads the compiler itself into memory
-  const SampleCount samples(program.slice_s);
+  const SampleCount samples(program);
   for (std::size_t i = 0; !samples.is_enough(i, i); ++i) {
     const auto built = builder.build();
     worst.add(built.wrong);

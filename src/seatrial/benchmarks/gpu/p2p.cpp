@@ -288,8 +288,8 @@ void measure(Program& program, Team& team, const ChosenDevices& chosen, const Se
   double wrong = matrix.wrong_before();
   matrix.run_round(false);
   std::size_t done = 0;
-  for (const SampleCount count(program.slice_s);
-       done == 0 || !count.is_enough(done, matrix.whole()); ++done)
+  for (const SampleCount count(program); done == 0 || !count.is_enough(done, matrix.whole());
+       ++done)
     matrix.run_round(true);
   wrong += matrix.wrong_after();
   matrix.report();

@@ -384,8 +384,8 @@ void measure(Program& program, Team& team, const ChosenDevices& chosen, const Se
   double wrong = measurement.wrong_before();
   measurement.run_round(false);
   std::size_t done = 0;
-  for (const SampleCount count(program.slice_s);
-       done == 0 || !count.is_enough(done, measurement.whole()); ++done)
+  for (const SampleCount count(program); done == 0 || !count.is_enough(done, measurement.whole());
+       ++done)
     measurement.run_round(true);
   wrong += measurement.wrong_after();
   measurement.report(program);

@@ -88,8 +88,9 @@ void update_atomically(std::span<Word> table, Word value, std::uint64_t count) n
 
 class Measurement {
 public:
-  Measurement(Team& team, const Program& program, const Settings& settings)
+  Measurement(Team& team, Program& program, const Settings& settings)
       : team_(team), program_(program), settings_(settings),
+        most_(most_samples(max_samples, program.slice_s)),
         pages_(settings.words * sizeof(Word), settings.huge_pages),
         table_(reinterpret_cast<Word*>(pages_.data()), settings.words), members_(team.size()) {
     team.run([&](std::size_t member) {
@@ -97,7 +98,7 @@ public:
       for (std::size_t i = part.begin; i < part.end; ++i)
         table_[i] = i;
       members_[member].value = first_of(member);
-      members_[member].intervals.reserve(max_samples + 1);
+      members_[member].intervals.reserve(most_ + 1);
     });
   }
 
@@ -107,12 +108,17 @@ public:
       own.has_moved = !is_bound_to(program_.cpus[member]);
       sample(own); // lets the clock frequency settle
       const auto deadline = Clock::now() + std::chrono::duration<double>(program_.slice_s);
+      if (member == 0)
+        program_.phase.begin();
       for (std::size_t done = 0;; ++done) {
         if (member == 0)
-          is_over_ = done == max_samples || (done >= min_samples && Clock::now() >= deadline);
+          is_over_ = done == most_ || (done >= min_samples && Clock::now() >= deadline);
         team_.barrier().wait();
-        if (is_over_)
+        if (is_over_) {
+          if (member == 0)
+            program_.phase.end();
           break;
+        }
         sample(own);
       }
       own.has_moved |= !is_bound_to(program_.cpus[member]);
@@ -180,8 +186,9 @@ private:
   }
 
   Team& team_;
-  const Program& program_;
+  Program& program_;
   Settings settings_;
+  std::size_t most_; // samples
   Pages pages_;
   std::span<Word> table_;
   std::vector<Member> members_;

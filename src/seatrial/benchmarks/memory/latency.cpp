@@ -192,7 +192,8 @@ public:
 
   // Measures working sets one after another, since each has to settle in the caches before its
   // samples.
-  void measure(double slice_s) {
+  void measure(Program& program) {
+    program.phase.begin();
     for (const auto bytes : settings_.sizes) {
       ring_.grow_to(bytes / settings_.line_bytes);
       const auto walk = ring_.walk();
@@ -200,8 +201,10 @@ public:
       if (ring_.lines() >= min_lines_for_check)
         predictable_ = std::max(predictable_, static_cast<double>(walk.predictable) /
                                                   static_cast<double>(ring_.lines()));
-      points_.push_back(samples_of(bytes, slice_s / static_cast<double>(settings_.sizes.size())));
+      points_.push_back(
+          samples_of(bytes, program.slice_s / static_cast<double>(settings_.sizes.size())));
     }
+    program.phase.end();
   }
 
   void report(Program& program, int cpu) const {
@@ -317,7 +320,7 @@ void measure(Program& program, const Settings& settings) {
                     static_cast<std::uint64_t>(getpid()) << 32;
   program.note("seed", seed);
   Latency latency(settings, seed);
-  latency.measure(program.slice_s);
+  latency.measure(program);
   latency.report(program, program.cpus[0]);
 }
 

@@ -207,20 +207,26 @@ public:
   // samples; the results left by the second-last round and each output of the last round are
   // compared. No poisoning is needed: each kernel finds the output of another one in `c`, which
   // differs from its own in every element (see `round`).
-  void measure(double slice_s, Turns& turns) {
+  void measure(Program& program) {
+    auto& turns = program.turns;
     team_.run([&](std::size_t member) {
       round(member, Purpose::warm_up);
       turns.pass(team_, member);
       // Set-up takes longer than a slice, so two programs that take turns have one slice each
       // instead of sharing one: fewer repeats but more samples.
       const auto slices = turns.are_given() ? 2 : 1;
-      const auto deadline = Clock::now() + std::chrono::duration<double>(slices * slice_s);
+      const auto deadline = Clock::now() + std::chrono::duration<double>(slices * program.slice_s);
+      if (member == 0)
+        program.phase.begin();
       for (std::size_t done = 1;; ++done) {
         if (member == 0)
           last_ = done >= min_rounds && Clock::now() >= deadline;
         team_.barrier().wait();
-        if (last_)
+        if (last_) {
+          if (member == 0)
+            program.phase.end();
           break;
+        }
         if (turns.are_given())
           restore_caches(member, done == 1);
         round(member, Purpose::measure);
@@ -423,7 +429,7 @@ void measure(Program& program, const Settings& settings) {
   if (settings.nontemporal && !has_nontemporal_store)
     throw Skip("needs non-temporal stores, which this target does not have");
   Stream stream(team, settings, do_not_fold(3.0));
-  stream.measure(program.slice_s, program.turns);
+  stream.measure(program);
   stream.report(program);
 }
 

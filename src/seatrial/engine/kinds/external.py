@@ -229,7 +229,11 @@ class ExternalKind(ProgramKind[External]):
             described["variables"] = dict(chosen_variables)
         if mpi is not None:
             described["mpi"] = mpi.document()
-        identity = {"program": found.key, **described, **({"probes": ["mpi"]} if point.is_profiled else {})}
+        identity = {
+            "program": found.key,
+            **described,
+            **({"probes": probes} if (probes := point.identifying_probes) else {}),
+        }
         of_defaults = {name: value for name, value in chosen.defaults.items() if name not in variables}
         ours = {**of_defaults, **_set_by(chosen, point)}
         if deviating := {n: variables[n] for n in chosen.sensitive_to if n in variables and n not in ours}:

@@ -92,7 +92,7 @@ class NativeProgram(Runnable):
             where = ["--cpus", ",".join(map(str, ready.point.cpus)), *parent]
         else:
             where = ["--ranks", str(whole(ready.point.parameters[RANKS]))]
-        own = self.declared.arguments(ready.point.parameters)
+        own = [*self.declared.arguments(ready.point.parameters), *_at_least(ready)]
         if ready.container is not None and self.starts_containers:
             own = [*own, *start_arguments(ready.container, ready.variables, directory)]
         return ["--record", str(directory), *where, *own, *self.library_arguments]
@@ -255,8 +255,8 @@ class NativeKind(ProgramKind[Native]):
             notes = loaded.notes
             identity["libraries"] = loaded.identity
         identity |= self._started(point, program, variables)
-        if point.is_profiled:
-            identity["probes"] = ["mpi"]
+        if probes := point.identifying_probes:
+            identity["probes"] = probes
         runnable = NativeProgram(program, built, arguments, notes)
         if len(identity) == 1:
             return point, runnable, built.key
@@ -328,6 +328,11 @@ def _near(devices: Sequence[Gpu], cpus: Sequence[int]) -> tuple[int, ...]:
             if number not in found and near:
                 found[number] = near[0]
     return tuple(found[number] for number in range(len(devices)))
+
+
+def _at_least(ready: Ready) -> tuple[str, ...]:
+    """Samples are taken for longer if a meter needs that to show their energy."""
+    return ("--at-least", f"{ready.least_phase_s:g}") if ready.least_phase_s else ()
 
 
 def _refused_start(point: Point, program: Native) -> Outcome | None:

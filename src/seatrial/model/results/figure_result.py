@@ -26,7 +26,7 @@ from seatrial.model.machine.limit import Limit
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
-from seatrial.model.units import Unit
+from seatrial.model.units import Unit, is_of_power
 
 FEWEST_PARTNERS = 3
 """A rank or node with fewer measured partners cannot be distinguished from a slow link to one of them."""
@@ -295,6 +295,12 @@ class FigureResult(Frozen):
         return self.repeats.n_behind if isinstance(self.repeats, StatedRepeats) else len(self.repeats)
 
     @property
+    def error(self) -> float | None:
+        """Of a figure of power, the half-width of what its sensors cannot show; None if it is not known, or another
+        figure."""
+        return abs(self.median) * self.resolution / 2.0 if is_of_power(self.unit) and self.resolution else None
+
+    @property
     def values(self) -> Sequence[float]:
         """The values of the repeats, in order of time."""
         return numbers(self.repeats)
@@ -303,6 +309,27 @@ class FigureResult(Frozen):
     def share_of_attainable(self) -> float | None:
         """The share of the attainable part of the limit, which is compared with thresholds."""
         return None if self.fraction_of_limit is None else self.fraction_of_limit / self.attainable.share
+
+
+class MissingFigure(Frozen):
+    """A figure that was asked for and could not be measured, and why. It has the attributes of a `FigureResult`."""
+
+    name: str
+    point: Mapping[str, Value]
+    unit: Unit
+    better: Better
+    reason: str
+    median: None = None
+    ci95: None = None
+    minimum: None = None
+    maximum: None = None
+    n_repeats: int = 0
+    n_samples: int = 0
+    limit: None = None
+    fraction_of_limit: None = None
+    dependence: float = 0.0
+    resolution: float = 0.0
+    error: None = None
 
 
 class Emulated(Frozen):
@@ -326,6 +353,8 @@ class ExperimentResult(Frozen):
     screening: Screening | None = None
     hosts: tuple[str, ...] = ()
     """The nodes that its repeats ran on."""
+    missing: tuple[MissingFigure, ...] = ()
+    """What its probes could not measure."""
     container: str = ""
     """The image and runtime that it ran in; "": in none."""
     emulated: Emulated | None = None

@@ -210,7 +210,7 @@ def readings(
 ) -> list[Reading]:
     """The figures of one repeat, in declared order, points in order of appearance; of several copies of a job, those of
     all together. `clock_step_s` is the step of the clock that the samples were timed with, in seconds; 0: unknown. It
-    does not limit secondary figures, which are counted, not timed.
+    does not limit secondary figures, which are counted, not timed: only a resolution that a sample states does.
 
     Raises one of `UNREADABLE` if values that a figure needs are missing from a sample, or are impossible; the judge
     turns that into `invalid`.
@@ -230,7 +230,7 @@ def readings(
             if figure.limit is not None and has_limits
             else None,
             tuple(values),
-            0.0 if figure.is_secondary else resolution,
+            own.resolution(0.0) if figure.is_secondary else resolution,
         )
         for figure, own, values, resolution in figure_values(benchmark.figures, found, clock_step_s)
     ]

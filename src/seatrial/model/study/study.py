@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
+from msgspec import field
 from msgspec.structs import replace
 
 from seatrial.errors import UsageError
@@ -14,6 +15,7 @@ from seatrial.model.frozen import Frozen
 from seatrial.model.json_object import plain, record_of
 from seatrial.model.json_shape import (
     Count,
+    Finite,
     Json,
     Keywords,
     Later,
@@ -88,15 +90,24 @@ class Scaling(Frozen):
     along: str
 
 
+MPI, IO, POWER = "mpi", "io", "power"
+PROBES = frozenset({MPI, IO, POWER})
+"""Probes that can run alongside a repeat."""
+
+
 @published("Sweep")
 class BestOf(Frozen):
     """A sweep for the best setting.
 
-    It goes over `over` for the best value of `figure`, for each combination of the other axes.
+    It goes over `over` for the best value of `figure`, for each combination of the other axes. Contenders with a figure
+    above its value in `at_most` are out.
     """
 
     over: tuple[str, ...]
     figure: str
+    at_most: Later[Annotated[Mapping[str, Finite], "figure -> the largest value that a contender may have, in SI"]] = (
+        field(default_factory=dict)
+    )
 
 
 MOST_REPEATS = 100_000

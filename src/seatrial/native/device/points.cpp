@@ -21,7 +21,7 @@ sampled_points(Program& program, Team& team, std::size_t points,
     }
   };
   team.run([&](std::size_t member) { or_end([&] { round(member, false); }); });
-  const SampleCount count(program.slice_s);
+  const SampleCount count(program);
   bool is_last = false;
   team.run([&](std::size_t member) {
     for (std::size_t done = 0;; ++done) {

@@ -59,7 +59,7 @@ double measured_each(Program& program, Team& team, const ChosenDevices& chosen,
     errors[2 * member] = checked_run(*workloads[member]);
   });
   bool is_last = false;
-  const SampleCount count(program.slice_s);
+  const SampleCount count(program);
   team.run([&](std::size_t member) {
     or_end([&] {
       auto& workload = *workloads[member];
@@ -142,7 +142,7 @@ void measure_together(Program& program, Team& team, const ChosenDevices& chosen,
   });
   runs = static_cast<std::uint64_t>(std::clamp(sample_s / std::max(trial_s, 1e-7), 1.0, 1e5));
   bool is_last = false;
-  const SampleCount count(program.slice_s);
+  const SampleCount count(program);
   team.run([&](std::size_t member) {
     for (std::size_t done = 0;; ++done) {
       if (member == 0)

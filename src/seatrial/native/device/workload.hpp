@@ -92,15 +92,22 @@ struct SampleCount {
   static constexpr double late_times =
       20; // beyond this multiple of the slice one complete round is enough
 
-  explicit SampleCount(double slice_s) : slice_s_(slice_s) {}
+  explicit SampleCount(Program& program)
+      : phase_(program.phase), slice_s_(program.slice_s), most_(most_samples(most, slice_s_)) {
+    phase_.begin();
+  }
+
   [[nodiscard]] bool is_enough(std::size_t done, std::size_t whole) const {
+    phase_.end();
     const double spent_s = seconds(Clock::now() - begin_);
-    return done >= most || (whole >= least && spent_s >= slice_s_) ||
+    return done >= most_ || (whole >= least && spent_s >= slice_s_) ||
            (whole >= 1 && spent_s >= late_times * slice_s_);
   }
 
 private:
+  SamplingPhase& phase_;
   double slice_s_;
+  std::size_t most_;
   Clock::time_point begin_ = Clock::now();
 };
 

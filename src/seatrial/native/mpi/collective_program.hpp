@@ -179,8 +179,11 @@ private:
   // Samples without a valid iteration are repeated, within limits.
   [[nodiscard]] bool goes_on(std::size_t round) {
     program_.turns.pass();
-    if (round == 0)
+    if (round == 0) {
       begin_ = Clock::now(); // after the set-up of the others
+      program_.phase.begin();
+    }
+    program_.phase.end();
     const double elapsed_s = seconds(Clock::now() - begin_);
     const bool has_too_few = std::ranges::any_of(
         points_, [](const auto& point) { return point.samples.size() < min_rounds; });

@@ -30,7 +30,7 @@ struct Phase {
   volatile std::sig_atomic_t descriptor = -1;
 };
 
-Phase phase;
+Phase current_phase;
 
 // Writes the parts as one line of the record; only calls what a signal handler may call
 // (signal-safety(7)).
@@ -41,8 +41,8 @@ void write_line(std::initializer_list<std::string_view> parts) noexcept {
     for (const char letter : part)
       if (length < sizeof line)
         line[length++] = letter;
-  if (phase.descriptor >= 0) [[maybe_unused]]
-    const auto written = ::write(phase.descriptor, line, length);
+  if (current_phase.descriptor >= 0) [[maybe_unused]]
+    const auto written = ::write(current_phase.descriptor, line, length);
 }
 
 void write_note(std::string_view key, std::string_view value) noexcept {
@@ -69,7 +69,7 @@ std::string_view mpi_call() noexcept {
 }
 
 void write_phase() noexcept {
-  write_note("ended_in", phase.text);
+  write_note("ended_in", current_phase.text);
 }
 
 // Launchers kill all other ranks when one of them ends, so wait until these have written their
@@ -101,14 +101,14 @@ void on_fault(int signal) noexcept {
       write_note("died", fault.name);
       write_phase();
       write_note("in_call", mpi_call());
-      phase.descriptor = -1;
+      current_phase.descriptor = -1;
       ::sigaction(signal, &fault.before, nullptr);
       ::raise(signal); // delivered when this handler returns
     }
 }
 
 void at_process_exit() noexcept {
-  if (phase.descriptor >= 0) {
+  if (current_phase.descriptor >= 0) {
     write_note("died", "exit");
     write_phase();
   }
@@ -116,7 +116,8 @@ void at_process_exit() noexcept {
 
 // Call after MPI_Init, whose handlers would otherwise replace ours.
 void install_handlers(int record) {
-  phase.descriptor = ::fcntl(record, F_DUPFD_CLOEXEC, 0); // the record may be closed earlier
+  current_phase.descriptor =
+      ::fcntl(record, F_DUPFD_CLOEXEC, 0); // the record may be closed earlier
   void* frame = nullptr;
   backtrace(&frame, 1); // its first call loads a library, which a handler must not do
   struct sigaction action {};
@@ -145,8 +146,8 @@ void let_messages_settle() {
 }
 
 void watch_no_more() noexcept {
-  const int descriptor = phase.descriptor;
-  phase.descriptor = -1;
+  const int descriptor = current_phase.descriptor;
+  current_phase.descriptor = -1;
   if (descriptor >= 0)
     ::close(descriptor);
   std::signal(SIGTERM, SIG_DFL);
@@ -182,7 +183,7 @@ void report_mpi_errors() {
 
 CommonArguments::CommonArguments(Arguments& arguments)
     : record(arguments.required("--record")), ranks(arguments.number("--ranks", 0, 1, max_ranks)),
-      slice_s(arguments.number("--slice", 0.25, 0.0, 86400.0)), turns(arguments) {
+      slice_s(slice_of(arguments)), turns(arguments) {
   if (ranks == 0)
     throw Failure(Exit::usage, "--ranks is missing");
 }
@@ -216,9 +217,9 @@ void Program::hello() {
 }
 
 void Program::at(std::string_view words) noexcept {
-  const auto length = std::min(words.size(), sizeof phase.text - 1);
-  std::memcpy(phase.text, words.data(), length);
-  phase.text[length] = '\0';
+  const auto length = std::min(words.size(), sizeof current_phase.text - 1);
+  std::memcpy(current_phase.text, words.data(), length);
+  current_phase.text[length] = '\0';
 }
 
 void Program::add(const json::Object& event) {
@@ -237,6 +238,8 @@ void Program::skip(std::string_view reason) {
 void Program::end() {
   if (const auto taken = turns.taken())
     note("turns", *taken);
+  if (const auto sampled = phase.note())
+    note("sampled", *sampled);
   report_traffic();
   report_counters();
   finish(end_event());

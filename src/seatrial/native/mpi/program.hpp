@@ -25,6 +25,7 @@
 #include "mpi/settings.hpp"
 #include "mpi/transport.hpp"
 #include "mpi/turns.hpp"
+#include "phase.hpp"
 #include "record.hpp"
 #include "wall_clock.hpp"
 
@@ -75,6 +76,7 @@ public:
   const int ranks;
   const double slice_s;
   Turns& turns;
+  SamplingPhase phase; // of rank 0
 
 private:
   void finish(const json::Object& last);

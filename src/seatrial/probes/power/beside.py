@@ -27,11 +27,22 @@ class Beside:
     def __init__(self, sensors: Sequence[Sensor], output: IO[bytes], running: Running) -> None:
         self.sensors = tuple(sensors)
         self._output, self._running = output, running
+        self._known: list[list[Reading]] = [[] for _ in self.sensors]
+        self._read_B = 0
 
     def readings(self) -> list[list[Reading]]:
-        """All readings until now, by sensor."""
-        size = os.fstat(self._output.fileno()).st_size
-        return readings_of(os.pread(self._output.fileno(), size, 0).decode("utf-8", "replace"), self.sensors)
+        """All readings until now, by sensor; without those that were forgotten."""
+        file = self._output.fileno()
+        fresh = os.pread(file, os.fstat(file).st_size - self._read_B, self._read_B)
+        whole = fresh[: fresh.rfind(b"\n") + 1]
+        self._read_B += len(whole)
+        for known, new in zip(self._known, readings_of(whole.decode("utf-8", "replace"), self.sensors), strict=True):
+            known += new
+        return self._known
+
+    def forget(self, before_s: float) -> None:
+        """Forget the readings from before this moment (CLOCK_MONOTONIC)."""
+        self._known = [[one for one in own if one.at_s >= before_s] for own in self._known]
 
     def wait_idle(self) -> None:
         """Wait until the power beside a program can be known."""

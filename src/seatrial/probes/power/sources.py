@@ -71,6 +71,18 @@ def read_all(sensors: Sequence[Sensor]) -> list[PowerSource]:
 def watched(sensors: Sequence[Sensor], for_s: float) -> list[PowerSource]:
     """The same, after it was read for some time, in seconds: with how often each one changes, and without those that
     never do what a sensor of their kind must."""
+    return states(*_looked_at(sensors, for_s))
+
+
+def usable_sensors(sensors: Sequence[Sensor], for_s: float) -> list[Sensor]:
+    """Those that can be used now, of the node first, with how often they change as far as that shows in this time."""
+    found, latest = _looked_at(sensors, for_s)
+    usable = [one for one, state in zip(found, states(found, latest), strict=True) if state.usable]
+    return sorted(usable, key=lambda sensor: sensor.scope is not Scope.NODE)
+
+
+def _looked_at(sensors: Sequence[Sensor], for_s: float) -> tuple[list[Sensor], list[Reading]]:
+    """The sensors with how often they change, and what each one read last."""
     readings: list[list[Reading]] = [[sensor.read()] for sensor in sensors]
     periods = [
         max(_REMOTE_PERIOD_S, sensor.refresh_s or 0.0) if sensor.is_remote else _LOCAL_PERIOD_S for sensor in sensors
@@ -84,7 +96,7 @@ def watched(sensors: Sequence[Sensor], for_s: float) -> list[PowerSource]:
             readings[position].append(sensors[position].read())
         due[position] = time.monotonic() + periods[position]
     found = [_with_refresh(sensor, seen) for sensor, seen in zip(sensors, readings, strict=True)]
-    return states(found, [seen[-1] for seen in readings])
+    return found, [seen[-1] for seen in readings]
 
 
 def _with_refresh(sensor: Sensor, seen: Sequence[Reading]) -> Sensor:

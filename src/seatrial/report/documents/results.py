@@ -15,12 +15,12 @@ from seatrial.model.json_shape import (
     ABSENT,
     GIVEN,
     OPEN,
+    Count,
     From,
     Interval,
     Json,
     Keywords,
     NonNegative,
-    OneOrMore,
     Positive,
     Settings,
     Text,
@@ -29,7 +29,7 @@ from seatrial.model.json_shape import (
     when,
 )
 from seatrial.model.machine.limit import Basis, Limit
-from seatrial.model.results.figure_result import ExperimentResult, FigureResult, Outlier, PairSampling
+from seatrial.model.results.figure_result import ExperimentResult, FigureResult, MissingFigure, Outlier, PairSampling
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.sample import State
 from seatrial.model.study.result import Trial
@@ -38,9 +38,15 @@ from seatrial.report.documents.compare import StudyJson
 from seatrial.report.trial_verdict import TrialVerdict, verdict
 
 
-def _complete(result: ExperimentResult) -> list[FigureResult]:
+def _complete(result: ExperimentResult) -> list[FigureResult | MissingFigure]:
     """Each figure with all its parameters: those of its experiment and the coordinates in its sweep."""
-    return [replace(one, point={**result.experiment.parameters, **one.point}) for one in result.shown]
+    of_all = result.experiment.parameters
+    found = [replace(one, point={**of_all, **one.point}) for one in result.shown]
+    return [*found, *(replace(one, point={**of_all, **one.point}) for one in result.missing)]
+
+
+def _why_missing(figure: FigureResult | MissingFigure) -> Any:
+    return figure.reason if isinstance(figure, MissingFigure) else ABSENT
 
 
 def _why_emulated(result: ExperimentResult) -> Any:
@@ -72,13 +78,14 @@ class FigureJson(TypedDict):
     parameters: Annotated[Settings, From("point")]
     unit: Unit
     better: Better
-    median: float
+    median: Annotated[float | None, "null: it could not be measured"]
+    reason: NotRequired[Annotated[str, From(_why_missing), "why `median` is null"]]
     ci95: Interval
     no_interval_because: NotRequired[Annotated[str, From(why_no_interval), 'why `ci95` is null; "": it is not']]
-    min: Annotated[float, From("minimum")]
-    max: Annotated[float, From("maximum")]
-    n_repeats: OneOrMore
-    n_samples: OneOrMore
+    min: Annotated[float | None, From("minimum")]
+    max: Annotated[float | None, From("maximum")]
+    n_repeats: Count
+    n_samples: Count
     limit: Annotated[ReachedLimitJson | None, From(_known_limit)]
     limit_unknown_because: NotRequired[Annotated[str | None, From(_why_no_limit)]]
     fraction_of_limit: float | None
@@ -87,6 +94,9 @@ class FigureJson(TypedDict):
     ]
     resolution: NotRequired[
         Annotated[NonNegative, "step of the timer or the printed digits, as a share of the value; widened `ci95`"]
+    ]
+    error: NotRequired[
+        Annotated[float | None, "half-width of what sensors of power cannot show, part of `ci95`; null: none known"]
     ]
 
 

@@ -28,6 +28,7 @@ from seatrial.report.studies.sections import (
     outlier_section,
     published_sections,
     scaling_sections,
+    trade_off_sections,
 )
 from seatrial.report.trial_verdict import verdict
 from seatrial.version import __version__
@@ -48,6 +49,7 @@ def study_article(
         *start_sections(result.results),
         *scaling_sections(result.scaling, ident),
         *best_of_sections(result.best_of, ident),
+        *trade_off_sections(result.results, ident),
         *experiment_sections(result.results, record),
     ]
     place = next((at for at, section in enumerate(results, start=1) if section.name == "verdicts"), 1)

@@ -21,6 +21,7 @@ from seatrial.report.charts.devices import devices_side_by_side
 from seatrial.report.charts.io_surface import io_surfaces
 from seatrial.report.charts.ladder import ladders
 from seatrial.report.charts.pairs import device_pairs, rank_pairs
+from seatrial.report.charts.power import power_over_time
 from seatrial.report.charts.repeats import repeats_in_time
 from seatrial.report.charts.roofline import roofline_charts
 from seatrial.report.charts.sweep import over_a_number
@@ -102,6 +103,11 @@ _REPEATS = (
     "horizontal axis counts all repeats of the trial in order of time. Look for drift, steps and two levels: a median "
     "over them represents neither."
 )
+_POWER = (
+    "What sensors showed while programs ran, and while the machine was idle before and after. Each error holds what "
+    "the sensor cannot show: how often it changes, its averaging, its steps. Look for power that falls over time (a "
+    "limit, or heat), and for devices that differ."
+)
 CHART_PANELS = (
     Panel("roofline", "Roofline", _of_trial(roofline_charts, _ROOFLINE), is_blocks=True),
     Panel("latency", "Latency of caches and memory", _of_each(ladders, _LADDER), is_blocks=True),
@@ -110,6 +116,7 @@ CHART_PANELS = (
     Panel("devices", "Device to device", _of_each(device_pairs, _DEVICES), is_blocks=True),
     Panel("each-device", "Device by device", _of_each(devices_side_by_side, _EACH_DEVICE), is_blocks=True),
     Panel("files", "File I/O by file and record size", _of_each(io_surfaces, _FILES), is_blocks=True),
+    Panel("power", "Power over time", _of_each(power_over_time, _POWER), is_blocks=True),
     Panel("sweeps", "Parameter sweeps", _of_each(over_a_number, _SETTINGS), is_blocks=True),
     Panel("charts", "Repeats over time", _of_each(repeats_in_time, _REPEATS), is_blocks=True),
 )

@@ -44,6 +44,7 @@ from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
+from seatrial.report.charts.trade_off import trade_offs
 from seatrial.report.intervals import share_words
 from seatrial.report.pages.view import median_cells, nearest
 from seatrial.report.studies import best_of_words, change_words, scaling_words
@@ -258,6 +259,16 @@ def best_of_sections(results: Sequence[BestOfResult], ident: str) -> list[Sectio
         blocks += [] if chart is None else [replace(chart, is_bare=True)]
         blocks.append(best_of_words.contenders_table(result))
     return [Section("best-of", "Best of the sweep", blocks=blocks)] if blocks else []
+
+
+_TRADE = (
+    "What a faster setting costs. Look for a point on the front that is nearly as fast as the fastest, and costs less."
+)
+
+
+def trade_off_sections(results: Sequence[ExperimentResult], ident: str) -> list[Section]:
+    """Speed against energy; empty if the energy of fewer than three experiments is known."""
+    return chart_section("energy", "Speed against energy", _TRADE, list(trade_offs(results, ident)))
 
 
 def outlier_section(screen: ScreenResult) -> Section:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.model.benchmark.parameter import Value
+from seatrial.model.benchmark.power import is_of_power
 from seatrial.model.spelling import count, few_names, show, show_percent, written
-from seatrial.model.study.study import SYSTEM, Compare, Scaling
+from seatrial.model.study.study import POWER, SYSTEM, Compare, Scaling
 from seatrial.model.units import duration
 from seatrial.plan.planned import PlannedExperiment, PlannedJobs, PlannedStudy, PlannedTrial
 from seatrial.report.text.terminal import PLAIN, Style, block, clean, joined, sentences
@@ -258,6 +259,7 @@ def _figures(plan: PlannedStudy, group: Sequence[PlannedExperiment]) -> list[str
         figure.name
         for figure in benchmark_named(group[0].experiment.benchmark).figures
         if (not wanted or figure.name in wanted)
+        and (POWER in plan.study.probes or not is_of_power(figure))
         and all(figure.is_there(planned.experiment.parameters) for planned in group)
     ]
 

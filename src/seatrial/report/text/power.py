@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind
 from seatrial.model.results.energy import CommandEnergy, MeasuredEnergy, PhaseEnergy
 from seatrial.model.spelling import count, show, show_percent
-from seatrial.model.units import Unit
 from seatrial.report.blocks import Detail
+from seatrial.report.power_words import with_error
 from seatrial.report.text.terminal import Style, plain, sentences
 
 _MOST_PARTS = 12
@@ -120,8 +120,8 @@ def _energy_sentence(found: CommandEnergy, known: Sequence[MeasuredEnergy]) -> s
     if nodes:
         best = min(nodes, key=lambda one: one.energy_error or 0.0)
         return (
-            f"The node used {_with_error(best.energy, best.energy_error, 'J')}, "
-            f"{_with_error(best.mean_power, best.mean_power_error, 'W')} on average ({took}; {best.source})."
+            f"The node used {with_error(best.energy, best.energy_error, 'J')}, "
+            f"{with_error(best.mean_power, best.mean_power_error, 'W')} on average ({took}; {best.source})."
         )
     if known:
         return f"Nothing measured the node; {count(len(known), 'part')} of it did ({took})."
@@ -131,15 +131,10 @@ def _energy_sentence(found: CommandEnergy, known: Sequence[MeasuredEnergy]) -> s
 def _energy_row(one: MeasuredEnergy) -> list[str]:
     return [
         plain(one.source),
-        _with_error(one.energy, one.energy_error, "J"),
-        _with_error(one.mean_power, one.mean_power_error, "W"),
+        with_error(one.energy, one.energy_error, "J"),
+        with_error(one.mean_power, one.mean_power_error, "W"),
         show(one.peak_power, "W"),
         show(one.idle_before, "W") if one.idle_before is not None else "?",
         show(one.idle_after, "W") if one.idle_after is not None else "?",
         show(one.energy_over_idle, "J") if one.energy_over_idle is not None else "?",
     ]
-
-
-def _with_error(value: float | None, error: float | None, unit: Unit) -> str:
-    share = abs(error / value) if value and error is not None else None
-    return f"{show(value, unit)} ± {show_percent(share)}"

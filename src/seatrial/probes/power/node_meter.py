@@ -1,0 +1,127 @@
+"""The sensors of this node, read for as long as repeats run: the energy of each, and its power over time.
+
+Between two repeats the machine is idle for as long as a steady power takes to be seen: it is that after the one and
+before the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+from seatrial.model.environment.site import PowerAccess
+from seatrial.model.frozen import Frozen
+from seatrial.model.machine.power import Scope, SourceKind
+from seatrial.model.results.energy import MeasuredEnergy
+from seatrial.probes.power.beside import LONGEST_IDLE_S, SHORTEST_IDLE_S, Beside, idle_s, reading
+from seatrial.probes.power.measured import measured
+from seatrial.probes.power.reader import Orders, period_s
+from seatrial.probes.power.source import Reading, Sensor
+from seatrial.probes.power.sources import live_sensors, recorded_sensors, usable_sensors
+from seatrial.stats.energy import FEWEST_VALUES
+
+LONGEST_PHASE_S = 120.0
+"""A phase is not extended beyond this, whatever its sensors need."""
+_WATCH_S = 3.0
+_SPARE = 1.3
+_MOST_POINTS = 600
+Curve = tuple[tuple[float, float], ...]
+"""(seconds, W)."""
+
+
+class PhaseEnergy(Frozen):
+    """What each sensor shows of a phase, and its power over time, in seconds from the start of the program."""
+
+    energies: tuple[MeasuredEnergy, ...] = ()
+    curves: Mapping[str, Curve] = {}
+
+
+class PowerMeter:
+    """Sensors that are being read; `why_not`: why there are none, "" if there are."""
+
+    def __init__(self, beside: Beside | None, why_not: str = "") -> None:
+        self._beside, self.why_not = beside, why_not
+        self._idle_since_s = time.monotonic()
+
+    @property
+    def least_phase_s(self) -> float:
+        """How long a phase must be so that its energy is known: of the node if a sensor measures it, else of its
+        parts."""
+        sensors = () if self._beside is None else self._beside.sensors
+        of_node = [one for one in sensors if one.scope is Scope.NODE] or sensors
+        longest_s = max((max(period_s(one), one.window_s or 0.0) for one in of_node), default=0.0)
+        return min(LONGEST_PHASE_S, _SPARE * FEWEST_VALUES * longest_s)
+
+    def wait_idle(self) -> None:
+        """Wait until the machine was idle for long enough, since the meter was started or the last `busy_until`."""
+        if self._beside is not None:
+            longest_s = max((idle_s(one) for one in self._beside.sensors), default=0.0)
+            idle_until_s = self._idle_since_s + min(LONGEST_IDLE_S, max(SHORTEST_IDLE_S, longest_s))
+            time.sleep(max(0.0, idle_until_s - time.monotonic()))
+
+    def busy_until_now(self) -> None:
+        """Programs have run until now."""
+        self._idle_since_s = time.monotonic()
+
+    def of_phase(self, started_s: float, start_s: float, end_s: float) -> PhaseEnergy:
+        """The energy from `start_s` to `end_s`, of a program that was started at `started_s` (CLOCK_MONOTONIC). What
+        was read before this phase is forgotten."""
+        if self._beside is None:
+            return PhaseEnergy()
+        found = list(zip(self._beside.sensors, self._beside.readings(), strict=True))
+        energies = tuple(measured(sensor, readings, start_s, end_s) for sensor, readings in found)
+        curves = {sensor.name: curve(sensor, readings, started_s) for sensor, readings in found}
+        self._beside.forget(end_s)
+        return PhaseEnergy(energies, curves)
+
+
+@contextmanager
+def power_meter(
+    access: PowerAccess, cpus: Sequence[int] | None, recorded: tuple[str, str] | None = None
+) -> Iterator[PowerMeter]:
+    """Read the usable sensors of this node until the end of the block; `recorded`: those of a tree (kind, folder).
+    `cpus` are those that the reader may use (None: all). Without a usable sensor, or if the reader cannot be started,
+    the meter shows nothing and says why. Raises UsageError for a password that cannot be read."""
+    with _sensors(access, recorded) as known:
+        sensors = usable_sensors(known, _WATCH_S) if known else []
+    if not sensors:
+        yield PowerMeter(None, "nothing usable measures power here; `seatrial power` lists what was found, and why not")
+        return
+    orders = Orders(tuple(one.name for one in sensors), access, recorded)
+    with ExitStack() as running:
+        try:
+            meter = PowerMeter(running.enter_context(reading(orders, sensors, cpus)))
+        except OSError as error:
+            meter = PowerMeter(None, f"power was not measured: {error.strerror or error}")
+        yield meter
+
+
+@contextmanager
+def _sensors(access: PowerAccess, recorded: tuple[str, str] | None) -> Iterator[list[Sensor]]:
+    if recorded is not None:
+        yield recorded_sensors(recorded[0], Path(recorded[1]))
+        return
+    with live_sensors(access) as found:
+        yield found
+
+
+def curve(sensor: Sensor, readings: Sequence[Reading], started_s: float) -> Curve:
+    """The power over time. Of a counter, that of each interval; of many values, means of neighbours."""
+    if sensor.kind is SourceKind.COUNTER:
+        known = [(one.at_s, one.joules) for one in readings if one.joules is not None]
+        steps = [(first, second) for first, second in pairwise(known) if second[1] >= first[1] and second[0] > first[0]]
+        points = [((start + end) / 2, (after - before) / (end - start)) for (start, before), (end, after) in steps]
+    else:
+        points = [(one.at_s, one.watts) for one in readings if one.watts is not None]
+    each = -(-len(points) // _MOST_POINTS)
+    groups = [points[first : first + each] for first in range(0, len(points), max(1, each))]
+    return tuple(
+        (
+            round(sum(at for at, _ in group) / len(group) - started_s, 3),
+            round(sum(watts for _, watts in group) / len(group), 3),
+        )
+        for group in groups
+    )

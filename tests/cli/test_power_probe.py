@@ -1,0 +1,112 @@
+"""`run --probe power`: energy and power as figures beside the others, on made-up sensors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli.in_process import seatrial_here
+from cli.test_power import metered
+from published_schemas import check
+
+from seatrial.engine import probing
+from seatrial.interface.run import run
+from seatrial.probes.power import node_meter as meter
+
+__all__ = ["metered"]
+LOAD_S = 1.6
+
+
+@pytest.fixture
+def sensors(metered: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A node of 300 W, and 450 W while the file `load` is there."""
+    monkeypatch.setattr(meter, "_WATCH_S", 0.5)
+    recorded = partial(meter.power_meter, recorded=("sysfs", str(metered)))
+    monkeypatch.setattr(probing, "power_meter", recorded)
+    return metered
+
+
+def measured(folder: Path, name: str, **settings: Any) -> tuple[Mapping[str, Any], Any]:
+    """The figures of one repeat by name and scope, and what was recorded of its power."""
+    found = run(name, set={**settings, "probes": ["power"]}, repeats=1, results=folder / "r")
+    (one,) = found.experiments
+    assert one.outcome.is_ok, one.outcome.reason
+    (line,) = [line for path in (folder / "r/records").glob("*.jsonl") for line in path.read_text().splitlines()]
+    figures = {f"{figure.name} {figure.point.get('scope', '')}".strip(): figure for figure in one.figures}
+    return figures, json.loads(line)["seen"]["power"]
+
+
+@pytest.mark.real
+def test_the_energy_of_a_repeat(sensors: Path, tmp_path: Path) -> None:
+    load = f"touch {sensors}/load; sleep {LOAD_S}; rm {sensors}/load"
+    figures, power = measured(tmp_path, "command", argv=("sh", "-c", load), most_runs=1)
+    for scope in ("node", "package"):
+        energy = figures[f"energy {scope}"]
+        took_s = figures["wall"].median
+        assert energy.error is not None and energy.error < 0.2 * energy.median
+        assert 450.0 * LOAD_S - energy.error <= energy.median <= 450.0 * took_s + energy.error
+        assert figures[f"energy_over_idle {scope}"].median == pytest.approx(
+            energy.median - 300.0 * power["phase"]["end_s"] + 300.0 * power["phase"]["start_s"], abs=2 * energy.error
+        )
+        assert figures[f"wall_energy {scope}"].median == pytest.approx(energy.median, rel=0.1)
+    assert power["phase"]["of"] == "sampling"
+    watts = [point[1] for point in power["curves"]["pm_counters:power"]]
+    assert min(watts) == pytest.approx(300.0) and max(watts) == pytest.approx(450.0)
+
+
+@pytest.mark.real
+def test_a_benchmark_takes_samples_for_as_long_as_its_sensor_needs(sensors: Path, tmp_path: Path) -> None:
+    (sensors / "load").touch()
+    figures, power = measured(tmp_path, "cpu.peak", cores="one")
+    assert power["phase"]["end_s"] - power["phase"]["start_s"] >= 1.3
+    assert figures["mean_power package"].median == pytest.approx(450.0, rel=0.1)
+    per_watt = figures["fma"].median / figures["mean_power package"].median
+    assert figures["fma_per_watt package"].median == pytest.approx(per_watt, rel=1e-6)
+    assert figures["fma_per_watt package"].unit == "flop/J"
+    reused = run("cpu.peak", set={"cores": "one"}, repeats=1, results=tmp_path / "r")
+    assert not reused.experiments[0].reused  # without the probe it is another experiment
+
+
+@pytest.mark.real
+def test_a_run_that_is_too_short_states_the_length_that_would_do(sensors: Path, tmp_path: Path) -> None:
+    found = run(
+        "command", set={"argv": ("true",), "most_runs": 1, "probes": "power"}, repeats=1, results=tmp_path / "r"
+    )
+    (one,) = found.experiments
+    assert {str(missing.point["scope"]) for missing in one.missing} == {"node", "package"}
+    assert all("would do" in missing.reason for missing in one.missing)
+
+
+@pytest.mark.real
+def test_without_a_sensor_the_figure_is_null_and_says_why(tmp_path: Path) -> None:
+    arguments = ("run", "cpu.peak", "--set", "cores=one", "--probe", "power", "--format", "json", "--results", "r")
+    done = seatrial_here(*arguments, "--budget", "1s", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    check(document, "results-1")
+    energy = next(one for one in document["experiments"][0]["figures"] if one["name"] == "energy")
+    assert energy["median"] is None and energy["parameters"]["scope"] == "node"
+    assert energy["reason"].startswith("nothing usable measures power here")
+
+
+def test_an_unknown_probe(tmp_path: Path) -> None:
+    done = seatrial_here("run", "cpu.peak", "--probe", "pwer", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unknown probe 'pwer'" in done.stderr and "did you mean power?" in done.stderr
+
+
+def test_a_study_on_energy_needs_the_probe(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "study: watts\nquestion: Which is best per watt?\nbenchmarks: {cpu.peak: {}}\n"
+        "axes: {cores: [one, all]}\nbest_of: {over: [cores], figure: fma_per_watt, at_most: {mean_power: 300 J}}\n"
+    )
+    done = seatrial_here("plan", "s.yaml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "fma_per_watt needs the probe power" in done.stderr and "probes: [power]" in done.stderr
+    (tmp_path / "s.yaml").write_text((tmp_path / "s.yaml").read_text() + "probes: [power]\n")
+    done = seatrial_here("plan", "s.yaml", cwd=tmp_path)
+    assert done.returncode == 2 and "300 J is not in W" in done.stderr
