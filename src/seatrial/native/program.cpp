@@ -26,8 +26,8 @@ void die_with_parent(long parent) {
 
 CommonArguments::CommonArguments(Arguments& arguments)
     : record(arguments.required("--record")), cpus(arguments.cpus("--cpus")),
-      slice_s(slice_of(arguments)),
-      parent(arguments.number("--parent", 0L, 0L, 1L << 31)), turns(arguments, cpus.size()),
+      slice_s(slice_of(arguments)), parent(arguments.number("--parent", 0L, 0L, 1L << 31)),
+      turns(arguments, cpus.size()),
       own(arguments.words_without({"--record", "--cpus", "--parent"})) {}
 
 Program::Program(std::string_view name, CommonArguments& arguments)
