@@ -95,7 +95,7 @@ def phases_text(found: Sequence[PhaseEnergy], style: Style, detail: Detail) -> s
     known = [one for one in found if one.energy.energy is not None]
     joules = sum(one.energy.energy or 0.0 for one in known)
     if known:
-        used = _with_error(joules, sum(one.energy.energy_error or 0.0 for one in known), "J")
+        used = with_error(joules, sum(one.energy.energy_error or 0.0 for one in known), "J")
         first = f"{len(known)} of {count(len(found), 'phase')} used {used} ({known[0].energy.source})."
     else:
         first = f"The meter shows no energy of {count(len(found), 'phase')}."
