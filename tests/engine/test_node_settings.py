@@ -10,7 +10,7 @@ from made_up import made_up_machine
 from msgspec.structs import replace
 
 from seatrial.engine.kinds.native import NativeProgram
-from seatrial.engine.node_settings import with_settings
+from seatrial.engine.node_settings import of_record, setting_that_did_not_act, with_settings
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Built
 from seatrial.environments.settings import node as of_node
@@ -18,7 +18,9 @@ from seatrial.model.benchmark.program import Hello
 from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.results.record import Experiment
+from seatrial.model.results.sample import Sample
 from seatrial.plan.points import plan_points
+from seatrial.probes.clocks import ClockLooks
 
 CONFIGURATION = """Configuration data as of 2026-11-29T12:00:00
 CpuFreqDef              = Unknown
@@ -87,3 +89,32 @@ def test_other_launchers_and_several_nodes(of_srun: Ready, monkeypatch: pytest.M
     assert isinstance(refused, Refused) and refused.outcome.reason.startswith("node: its ranks run on several nodes")
     monkeypatch.delenv("SLURM_JOB_ID")
     assert isinstance(with_settings(of_srun, wanted), Refused)
+
+
+def seen(of_srun: Ready, samples: tuple[Sample, ...] = (), **chosen: str) -> str | None:
+    """What is wrong with a repeat whose CPUs ran at 2 GHz with the governor ondemand; None: nothing."""
+    looks = ClockLooks()
+    looks.cpus, looks.governors = [0.8e9, 2e9, 2e9, 2e9], {"ondemand"}
+    ready = replace(
+        of_srun, point=replace(of_srun.point, environment=EnvironmentChoice(machine_settings=(*chosen.items(),)))
+    )
+    assert of_record(ready, looks) == {"machine_settings": chosen, "clock_Hz": 2e9}
+    outcome = setting_that_did_not_act(ready, looks, samples)
+    return None if outcome is None else outcome.reason
+
+
+def test_what_was_seen_is_compared_with_what_was_asked(of_srun: Ready) -> None:
+    assert seen(of_srun, governor="ondemand", cpu_frequency="2.05GHz") is None
+    assert seen(of_srun, turbo="false") is None  # its nominal clock is unknown
+    assert (
+        seen(of_srun, governor="performance") == "setting: governor: performance was asked for, the CPUs had ondemand"
+    )
+    slow = seen(of_srun, cpu_frequency="2.5GHz")
+    assert slow == "setting: cpu_frequency: 2.50 GHz was asked for, the kernel reports 2.00 GHz"
+    counted = (Sample("fma", 0, 1.0, {}, extra={"add_ops": 3e9, "add_s": [1.5, 1.2]}),)
+    fast = seen(of_srun, counted, cpu_frequency="2GHz")
+    assert fast == "setting: cpu_frequency: 2.00 GHz was asked for, the program counted 2.50 GHz"
+    assert seen(of_srun, counted, cpu_frequency="2.5GHz") is None
+    few = ClockLooks()
+    few.cpus = [1e9, 1e9]
+    assert few.seen().cpu_Hz is None

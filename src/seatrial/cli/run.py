@@ -210,6 +210,7 @@ def _run(
             what.budget_s,
             again=what.again,
             keep=what.keep,
+            shared=what.shared,
             site=what.site,
             detach=jobs.detach,
             cancel=jobs.cancel,

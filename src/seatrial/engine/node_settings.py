@@ -209,6 +209,9 @@ def setting_that_did_not_act(ready: Ready, looks: ClockLooks, samples: Sequence[
     if not wanted:
         return None
     seen = looks.seen()
+    if "governor" in wanted and looks.governors and looks.governors != {str(wanted["governor"])}:
+        found = ", ".join(sorted(looks.governors))
+        return Outcome.invalid(CHECK, f"governor: {wanted['governor']} was asked for, the CPUs had {found}")
     counted = _counted_clock_Hz(samples)
     cpu_Hz, by = (seen.cpu_Hz, "the kernel reports") if counted is None else (counted, "the program counted")
     for name, clock, who in (("cpu_frequency", cpu_Hz, by), ("gpu_clock", seen.gpu_Hz, "nvidia-smi reports")):

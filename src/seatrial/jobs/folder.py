@@ -284,6 +284,7 @@ def run_job(path: Path, progress: Listener, run: Callable[..., RunResult]) -> Ru
         keep=request["keep"],
         site=request["site"],
         system=request["system"],
+        shared=request.get("shared", False),
         progress=keeps,
     )
     entries = [(one.experiment, found.choices.get(one.id, AS_IT_IS), one.outcome) for one in found.experiments]

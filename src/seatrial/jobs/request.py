@@ -61,6 +61,7 @@ class Submission(Frozen):
     again: bool = False
     keep: bool = False
     confirms: bool = False
+    shared: bool = False
     site: Path | None = None
     detach: bool = False
     cancel: bool = False
@@ -105,8 +106,7 @@ class Command(Submission, kw_only=True):
         }
         if where.node is not None:
             document["node"] = where.node
-        if self.confirms:
-            document["confirms"] = True
+        document |= {name: True for name in ("confirms", "shared") if getattr(self, name)}
         return content_key(document)
 
 
@@ -355,6 +355,7 @@ def request_document(command: Command, portion: Portion, where: Where, key: str)
         "again": command.is_fresh,
         "confirms": command.confirms,
         "keep": command.keep,
+        "shared": command.shared,
         "site": str(site.absolute()) if site.is_file() else None,
         "system": where.in_site_file,
         "where": where.text,

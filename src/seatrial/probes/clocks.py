@@ -32,11 +32,12 @@ class SeenClocks(Frozen):
 
 
 class ClockLooks:
-    """What was seen so far."""
+    """What was seen so far, in Hz; and the governors of the CPUs."""
 
     def __init__(self) -> None:
         self.cpus: list[float] = []
         self.gpus: list[float] = []
+        self.governors: set[str] = set()
 
     def seen(self) -> SeenClocks:
         """The clocks."""
@@ -50,12 +51,14 @@ def clocks_within(cpus: Sequence[int], root: Path, gpus: Callable[[], Sequence[f
     looks, stop = ClockLooks(), threading.Event()
     tree = FileTree(root)
     files = clock_files(tree, cpus)
+    governors = [f"{file.rpartition('/')[0]}/scaling_governor" for file in files]
 
     def watch() -> None:
         wait_s = _FIRST_S
         while not stop.wait(wait_s):
             if clocks := [kHz * 1e3 for file in files if (kHz := tree.integer(file)) is not None]:
                 looks.cpus.append(max(clocks))
+                looks.governors.update(word.split()[0] for file in governors if (word := tree.word(file)))
             with suppress(OSError):
                 if gpus is not None and (busy := gpus()):
                     looks.gpus.append(max(busy))

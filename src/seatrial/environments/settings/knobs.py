@@ -205,14 +205,18 @@ KNOBS: Mapping[str, Callable[[FileTree, Value], list[Write]]] = {
 
 
 def writes_of(wanted: Mapping[str, Value], root: Path) -> list[Write]:
-    """The writes that give settings their values, in order. Raises NotAllowedError, with the setting as its need."""
-    tree, found = FileTree(root), list[Write]()
-    for name, value in wanted.items():
+    """The writes that give settings their values, in an order in which none resets another. Raises NotAllowedError for
+    all that this machine does not have or allow, with the first as its need."""
+    tree, found, refused = FileTree(root), list[Write](), dict[str, NotAllowedError]()
+    for name in KNOBS:
         try:
-            found += KNOBS[name](tree, value)
+            found += KNOBS[name](tree, wanted[name]) if name in wanted else ()
         except NotAllowedError as error:
-            error.need = error.need or name
-            raise
+            refused[name] = error
+    if refused:
+        need, first = next(iter(refused.items()))
+        others = [f"{name}: {error.message}" for name, error in refused.items() if error.message != first.message]
+        raise NotAllowedError("; ".join((first.message, *others)), first.todo, need)
     return found
 
 
