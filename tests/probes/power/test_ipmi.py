@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
-from probes.power.made_up_bmc import USER, ipmi_bmc, password_file
+from probes.power.made_up_bmc import PASSWORD, USER, ipmi_bmc, password_file
 
 from seatrial.errors import UsageError
 from seatrial.model.environment.site import IpmiAccess, PowerAccess
 from seatrial.model.machine.power import PowerSource, Scope
+from seatrial.probes.power import ipmi
 from seatrial.probes.power.credentials import password_of
-from seatrial.probes.power.ipmi import DcmiPower, read_dcmi
+from seatrial.probes.power.ipmi import Asking, DcmiPower, asking, read_dcmi
 from seatrial.probes.power.sources import live_sensors, read_all
 
 needs_ipmitool = pytest.mark.skipif(shutil.which("ipmitool") is None, reason="needs ipmitool")
@@ -49,6 +52,44 @@ def test_other_texts_have_no_power() -> None:
         assert read_dcmi(text) == DcmiPower(None, None, None, None)
 
 
+def start_count(ask: Asking) -> int:
+    """Which shell it is."""
+    assert ask._shell is not None
+    return ask._shell._running.pid
+
+
+@pytest.mark.real
+def test_a_bmc_through_the_driver_of_this_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program in the name of ipmitool, which gets no address and answers in its shell, then fails and ends."""
+    (tmp_path / "ipmi0").touch()
+    (tmp_path / "ipmitool").write_text(
+        f"""#!/bin/sh
+echo "$*" > {tmp_path}/arguments
+printf 'ipmitool> '
+while read -r line; do
+    echo "$line"
+    if [ -e {tmp_path}/broken ]; then echo 'Could not open device' >&2; exit 1; fi
+    [ -e {tmp_path}/refused ] && echo 'DCMI request failed because: Invalid command' >&2 ||
+        echo '    Instantaneous power reading:  227 Watts'
+    printf 'ipmitool> '
+done
+"""
+    )
+    (tmp_path / "ipmitool").chmod(0o755)
+    monkeypatch.setattr(ipmi, "_DEVICES", (str(tmp_path / "ipmi0"),))
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with live_sensors(PowerAccess()) as sensors:
+        (sensor,) = (one for one in sensors if one.name == "ipmi:dcmi")
+        assert sensor.read().watts == 227.0
+        assert (tmp_path / "arguments").read_text() == "shell\n"
+        (tmp_path / "refused").touch()
+        assert sensor.read().fault == "no answer: ipmitool: DCMI request failed because: Invalid command"
+        (tmp_path / "refused").rename(tmp_path / "broken")
+        assert sensor.read().fault == "no answer: ipmitool: Could not open device"
+    monkeypatch.setattr(ipmi, "_DEVICES", ())
+    assert asking(None, None) is None
+
+
 def asked(access: IpmiAccess) -> PowerSource:
     with live_sensors(PowerAccess(None, access)) as sensors:
         (found,) = (one for one in read_all(sensors) if one.name == "ipmi:dcmi")
@@ -62,6 +103,14 @@ def test_a_bmc_over_the_network(tmp_path: Path) -> None:
         access = IpmiAccess("127.0.0.1", port, USER, password_file(tmp_path))
         found = asked(access)
         assert (found.scope, found.watts, found.usable) == (Scope.NODE, 344.0, True)
+        ask = asking(access, PASSWORD)
+        assert ask is not None
+        assert ask() and ask()
+        before = start_count(ask)
+        os.kill(ask._shell._running.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        assert "344 Watts" in ask()
+        assert start_count(ask) != before
+        ask.close()
         (tmp_path / "password").write_text("wrong\n")
         refused = asked(access)
         assert not refused.usable

@@ -11,16 +11,16 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from threading import Thread
 
 import msgspec
 
 from seatrial.model.environment.site import PowerAccess
 from seatrial.model.frozen import Frozen
-from seatrial.model.machine.power import SourceKind
+from seatrial.model.machine.power import Scope, SourceKind
 from seatrial.probes.power.source import Reading, Sensor
 
 LEAST_PERIOD_S = 0.1
@@ -80,17 +80,31 @@ def readings_of(text: str, sensors: Sequence[Sensor]) -> list[list[Reading]]:
     return found
 
 
-def read_until(end_s: float, sensors: Sequence[Sensor], write: Any) -> None:
-    """Read each sensor in its period until then (CLOCK_MONOTONIC), and pass on each line. A reading that comes too late
-    is left out: the next one is in its turn."""
+def read_until(end_s: float, sensors: Sequence[Sensor], write: Callable[[str], object]) -> None:
+    """Read each sensor in its period until then (CLOCK_MONOTONIC), and pass on each line. Sensors of BMCs have their
+    own thread: their answers take up to seconds, which the counters of this node cannot wait for."""
+    groups = [[k for k, one in enumerate(sensors) if one.is_remote is remote] for remote in (True, False)]
+    threads = [
+        Thread(target=_read_group, args=(end_s, sensors, group, write), daemon=True) for group in groups if group
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _read_group(end_s: float, sensors: Sequence[Sensor], group: Sequence[int], write: Callable[[str], object]) -> None:
+    """Those with these numbers. A reading that comes too late is left out: the next one is in its turn. Where all take
+    longer than their periods, those of a node are read when they are due, and the others in what time is left."""
     now = time.monotonic()
-    due = [now] * len(sensors)
-    periods = [period_s(sensor) for sensor in sensors]
-    while sensors and min(due) < end_s:
-        number = due.index(min(due))
-        time.sleep(max(0.0, due[number] - time.monotonic()))
+    due = dict.fromkeys(group, now)
+    nodes = [number for number in group if sensors[number].scope is Scope.NODE]
+    while min(due.values()) < end_s:
+        now = time.monotonic()
+        number = min([one for one in nodes if due[one] <= now] or group, key=due.__getitem__)
+        time.sleep(max(0.0, due[number] - now))
         write(line_of(number, sensors[number], sensors[number].read()))
-        due[number] = max(due[number] + periods[number], time.monotonic())
+        due[number] = max(due[number] + period_s(sensors[number]), time.monotonic())
 
 
 def _word(value: float | None) -> str:

@@ -36,10 +36,11 @@ def live_sensors(access: PowerAccess) -> Iterator[list[Sensor]]:
     found = [*local_sensors(FileTree(Path("/"))), *nvml.sensors(), *amdsmi.sensors(), *slurm.sensors()]
     bmc = access.ipmi
     ask = ipmi.asking(bmc, None if bmc is None else password_of(bmc))
-    if ask is not None:
-        stated_s = None if bmc is None else bmc.refresh_s
-        found += [replace(one, is_remote=True, refresh_s=stated_s) for one in ipmi.sensors(ask)]
     with ExitStack() as opened:
+        if ask is not None:
+            opened.callback(ask.close)
+            stated_s = None if bmc is None else bmc.refresh_s
+            found += [replace(one, is_remote=True, refresh_s=stated_s) for one in ipmi.sensors(ask)]
         if access.redfish is not None:
             found += _of_service(access.redfish, opened)
         if access.pdu is not None:
