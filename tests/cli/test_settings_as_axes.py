@@ -131,6 +131,15 @@ def test_a_setting_that_did_not_act_is_invalid(node: Path) -> None:
     assert changed(node) == {}
 
 
+def test_the_clock_that_a_program_counts_is_believed(node: Path) -> None:
+    """This machine does not run at the lowest clock of the tree."""
+    words = ("run", "cpu.peak", "--set", "environment.cpu_frequency=800MHz", "--set", "cores=one", "--root", "node")
+    done = seatrial_here(*words, cwd=node.parent)
+    assert done.returncode == 3
+    assert "setting: cpu_frequency: 800 MHz was asked for, the program counted" in done.stderr
+    assert changed(node) == {}
+
+
 def test_what_cannot_be_set_is_unsupported(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (node / TURBO).unlink()
     axes = {"environment.turbo": ["false", "unchanged"], "environment.governor": ["performance"]}

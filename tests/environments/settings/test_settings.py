@@ -303,6 +303,24 @@ def test_a_latency_is_held_while_the_guard_lives() -> None:
     assert limit_us() == before
 
 
+def test_a_new_journal_is_never_taken_for_one_that_is_left(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process starts just when a guard has created its journal."""
+    seen: list[object] = []
+    real = journal.lock
+
+    def lock_late(descriptor: int) -> bool:
+        seen.append(replay(node))
+        return real(descriptor)
+
+    monkeypatch.setattr(journal, "lock", lock_late)
+    made = journal.Journal(journal.new_file())
+    monkeypatch.setattr(journal, "lock", real)
+    assert seen == [[]] and made.file.exists()
+    made.add([journal.Entry(f"/{CPUFREQ}/policy0/scaling_governor", "powersave", "performance")])
+    assert [left.is_guarded for left in changed_here()] == [True]
+    made.remove()
+
+
 def planted(host: str, boot: str, path: str, new: str = "performance") -> Path:
     journal.folder().mkdir(parents=True, mode=0o700)
     file = journal.folder() / "planted.jsonl"

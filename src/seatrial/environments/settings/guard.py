@@ -56,7 +56,8 @@ class Guard:
         for entry in entries:
             try:
                 if entry.path == LATENCY:
-                    self._hold(int(entry.new))
+                    if (now_us := self._hold(int(entry.new))) > int(entry.new):
+                        failed[entry.path] = f"is {now_us} us after {entry.new} us was written"
                 elif entry.new != entry.old:
                     write_setting(entry.path, entry.new, self._root)
                     if (now := read_setting(entry.path, self._root)) not in (None, entry.new):
@@ -77,11 +78,13 @@ class Guard:
                 self._journal.clear()
         return kept
 
-    def _hold(self, latency_us: int) -> None:
+    def _hold(self, latency_us: int) -> int:
+        """Hold the limit; returns the one that the kernel has now: the least that somebody holds."""
         if self._held is not None:
             os.close(self._held)
         self._held = os.open(self._root / LATENCY.lstrip("/"), os.O_RDWR | os.O_CLOEXEC)
         os.write(self._held, struct.pack("=i", latency_us))
+        return int(struct.unpack("=i", os.pread(self._held, 4, 0))[0])
 
 
 def main() -> None:

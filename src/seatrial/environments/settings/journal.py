@@ -35,11 +35,14 @@ class Journal:
     """The journal of one guard, which holds its lock while it lives."""
 
     def __init__(self, file: Path) -> None:
-        """Create it. Raises OSError."""
+        """Create it. Raises OSError. It has its name once it is locked: a start meanwhile would take it for one that a
+        killed guard has left."""
         self.file = file
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND, 0o600)
+        fresh = file.with_suffix(".new")
+        self._descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_APPEND, 0o600)
         lock(self._descriptor)
+        fresh.rename(file)
         folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
