@@ -12,6 +12,7 @@ from analysis.test_rules_expectation import limit, made, result
 from analysis.test_rules_gpu_state import CASES as GPU_STATES
 from analysis.test_rules_numa import CASES as NODES
 from analysis.test_rules_pcie import CASES as SETTINGS
+from analysis.test_rules_power import CASES as POWER
 from analysis.test_rules_siblings import CASES as SIBLINGS
 from analysis.test_rules_siblings import OF_RESULTS
 from diagnosis.test_disturbance import CASES as DISTURBED
@@ -342,6 +343,17 @@ def test_counters_of_links_that_grew_are_findings(rule):
     assert {"link-errors": "+8 (symbols that arrived damaged)", "link-congestion": "+18"}[rule] in finding.observation
 
 
+@pytest.mark.parametrize("rule", POWER)
+def test_what_sensors_of_power_show_is_a_finding(rule):
+    fires, silent = POWER[rule]
+    (finding,) = (finding for each in rules() for finding in each(fires))
+    assert finding.rule == rule
+    for text in (finding.observation, finding.diagnosis, finding.remedy, finding.evidence):
+        assert text.strip() == text and text
+    for case in silent:
+        assert not [finding for each in rules() for finding in each(case)]
+
+
 def test_counters_of_links_that_are_unknown_are_no_finding():
     given = link_case(("eth0", "symbol_error", "error", None), ("eth0", "from a later version", "error", 3))
     assert [finding for each in rules() for finding in each(given)] == []
@@ -360,11 +372,12 @@ def test_every_rule_is_tested():
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
     cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values(), *OF_LINKS.values(), *OF_TCP.values()]
     cases += OF_CLOCKS.values()
+    cases += [fires for fires, _ in POWER.values()]
     for rule in rules():
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in rules() for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS, *OF_TCP, *OF_CLOCKS}
+    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS, *OF_TCP, *OF_CLOCKS, *POWER}
     assert names == expected, "a rule speaks under a name that has no case"
 
 

@@ -41,6 +41,8 @@ METER = """
         put(cray / "freshness", str(n))
         time.sleep(0.02)
 """
+METER_LATE_J = 450.0 * 0.1
+"""The meter above writes every 20 ms, or later on a busy machine; RAPL itself every millisecond."""
 
 
 @pytest.fixture
@@ -108,8 +110,8 @@ def test_the_energy_of_a_command(metered: Path, tmp_path: Path) -> None:
     by_source = {one["source"]: one for one in measured["energies"]}
     rapl = by_source["rapl:package-0"]
     # the load is there for 2.5 s of the command's time; a busy machine makes that longer
-    least = 450.0 * 2.5
-    assert least - rapl["energy_error"] <= rapl["energy"] <= 450.0 * measured["elapsed_s"] + rapl["energy_error"]
+    error = rapl["energy_error"] + METER_LATE_J
+    assert 450.0 * 2.5 - error <= rapl["energy"] <= 450.0 * measured["elapsed_s"] + error
 
 
 @pytest.mark.real

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cli.in_process import seatrial_here
-from cli.test_power import metered
+from cli.test_power import METER_LATE_J, metered
 from published_schemas import check
 
 from seatrial.engine import probing
@@ -48,12 +48,11 @@ def test_the_energy_of_a_repeat(sensors: Path, tmp_path: Path) -> None:
         energy = figures[f"energy {scope}"]
         took_s = figures["wall"].median
         assert energy.error is not None and energy.error < energy.median
-        assert 450.0 * LOAD_S - energy.error <= energy.median <= 450.0 * took_s + energy.error
-        if (
-            over_idle := figures.get(f"energy_over_idle {scope}")
-        ) is not None:
+        error = energy.error + METER_LATE_J
+        assert 450.0 * LOAD_S - error <= energy.median <= 450.0 * took_s + error
+        if (over_idle := figures.get(f"energy_over_idle {scope}")) is not None:
             idle = 300.0 * (power["phase"]["end_s"] - power["phase"]["start_s"])
-            assert over_idle.median == pytest.approx(energy.median - idle, abs=2 * energy.error)
+            assert over_idle.median == pytest.approx(energy.median - idle, abs=2 * error)
         assert figures[f"wall_energy {scope}"].median == pytest.approx(energy.median, rel=0.1)
     assert power["phase"]["of"] == "sampling"
     watts = [point[1] for point in power["curves"]["pm_counters:power"]]

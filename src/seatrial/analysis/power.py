@@ -43,9 +43,10 @@ def missing_energy(records: Sequence[RepeatRecord]) -> tuple[MissingFigure, ...]
 
 
 def _why_none(scope: Scope, energies: Sequence[MeasuredEnergy]) -> str:
-    """Why the energy of a scope is not known; "" if it is, or has no sensor. Any sensor of the node suffices; of parts,
-    each is needed."""
-    own = [one for one in energies if one.scope is scope]
-    unknown = [one for one in own if one.energy is None]
-    is_known = not unknown or (scope is Scope.NODE and len(unknown) < len(own))
-    return "" if is_known else unknown[0].reason
+    """Why the energy of a scope is not known; "" if it is, or has no sensor. Any sensor of a part suffices, and any of
+    the node; each part is needed."""
+    unknown: dict[str, str] = {}
+    for one in sorted((one for one in energies if one.scope is scope), key=lambda one: one.energy is None):
+        part = "" if scope is Scope.NODE else one.of or one.source
+        unknown.setdefault(part, one.reason if one.energy is None else "")
+    return next(filter(None, unknown.values()), "")

@@ -119,6 +119,7 @@ class Subject(Enum):
     MEMORY_MODULES = auto()
     MEMORY_KINDS = auto()
     MEMORY_ERRORS = auto()
+    POWER = auto()
     GPU_STATE = auto()
     MEASURED_LINKS = auto()
     LINKS = auto()

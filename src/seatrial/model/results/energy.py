@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from seatrial.model.frozen import Frozen
-from seatrial.model.json_shape import Text
-from seatrial.model.machine.power import Scope, Supply
+from seatrial.model.json_shape import Later, Text
+from seatrial.model.machine.power import Scope, SourceKind, Supply
 
 
 class MeasuredEnergy(Frozen):
@@ -34,6 +34,9 @@ class MeasuredEnergy(Frozen):
     window_s: float | None
     accuracy: float | None
     reason: Annotated[str, "why there is no energy, or what its error does not hold"]
+    of: Later[Annotated[str, "what it measures, in the words of the source"]] = ""
+    kind: Later[SourceKind] = SourceKind.GAUGE
+    limit: Later[Annotated[float | None, "the power limit of what it measures, in W; null: unknown"]] = None
 
 
 class PhaseEnergy(Frozen):

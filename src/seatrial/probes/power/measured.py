@@ -147,4 +147,7 @@ def _result(
         window_s=sensor.window_s,
         accuracy=sensor.accuracy,
         reason=reason,
+        of=sensor.of,
+        kind=sensor.kind,
+        limit=sensor.limit_W,
     )

@@ -32,7 +32,7 @@ Curve = tuple[tuple[float, float], ...]
 """(seconds, W)."""
 
 
-class PhaseEnergy(Frozen):
+class RepeatEnergy(Frozen):
     """What each sensor shows of a phase, and its power over time, in seconds from the start of the program."""
 
     energies: tuple[MeasuredEnergy, ...] = ()
@@ -66,16 +66,16 @@ class PowerMeter:
         """Programs have run until now."""
         self._idle_since_s = time.monotonic()
 
-    def of_phase(self, started_s: float, start_s: float, end_s: float) -> PhaseEnergy:
+    def of_phase(self, started_s: float, start_s: float, end_s: float) -> RepeatEnergy:
         """The energy from `start_s` to `end_s`, of a program that was started at `started_s` (CLOCK_MONOTONIC). What
         was read before this phase is forgotten."""
         if self._beside is None:
-            return PhaseEnergy()
+            return RepeatEnergy()
         found = list(zip(self._beside.sensors, self._beside.readings(), strict=True))
         energies = tuple(measured(sensor, readings, start_s, end_s) for sensor, readings in found)
         curves = {sensor.name: curve(sensor, readings, started_s) for sensor, readings in found}
         self._beside.forget(end_s)
-        return PhaseEnergy(energies, curves)
+        return RepeatEnergy(energies, curves)
 
 
 @contextmanager

@@ -44,6 +44,9 @@ def _of_gpu(nvml: Any, index: int, handle: Any) -> list[Sensor]:
     with suppress(nvml.NVMLError):
         found = nvml.nvmlDeviceGetName(handle)
         name = f"GPU {index} ({found.decode('utf-8', 'replace') if isinstance(found, bytes) else found})"
+    limit_W = None
+    with suppress(nvml.NVMLError):
+        limit_W = nvml.nvmlDeviceGetEnforcedPowerLimit(handle) * _MILLI
     notes = [_GA100_SHARE] if capability == _AMPERE else []
     if is_split:
         notes.append("of the whole GPU: an instance (MIG) has no power")
@@ -59,6 +62,7 @@ def _of_gpu(nvml: Any, index: int, handle: Any) -> list[Sensor]:
         refresh_s=_REFRESH_S,
         quantum=_MILLI,
         note="; ".join(notes),
+        limit_W=limit_W,
     )
     counter = replace(
         gauge,

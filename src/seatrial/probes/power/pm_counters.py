@@ -29,14 +29,17 @@ def sensors(tree: FileTree) -> list[Sensor]:
     hertz = tree.integer(f"{_FOLDER}/raw_scan_hz")
     refresh_s = 1.0 / (hertz if hertz and hertz > 0 else _USUAL_HZ)
     found = []
-    for name in tree.names(_FOLDER):
+    names = tree.names(_FOLDER)
+    has_each_cpu = any(re.match(r"cpu\d", name) for name in names)
+    for name in names:
         if (match := _FILE.fullmatch(name)) is not None:
             part = match["part"] or ""
+            is_sum = part == "cpu" and has_each_cpu  # of what is listed one by one
             is_counter = match["what"] == "energy"
             found.append(
                 Sensor(
                     f"pm_counters:{name}",
-                    _SCOPES[part.rstrip("0123456789")] if part else Scope.NODE,
+                    Scope.PART if is_sum else _SCOPES[part.rstrip("0123456789")] if part else Scope.NODE,
                     SourceKind.COUNTER if is_counter else SourceKind.GAUGE,
                     part or "node",
                     partial(_read, tree, name),

@@ -22,6 +22,7 @@ _DOMAIN = re.compile(r"intel-rapl(?P<mmio>-mmio)?:\d+(?::\d+)?")
 _PACKAGE = re.compile(r"package-\d+(?:-die-\d+)?")
 _REFRESH_S = 1e-3
 _MICRO = 1e-6
+_MOST_CONSTRAINTS = 4
 
 
 def sensors(tree: FileTree, opening: perf.Open | None = None) -> list[Sensor]:
@@ -58,7 +59,19 @@ def _of_powercap(tree: FileTree, folder: str, label: str) -> Sensor:
         _sensor(label),
         read=lambda: _read(tree, f"{folder}/energy_uj"),
         modulus_J=None if not largest or largest <= 0 else largest * _MICRO,
+        limit_W=_limit_W(tree, folder),
     )
+
+
+def _limit_W(tree: FileTree, folder: str) -> float | None:
+    """The long-term limit, if it is enabled."""
+    if tree.integer(f"{folder}/enabled") == 0:
+        return None
+    for number in range(_MOST_CONSTRAINTS):
+        if tree.word(f"{folder}/constraint_{number}_name") == "long_term":
+            limit = tree.integer(f"{folder}/constraint_{number}_power_limit_uw")
+            return limit * _MICRO if limit and limit > 0 else None
+    return None
 
 
 def _sensor(label: str) -> Sensor:

@@ -16,14 +16,14 @@ from seatrial.model.benchmark.power import (
     power_sample,
     value_of_result,
 )
-from seatrial.model.machine.power import Scope
+from seatrial.model.machine.power import Scope, SourceKind
 from seatrial.model.results.energy import MeasuredEnergy
 from seatrial.model.results.record import Reading
 from seatrial.model.results.sample import Sample
-from seatrial.probes.power.node_meter import Curve, PhaseEnergy
+from seatrial.probes.power.node_meter import Curve, RepeatEnergy
 
 
-def scope_samples(found: PhaseEnergy, results: Iterable[Reading], runs: int) -> tuple[Sample, ...]:
+def scope_samples(found: RepeatEnergy, results: Iterable[Reading], runs: int) -> tuple[Sample, ...]:
     """The samples of the figures of power. `results` are the figures of the same repeat, `runs` the number of runs of
     the program in its phase."""
     results = [one for one in results if not is_of_power(one.figure) and not one.figure.is_secondary]
@@ -36,11 +36,13 @@ def scope_samples(found: PhaseEnergy, results: Iterable[Reading], runs: int) -> 
 
 
 def _sensors_of(scope: Scope, energies: Sequence[MeasuredEnergy]) -> list[MeasuredEnergy]:
-    """The sensors of all parts; of the node the first one that shows its energy: others measure the same."""
+    """A sensor of each part, which has its energy if one of them does, counters first: others measure the same. All
+    sensors of the node measure the same."""
+    parts: dict[str, MeasuredEnergy] = {}
     own = [one for one in energies if one.scope is scope]
-    if scope is not Scope.NODE:
-        return own
-    return [one for one in own if one.energy is not None][:1] or own[:1]
+    for one in sorted(own, key=lambda one: (one.energy is None, one.kind is not SourceKind.COUNTER)):
+        parts.setdefault("" if scope is Scope.NODE else one.of or one.source, one)
+    return list(parts.values())
 
 
 def _of_scope(
