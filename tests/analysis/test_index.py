@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 from applications.result_texts import stream
 from made_up import made_up_machine
 
 from seatrial.analysis.index import index
 from seatrial.analysis.index.index import damaged_lines, opened_index
+from seatrial.analysis.index.known import known_contents
 from seatrial.analysis.results import all_results
 from seatrial.engine.import_recording import record_repeats
 from seatrial.engine.importing import Given, ResultFile, read_repeats
+from seatrial.errors import StoreError
 from seatrial.model.results.record import Experiment, decode, encode
 from seatrial.model.results.sample import Outcome
 from seatrial.store import reading
@@ -123,6 +127,61 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, own_cache: Path) -> None:
     assert indexed(folder) == before
     made.unlink()
     assert indexed(folder) == before
+
+
+@pytest.mark.parametrize(
+    "planted", ["link", "dangling link", "hard link", "fifo", "folder", "linked lock", "fifo lock"]
+)
+def test_what_is_planted_under_the_name_of_an_index_is_replaced(planted: str, tmp_path: Path, own_cache: Path) -> None:
+    """A FIFO was opened and waited for, a folder was an error, a link was followed."""
+    folder = put(tmp_path / "r", 6)
+    before = indexed(folder)
+    (made,) = (own_cache / "index").glob("*.duckdb")
+    other = tmp_path / "other"
+    other.write_bytes(made.read_bytes())
+    kept = other.read_bytes()
+    at = made.with_suffix(".lock") if "lock" in planted else made
+    made.unlink()
+    at.unlink(missing_ok=True)
+    if planted == "hard link":
+        at.hardlink_to(other)
+    elif "link" in planted:
+        at.symlink_to(tmp_path / "absent" if planted == "dangling link" else other)
+    elif "fifo" in planted:
+        os.mkfifo(at)
+    else:
+        (at / "inside").mkdir(parents=True)
+    put(tmp_path / "r", 1, first=6)
+    assert indexed(folder) == read(folder) != before
+    assert other.read_bytes() == kept and not (tmp_path / "absent").exists()
+    assert made.is_file() and not made.is_symlink() and not at.is_symlink() and at.is_file()
+
+
+def test_an_index_with_other_columns_is_made_again(tmp_path: Path, own_cache: Path) -> None:
+    folder = put(tmp_path / "r", 6)
+    before = indexed(folder)
+    (made,) = (own_cache / "index").glob("*.duckdb")
+    changes = (
+        "ALTER TABLE stored.figures RENAME COLUMN median TO middle",
+        "ALTER TABLE stored.files ALTER stamp TYPE BIGINT USING 7",
+        "ALTER TABLE stored.experiments ADD COLUMN more VARCHAR",
+        "DROP TABLE stored.readings",
+    )
+    for change in changes:
+        with duckdb.connect(str(made)) as connection:
+            connection.execute(change)
+        assert indexed(folder) == before, change
+
+
+def test_a_kept_result_that_cannot_be_read_is_computed_again(tmp_path: Path, own_cache: Path) -> None:
+    folder = put(tmp_path / "r", 6)
+    indexed(folder)
+    (made,) = (own_cache / "index").glob("*.duckdb")
+    for packed in (b"", b"\x80\x05garbage", b"cnosuch.module\nnothing\n."):
+        with duckdb.connect(str(made)) as connection:
+            connection.execute("UPDATE stored.results SET packed = ?", [packed])
+        with pytest.raises(StoreError, match="cannot be read"):
+            known_contents(folder)
 
 
 def test_a_cache_that_others_can_write_is_not_used(tmp_path: Path, own_cache: Path) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
@@ -82,9 +83,11 @@ def _bring_up_to_date(folder: ResultsFolder, place: Path) -> None:
                 left.unlink(missing_ok=True)
         private = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(4)}")
         try:
-            if not ((place.exists() and not place.is_symlink()) and _extended(folder, place, private)):
-                private.unlink(missing_ok=True)
+            if not (_is_ours(place) and _extended(folder, place, private)):
+                _remove(private)
                 _made(folder, private)
+            if not _is_ours(place):
+                _remove(place)
             private.replace(place)
         finally:
             private.unlink(missing_ok=True)
@@ -92,14 +95,49 @@ def _bring_up_to_date(folder: ResultsFolder, place: Path) -> None:
             shutil.rmtree(f"{private}.tmp", ignore_errors=True)
 
 
+def _is_ours(place: Path) -> bool:
+    """Whether it is a file of this user and no link: what it names is run when results are read (docs/adr/0075)."""
+    try:
+        found = place.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
+
+
+def _remove(place: Path) -> None:
+    """Whatever has the name of an index; of a link, the link."""
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        place.unlink(missing_ok=True)
+
+
+def _columns(connection: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
+    """The columns of all tables and views of ours, with their types."""
+    return connection.execute(
+        "SELECT schema_name, table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
+    ).fetchall()
+
+
+@cache
+def _usual_columns() -> list[tuple[object, ...]]:
+    import duckdb
+
+    with duckdb.connect(":memory:") as connection:
+        create(connection)
+        return _columns(connection)
+
+
 def _fits(folder: ResultsFolder, place: Path) -> bool:
     """Whether the index exists and is complete."""
     import duckdb
 
-    if not place.exists():
+    if not _is_ours(place):
         return False
     try:
         with _connect(place, read_only=True) as connection:
+            if _columns(connection) != _usual_columns():
+                return False
             found = additions(connection, folder, folder_state(folder))
             return found is not None and found.are_none
     except duckdb.Error:
@@ -113,6 +151,8 @@ def _extended(folder: ResultsFolder, place: Path, private: Path) -> bool:
     try:
         shutil.copyfile(place, private)
         with _connect(private, read_only=False) as connection:
+            if _columns(connection) != _usual_columns():
+                return False
             state = folder_state(folder)
             new = additions(connection, folder, state)
             if new is None or _redefines(connection, new):
@@ -167,17 +207,23 @@ def _place(folder: ResultsFolder) -> Iterator[Path]:
     place = top / f"{of_folder}-{_made_by()}.duckdb"
     for old in top.glob(f"{of_folder}-*.duckdb"):
         if old != place:
-            old.unlink(missing_ok=True)  # of another version
+            _remove(old)  # of another version
     yield place
 
 
 @contextmanager
 def _locked(place: Path) -> Iterator[None]:
     """One process at a time makes an index; without locks on the file system, several make the same."""
-    with place.with_suffix(".lock").open("a") as lock:
+    path = place.with_suffix(".lock")
+    if not _is_ours(path):
+        _remove(path)
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+    try:
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 _DEPENDS_ON = ("analysis", "applications", "benchmarks", "diagnosis", "machine", "model", "stats", "store")

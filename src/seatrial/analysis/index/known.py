@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pickle import UnpicklingError
 
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.records import kept_records, kept_results
@@ -11,6 +12,9 @@ from seatrial.store.contents import Contents, kept_environments, kept_machines, 
 from seatrial.store.files import opened_folder
 from seatrial.store.folder import ResultsFolder
 from seatrial.store.reading import LARGE_B
+
+_UNREADABLE = (UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, ImportError)
+"""What a kept result that is not one raises (pickle.loads), as after an error of the disk."""
 
 
 def is_large(folder: ResultsFolder) -> bool:
@@ -33,7 +37,7 @@ def known_contents(folder: ResultsFolder) -> Contents | None:
             keys = {number: key for number, key, _ in rows}
             results = {keys[number]: result for number, result in kept_results(connection, keys.keys()).items()}
             kept = kept_records(connection, folder.path, keys)
-    except duckdb.Error as error:
+    except (duckdb.Error, *_UNREADABLE) as error:
         raise StoreError(f"the index of {folder.path} cannot be read: {error}") from error
     experiments = {key: results[key].experiment for key in kept.records}
     damaged: list[str] = []
