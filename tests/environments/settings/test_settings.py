@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -25,7 +26,7 @@ from environments.settings.made_up_node import (
     plant_node,
 )
 
-from seatrial.environments.settings import journal
+from seatrial.environments.settings import change, journal
 from seatrial.environments.settings import node as of_node
 from seatrial.environments.settings.change import changed_here, guarded, replay
 from seatrial.environments.settings.files import Undone, undo
@@ -319,6 +320,24 @@ def test_a_new_journal_is_never_taken_for_one_that_is_left(node: Path, monkeypat
     made.add([journal.Entry(f"/{CPUFREQ}/policy0/scaling_governor", "powersave", "performance")])
     assert [left.is_guarded for left in changed_here()] == [True]
     made.remove()
+
+
+@pytest.mark.real
+def test_an_answer_that_was_cut_by_an_interrupt_is_not_read_on(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between the bytes of an answer: the rest would be taken for the length of the next one."""
+
+    def cut(channel: socket.socket) -> None:
+        channel.recv(1)
+        raise KeyboardInterrupt
+
+    with guarded(node) as settings:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(change, "receive", cut)
+            settings.change({"governor": "performance"})
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            settings.restore()
+    assert changed(node) == {}
+    assert changed_here() == []
 
 
 def planted(host: str, boot: str, path: str, new: str = "performance") -> Path:

@@ -40,10 +40,14 @@ class Settings:
         return self._ask([])
 
     def _ask(self, writes: Sequence[tuple[str, str]]) -> dict[str, str]:
-        self._channel.sendall(pack(list(writes)))
-        answer = receive(self._channel)
-        if answer is None:
-            raise OSError(0, "the process that changes settings was killed")
+        try:
+            self._channel.sendall(pack(list(writes)))
+            answer = receive(self._channel)
+            if answer is None:
+                raise OSError(0, "the process that changes settings was killed")
+        except BaseException:
+            self._channel.close()  # part of an answer may be left in it; the guard now puts everything back
+            raise
         return dict(answer)
 
 
@@ -65,13 +69,24 @@ def guarded(root: Path = _LIVE) -> Iterator[Settings]:
         settings = Settings(ours, root)
         try:
             yield settings
+        except OSError:
+            _put_back(file, root)
+            raise
+        try:
             settings.restore()
         except OSError:
-            until = time.monotonic() + _LOCK_LIMIT_S
-            while file.exists() and time.monotonic() < until:  # a killed process holds its lock until it has ended
-                replay(root)
-                time.sleep(_PAUSE_S)
-            raise
+            if not _put_back(file, root):
+                raise
+
+
+def _put_back(file: Path, root: Path) -> bool:
+    """Put back what a guard that was killed has left in its journal, or wait until one that lives has done so; whether
+    all is as it was."""
+    until = time.monotonic() + _LOCK_LIMIT_S
+    while file.exists() and time.monotonic() < until:  # a killed process holds its lock until it has ended
+        replay(root)
+        time.sleep(_PAUSE_S)
+    return not file.exists()
 
 
 def changed_here() -> list[Left]:
