@@ -5,8 +5,15 @@
    allocated and freed for each step. once: the same memory is touched again and again. polls: it
    sleeps until a time is reached, and computes a little. watched: it computes beside a thread that
    sleeps. child: it waits for other processes, and computes.
-   bound: two threads, each on a CPU of its own, compute and wait for each other. */
+   bound: two threads, each on a CPU of its own, compute and wait for each other.
+   queue: two threads take one mutex for each of many tiny items. crew: three threads are started
+   for each small block, and end. shells: a program is started for each small block. lookups: a
+   small file is opened, read and closed for each value. bytes: single bytes go through a socket to
+   a child. maps: memory is mapped and released for each step, but not touched. wedge: two threads
+   share a triangle by its rows, and wait for each other. records: results are written to a
+   file in large blocks. tasks: two threads take items from a counter that they share. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -14,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -160,6 +168,120 @@ static void start_child(char** words) {
   waitpid(child, NULL, 0);
 }
 
+static double total;
+static pthread_mutex_t one_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void* enqueue(void* none) {
+  for (int k = 0; k % 1000 || now() < until; ++k) {
+    pthread_mutex_lock(&one_lock);
+    total += k & 7;
+    pthread_mutex_unlock(&one_lock);
+  }
+  return none;
+}
+
+static void* add_block(void* number) {
+  double own = 0;
+  for (int i = 0; i < 300; ++i)
+    own += sqrt(i + (size_t)number);
+  sink = own;
+  return NULL;
+}
+
+static void crew(void) {
+  pthread_t members[3];
+  while (now() < until) {
+    for (size_t i = 0; i < 3; ++i)
+      pthread_create(&members[i], NULL, add_block, (void*)i);
+    for (int i = 0; i < 3; ++i)
+      pthread_join(members[i], NULL);
+  }
+}
+
+static void look_up(void) {
+  char name[] = "/tmp/repeats-XXXXXX", text[32];
+  const int made = mkstemp(name);
+  if (made < 0 || write(made, "0.125\n", 6) != 6)
+    exit(3);
+  close(made);
+  while (now() < until) {
+    const int file = open(name, O_RDONLY);
+    if (read(file, text, sizeof text) > 0)
+      sink += atof(text);
+    close(file);
+  }
+  unlink(name);
+}
+
+static void send_bytes(void) {
+  int ends[2];
+  char byte = 1;
+  if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0)
+    exit(3);
+  const pid_t child = fork();
+  close(ends[child == 0 ? 0 : 1]);
+  if (child == 0) {
+    while (read(ends[1], &byte, 1) == 1)
+      sink += byte;
+    _exit(0);
+  }
+  while (now() < until)
+    if (write(ends[0], &byte, 1) != 1)
+      exit(3);
+  close(ends[0]);
+  waitpid(child, NULL, 0);
+}
+
+static void map_often(void) {
+  while (now() < until)
+    munmap(mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), BYTES);
+}
+
+static pthread_barrier_t rows_end;
+
+static void* wedge(void* number) {
+  const int first = number == (void*)1 ? 0 : 1500, last = first + 1500;
+  double own = 0;
+  for (int again = 1; again;) {
+    for (int row = first; row < last; ++row)
+      for (int k = 0; k < row * 4; ++k)
+        own += sqrt(k);
+    pthread_barrier_wait(&rows_end);
+    again = now() < until;
+    pthread_barrier_wait(&rows_end);
+    again = again && now() < until + 0.05;
+    pthread_barrier_wait(&rows_end);
+  }
+  sink = own;
+  return NULL;
+}
+
+static void write_records(void) {
+  static char block[1 << 20];
+  char name[] = "/tmp/repeats-XXXXXX";
+  const int file = mkstemp(name);
+  unlink(name);
+  while (now() < until) {
+    compute(0.02);
+    if (pwrite(file, block, sizeof block, 0) < 0)
+      exit(3);
+  }
+  close(file);
+}
+
+static int next_task;
+
+static void* take_tasks(void* none) {
+  double own = 0;
+  while (now() < until) {
+    const int task = __atomic_fetch_add(&next_task, 1, __ATOMIC_RELAXED);
+    for (int k = 0; k < 1000 * (1 + task % 37); ++k)
+      own += sqrt(k);
+  }
+  sink = own;
+  return none;
+}
+
 int main(int argc, char** argv) {
   if (argc < 3)
     return 2;
@@ -192,6 +314,27 @@ int main(int argc, char** argv) {
       compute(0.05);
       start_child(words);
     }
+  } else if (strcmp(mode, "queue") == 0) {
+    with_threads(enqueue, 2, nothing);
+  } else if (strcmp(mode, "crew") == 0) {
+    crew();
+  } else if (strcmp(mode, "shells") == 0) {
+    char* words[] = {"/bin/true", NULL};
+    while (now() < until)
+      start_child(words);
+  } else if (strcmp(mode, "lookups") == 0) {
+    look_up();
+  } else if (strcmp(mode, "bytes") == 0) {
+    send_bytes();
+  } else if (strcmp(mode, "maps") == 0) {
+    map_often();
+  } else if (strcmp(mode, "wedge") == 0) {
+    pthread_barrier_init(&rows_end, NULL, 2);
+    with_threads(wedge, 2, nothing);
+  } else if (strcmp(mode, "records") == 0) {
+    write_records();
+  } else if (strcmp(mode, "tasks") == 0) {
+    with_threads(take_tasks, 2, nothing);
   } else if (strcmp(mode, "compute") == 0) {
     compute_all();
   } else {

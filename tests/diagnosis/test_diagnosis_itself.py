@@ -10,11 +10,12 @@ from diagnosis.test_diagnosis import profile, rank
 from profiler.made_up_tables import Call
 
 from seatrial.diagnosis.diagnose import diagnose
-from seatrial.profiler.cause import Cause, Signal
+from seatrial.profiler.cause import Cause, Diagnosis, Signal
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import IoTotals, ProfileIo, RankIo
 from seatrial.report.profile.diagnosis_words import sentence
 from seatrial.report.profile.remedy_words import remedy
+from seatrial.report.profile.words import headline
 
 OWN = Call("MPI_Op_create", 1)
 
@@ -77,3 +78,54 @@ def test_many_small_writes(calls: int, moved_B: int, is_said: bool) -> None:
     assert (found.value(Signal.SMALL_CALLS_RANK) == 0) == is_said
     assert ("Rank 0 made 1 million reads and writes of 1 B on average" in sentence(found)) == is_said
     assert ("larger pieces" in remedy(found)) == is_said
+
+
+SENT = ({1: (50_000, 2_400_000, 50_000, 2_400_000)}, {0: (50_000, 2_400_000, 50_000, 2_400_000)})
+
+
+def exchanging(mean_s: float, best_s: float, size: int = 48, barrier_s: float = 1e-6, number: int = 50_000) -> Profile:
+    """Two ranks that receive many messages, and meet at a barrier now and then."""
+    calls = [Call("MPI_Recv", number, size, mean_s, best_s), Call("MPI_Isend", number, size, 2e-8)]
+    return profile(*(rank(k, 2, [*calls, Call("MPI_Barrier", 10, 0, barrier_s)], peers=SENT[k]) for k in (0, 1)))
+
+
+@pytest.mark.parametrize("barrier_s", [1e-6, 2e-3])
+def test_receives_of_small_messages_that_take_long_although_no_rank_is_late(barrier_s: float) -> None:
+    """9.5 of 10 s in receives: no partner is outside MPI for long enough. It is the same whether they meet or not."""
+    made = exchanging(190e-6, 3e-8, barrier_s=barrier_s)
+    found = made.diagnoses[0]
+    assert found.cause is Cause.SLOW_RECEIVES and found.share == pytest.approx(0.95, abs=0.01)
+    assert headline(made) == (
+        "MPI_Recv (48 B) takes 95 % of wall time: receives that take long, although no rank is late"
+    )
+    assert "100000 times and takes 190 µs each time, 30.0 ns at best" in sentence(found)
+    assert "in the order of sending" in remedy(found)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        exchanging(100e-6, 3e-8),  # half of the time, the partner is outside MPI
+        exchanging(190e-6, 90e-6),  # each message takes long
+        exchanging(190e-6, 3e-8, size=1 << 20),  # data
+        exchanging(9.5e-3, 3e-8, number=1000),
+    ],
+)
+def test_receives_that_take_long_for_another_reason(made: Profile) -> None:
+    assert Cause.SLOW_RECEIVES not in {one.cause for one in made.diagnoses}
+
+
+def fencing(mean_s: float, puts: int) -> tuple[Diagnosis, ...]:
+    fences = 1_000_000
+    calls = [Call("MPI_Win_fence", fences, 0, mean_s, 1e-6), Call("MPI_Put", fences * puts, 8, 5e-8 / puts)]
+    return profile(*(rank(k, 2, calls) for k in (0, 1))).diagnoses
+
+
+def test_a_fence_for_each_access_is_named_by_the_number_of_epochs() -> None:
+    """Waiting in fences of some microseconds cannot be told from what they take."""
+    found = fencing(3e-6, puts=1)
+    assert [one.cause for one in found] == [Cause.MESSAGE_RATE] and found[0].share == pytest.approx(0.305, abs=0.01)
+    assert "2 million times" in sentence(found[0]) and "with 1 accesses in each epoch" in sentence(found[0])
+    assert "Use fewer epochs" in remedy(found[0])
+    assert Cause.MESSAGE_RATE not in {one.cause for one in fencing(3e-6, puts=64)}, "each epoch has many"
+    assert fencing(9e-6, puts=1)[0].cause is not Cause.MESSAGE_RATE, "a rank is late"

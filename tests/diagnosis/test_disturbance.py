@@ -225,7 +225,15 @@ def test_damaged_values_are_not_used():
 
 
 def program(
-    cpu_s: float = 1.0, wall_s: float = 1.0, system_s: float = 0.0, faults: int = 100, name: str = "solver", **more: Any
+    cpu_s: float = 1.0,
+    wall_s: float = 1.0,
+    system_s: float = 0.0,
+    faults: int = 100,
+    name: str = "solver",
+    calls: int = 0,
+    moved_B: float = 0.0,
+    started: int = 0,
+    **more: Any,
 ) -> dict[str, Any]:
     """A repeat of `command` that was looked at ten times a second."""
     process = {
@@ -254,7 +262,9 @@ def program(
         "waits": [],
         **more,
     }
-    return repeat(wall_s, cpu_s, looks=seen)
+    found = repeat(wall_s, cpu_s, looks=seen, started_tasks=started)
+    found["used"] |= {"read_calls": calls, "write_calls": 0, "read_B": moved_B, "written_B": 0}
+    return found
 
 
 def locks(wait_s: float, looks: int, turns: int = 0, others: int = 0) -> dict[str, Any]:
@@ -273,6 +283,84 @@ def waits_for(child: str, wait_s: float, own_s: float, name: str = "solver") -> 
     times = {"seen_s": 1.0, "cpu_s": own_s, "system_s": 0.0, "minor_faults": 0, "processes": 1}
     waits = [{"name": child, "looks": round(10 * wait_s), "wait_s": wait_s}]
     return [{"name": name, **times, "waits_for": waits}]
+
+
+MANY = 4
+"""Repeats with enough looks."""
+TEAM = {"threads": 2, "most_threads": 2, "thread_wait_s": 0.5, "thread_waits": 5}
+
+
+@pytest.mark.parametrize(
+    ("seen", "found", "words"),
+    [
+        (
+            program(cpu_s=1.8, system_s=0.9, locks=locks(0.1, 1, turns=500)),
+            ("lock-contention", 0.52),
+            "up to 47 % in the kernel",
+        ),
+        (
+            program(system_s=0.8, voluntary=20_000, started=20_000, threads=12, most_threads=3),
+            ("thread-starts", 0.79),
+            "up to 20 000 threads in each run",
+        ),
+        (
+            program(
+                system_s=0.1,
+                voluntary=3000,
+                started=2000,
+                most_processes=2,
+                processes=[
+                    {**waits_for("grep", 0.0, 0.1)[0], "waits_for": []},
+                    {**waits_for("", 0.0, 0.0, name="grep")[0], "processes": 12, "waits_for": []},
+                ],
+            ),
+            ("process-starts", 0.9),
+            "mostly grep and solver",
+        ),
+        (
+            program(system_s=0.8, calls=200_000, moved_B=4e6, openings=3, opened="/data/table"),
+            ("file-openings", 0.79),
+            "12 of 40 looks found one that was open at that look only, such as /data/table",
+        ),
+        (
+            program(system_s=0.8, calls=1_000_000, moved_B=16e6),
+            ("small-calls", 0.78),
+            "1 000 000 reads and writes of 16 B on average",
+        ),
+        (program(system_s=0.6, faults=1000), ("kernel-time", 0.59), "for which calls is unknown"),
+        (
+            # A pool whose workers wait for work by condition variables, and sometimes for its mutex:
+            program(system_s=0.4, voluntary=10_000, locks=locks(0.1, 3, turns=9000, others=9)),
+            ("kernel-time", 0.39),
+            "waited for each other very often (10 000 voluntary switches a second)",
+        ),
+        (
+            program(cpu_s=1.5, thread_cpu_s=[1.0, 0.5], **TEAM),
+            ("uneven-threads", 0.25),
+            "2 threads used 1.5 CPUs: one ran for 100 % of the time, the other one for 50 %",
+        ),
+    ],
+)
+def test_where_the_kernel_time_goes_and_which_threads_wait(seen, found, words):
+    repeats = [seen] * MANY
+    assert causes(*repeats) == [found]
+    known = signals(repeats)
+    assert known is not None and words in sentence(disturbances(known)[0])
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        program(cpu_s=1.95, thread_cpu_s=[1.0, 0.95], **TEAM),  # balanced
+        program(cpu_s=1.02, thread_cpu_s=[1.0, 0.02], **TEAM),  # a helper
+        program(cpu_s=1.5, thread_cpu_s=[1.0, 0.5], **{**TEAM, "thread_wait_s": 0.1}),  # it waits for something else
+        program(cpu_s=0.6, thread_cpu_s=[0.4, 0.2], **TEAM),  # all wait
+        program(cpu_s=1.5, thread_cpu_s=[1.0, 0.5], **{**TEAM, "threads": 9}),  # threads came and went
+        program(system_s=0.8, faults=150_000, voluntary=3000, started=3000, threads=3, most_threads=3),  # others start
+    ],
+)
+def test_threads_that_differ_for_a_reason(seen):
+    assert causes(*[seen] * MANY) == []
 
 
 @pytest.mark.parametrize(
@@ -295,10 +383,11 @@ def test_what_a_program_does_itself(seen, found):
         program(),
         program(locks=locks(0.05, 3, turns=5000)),  # a lock that is rarely fought over
         program(locks=locks(0.9, 9, turns=4)),  # one long wait: until the thread is let go
-        # A pool whose workers wait for work by condition variables, and sometimes for its mutex:
-        program(system_s=0.4, voluntary=10_000, locks=locks(0.1, 3, turns=9000, others=9)),
-        program(system_s=0.6, faults=100),  # each page was touched once
-        program(system_s=0.6, faults=1000),  # the kernel did something else
+        program(system_s=0.6, faults=150_000, max_resident_B=4096 * 150_000),  # each page was touched once
+        program(system_s=0.15),
+        program(wall_s=10.0, cpu_s=1.0, system_s=0.9),  # it waits
+        program(system_s=0.3, runs=100),  # a short program: to start it takes time in the kernel
+        program(system_s=0.6, calls=2000, moved_B=600e6),  # large reads and writes are copied
         program(system_s=0.6, faults=200_000, cpu_s=1.0, processes=[]),  # a shell starts many programs
         program(sleep_s=0.05, sleep_looks=5),
         program(cpu_s=0.0, processes=waits_for("solver", 1.0, 0.01, name="sh")),  # a launcher

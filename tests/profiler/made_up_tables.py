@@ -45,6 +45,7 @@ NAMES = (
     "MPI_Wtime",
     "MPI_Win_create",
     "MPI_Waitall",
+    "MPI_Put",
 )
 RATE = 1e9
 """Ticks a second of the made-up clock: a tick is a nanosecond."""

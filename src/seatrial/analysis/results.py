@@ -258,7 +258,7 @@ def result_of(key: str, contents: Contents, machine: Machine, known: Computed | 
         outcome, found = known
         if outcome.is_ok:
             screening = screened_pairs(benchmark, experiment, machine, records)
-    no_cpu, beside = missing_and_beside([one for one in records if one.outcome.is_ok], experiment.benchmark)
+    no_cpu, beside, why = missing_and_beside([one for one in records if one.outcome.is_ok], experiment.benchmark)
     missing = missing_energy(records) if outcome.is_ok else ()
     notes = (*notes, *(f"no {one.name} of the {one.point[SCOPE]}: {one.reason}" for one in missing))
     result = ExperimentResult(
@@ -275,6 +275,7 @@ def result_of(key: str, contents: Contents, machine: Machine, known: Computed | 
         no_cpu=no_cpu,
         beside=beside,
         missing=missing,
+        why=why,
     )
     return as_comparable(result, machine)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +24,7 @@ from seatrial.cli.output import (
 )
 from seatrial.errors import UsageError
 from seatrial.interface.profile import ProfileResult, profile, profile_of_tables
+from seatrial.model.secrets import masked_words
 from seatrial.model.units import parse_bytes, parse_seconds
 from seatrial.profiler.capture.run import INCLUDE
 
@@ -135,7 +136,7 @@ def _profile(
     if out.as_json:
         _print_pieces(found.json())
     else:
-        _print_text(found, out)
+        _print_text(found, out, masked_words(words or ()))
     if output is not None:
         from seatrial.report.profile.page import profile_page
 
@@ -146,8 +147,9 @@ def _profile(
     return 0 if found.is_ok else 3
 
 
-def _print_text(found: ProfileResult, out: Output) -> None:
+def _print_text(found: ProfileResult, out: Output, command: Sequence[str]) -> None:
     from seatrial.report.profile.text import profile_text  # loaded after the command
+    from seatrial.report.profile.words import without_mpi
 
     if not out.quiet:
         for one in found.profiles:
@@ -156,6 +158,8 @@ def _print_text(found: ProfileResult, out: Output) -> None:
             message(f"trace: {line}")
     if not found.is_ok:
         message(f"\n{found.state}: {found.reason}")
+        if found.state == "unsupported" and command and not out.quiet:
+            message(f"next: {without_mpi(command)}")
     if found.folder is not None and not out.quiet:
         message(f"\nprofile: {found.folder} (profile.json, tables); -v shows them, -o FILE.html writes a page")
 

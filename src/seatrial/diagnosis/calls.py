@@ -26,10 +26,12 @@ from seatrial.profiler.merge.bound import (
     MANY_CALLS,
     MANY_MESSAGES,
     SHORT_CALL_S,
+    SHORT_EPOCH_S,
     SMALL_B,
     bound_of,
     gaps_share,
     is_call_rate,
+    is_fence,
     is_file_access,
     is_local,
     is_of_files,
@@ -71,7 +73,7 @@ def call_diagnoses(profile: Profile, ran: Ran | None = None) -> list[Diagnosis]:
     for one in profile.sizes:
         if one.count == 0 or profile.wall_s <= 0:
             continue
-        cause = _cause(one, small.get(one.call), profile.ranks)
+        cause = _cause(one, small.get(one.call), profile)
         is_own = uses_own_operation(one, profile) and (ran is not None or is_slow_itself(one, profile))
         if is_own or (cause is Cause.TRANSFER and uses_own_operation(one, profile)):
             cause = Cause.SLOW_COLLECTIVE  # the operation computes in it: its size says nothing of the fabric
@@ -127,13 +129,25 @@ def _small_best_s(profile: Profile) -> dict[str, float]:
     return found
 
 
-def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | None:
+_FEW_EACH = 4.0
+_ACCESSES = re.compile(r"MPI_R?(Put|Get|[Aa]ccumulate|Get_accumulate)(_c)?|MPI_(Fetch_and_op|Compare_and_swap)")
+
+
+def _accesses_each(one: SizeTotals, profile: Profile) -> float | None:
+    """Accesses to windows for each of very many short fences; None of other calls."""
+    if not is_fence(one.call) or one.count < MANY_CALLS or one.time_s > 2 * SHORT_EPOCH_S * one.count:
+        return None
+    return sum(call.count for call in profile.calls if _ACCESSES.fullmatch(call.call)) / one.count
+
+
+def _cause(one: SizeTotals, small_best_s: float | None, profile: Profile) -> Cause | None:
+    accesses = _accesses_each(one, profile)
     if is_start(one.call):
         return Cause.STARTUP
     if is_of_files(one.call):
         return Cause.MPI_IO
     if makes_communicator(one.call):
-        return Cause.COMMUNICATORS if one.count >= _AGAIN * ranks else None
+        return Cause.COMMUNICATORS if one.count >= _AGAIN * profile.ranks else None
     if one.bound is Bound.WAITING and not one.prompt_s:
         return None  # it polls
     if is_local(one.call):
@@ -141,6 +155,8 @@ def _cause(one: SizeTotals, small_best_s: float | None, ranks: int) -> Cause | N
     if one.requests_each >= _MANY_REQUESTS and one.bound is not Bound.WAITING:
         return Cause.MANY_REQUESTS
     if one.messages_each >= MANY_MESSAGES and one.bound is Bound.LATENCY:
+        return Cause.MESSAGE_RATE
+    if accesses is not None and 0 < accesses <= _FEW_EACH:
         return Cause.MESSAGE_RATE
     if is_call_rate(one.count, one.time_s):
         return Cause.POLLING if is_poll(one.call) else Cause.MESSAGE_RATE
@@ -171,6 +187,9 @@ def _diagnosis(cause: Cause, time_s: float, main: SizeTotals, profile: Profile) 
         evidence = (*evidence, Evidence(Signal.HOSTS, profile.hosts), Evidence(Signal.NONCONTIGUOUS, gaps))
     if cause is Cause.MESSAGE_RATE and main.messages_each >= MANY_MESSAGES:
         evidence = (*evidence, Evidence(Signal.MESSAGES_EACH, main.messages_each))
+    accesses = _accesses_each(main, profile) if cause is Cause.MESSAGE_RATE else None
+    if accesses:
+        evidence = (*evidence, Evidence(Signal.ACCESSES_EACH, accesses))
     if cause is Cause.MANY_REQUESTS:
         evidence = (*evidence, Evidence(Signal.REQUESTS_EACH, main.requests_each))
     size = None if cause is Cause.STARTUP or not main.moved_B else round(main.moved_B)

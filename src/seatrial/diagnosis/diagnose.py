@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from seatrial.diagnosis.calls import call_diagnoses, slow_transfer, with_small_calls
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpu_diagnoses
-from seatrial.diagnosis.late import could_be_late, late, late_in_call, longest_site, slow_collective, waits_itself
+from seatrial.diagnosis.late import (
+    could_be_late,
+    late,
+    late_in_call,
+    longest_site,
+    slow_collective,
+    slow_receives,
+    waits_itself,
+)
 from seatrial.diagnosis.node import node_diagnoses
 from seatrial.diagnosis.operations import operation_diagnosis, waits_for_operations
 from seatrial.diagnosis.ranks import (
@@ -201,8 +209,11 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
     if long_itself is not None:
         return [*found, long_itself]
     in_call = None if found else late_in_call(profile)
-    if in_call is not None:
+    if in_call is not None and (in_call.value(Signal.WAITING_SHARE) or 0.0) >= LEAST_SHARE:
         return [in_call]
+    receives = slow_receives(profile, left_s)
+    if receives is not None or in_call is not None:
+        return [*found, *(one for one in (receives or in_call,) if one is not None)]
     partners = late(profile, explained_s, slowest)
     if partners or left_s < _MOST * sum(one.clear_s for one in waits):
         return [*found, *partners]

@@ -20,7 +20,9 @@ from seatrial.diagnosis.ranks import cpu_varies, explained_by_computing
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.merge.bound import (
     HALF_PERFORMANCE_B,
+    MANY_CALLS,
     WaitKind,
+    is_blocking_receive,
     is_start,
     receives,
     reference_of,
@@ -125,6 +127,38 @@ def late_in_call(profile: Profile) -> Diagnosis | None:
         site=longest_site(profile, lambda one: wait_kind(one) is WaitKind.COLLECTIVE),
         late_at=longest_site(profile, lambda one: one == call),
     )
+
+
+_FAR_ABOVE = 20.0
+_SELDOM = 0.25
+
+
+def slow_receives(profile: Profile, left_s: float) -> Diagnosis | None:
+    """Receives of small messages that make up most of `left_s` seconds of waiting, although other ranks were hardly
+    outside MPI meanwhile: far longer than the best of them, and than a message takes. None if there are few."""
+    possible = could_be_late(profile)
+    if possible >= _SELDOM:
+        return None
+    long = [one for one in profile.sizes if is_blocking_receive(one.call) and _is_far_above(one, profile)]
+    long_s = sum(one.waiting_s for one in long)
+    if not long or long_s < _MOSTLY * left_s:
+        return None
+    main = max(long, key=lambda one: one.waiting_s)
+    evidence = (
+        Evidence(Signal.CALLS, main.count),
+        Evidence(Signal.CALL_MEAN, main.time_s / main.count),
+        Evidence(Signal.CALL_BEST, main.best_s),
+        Evidence(Signal.OUTSIDE_MPI, possible, is_against=True),
+    )
+    share, size = min(1.0, min(left_s, long_s) / profile.wall_s), round(main.moved_B) or None
+    return Diagnosis(Cause.SLOW_RECEIVES, share, Sureness.INFERRED, evidence, call=main.call, size_B=size)
+
+
+def _is_far_above(one: SizeTotals, profile: Profile) -> bool:
+    if one.measured is not None or one.count < MANY_CALLS or one.size_B >= HALF_PERFORMANCE_B:
+        return False
+    mean_s = one.time_s / one.count
+    return mean_s >= _FAR_ABOVE * one.best_s and mean_s > _allowed_s(one, profile)
 
 
 def chained(profile: Profile, found: Sequence[Diagnosis], kinds: Mapping[Cause, Sequence[float]]) -> list[Diagnosis]:

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -66,6 +67,13 @@ public:
     double turns = 0.0;            // how often it got a CPU
   };
 
+  // Looks at a process that found a file open which it had open neither at the look before nor
+  // at the next.
+  struct Openings {
+    std::size_t looks = 0;
+    std::string path; // the last of these files
+  };
+
   // Processes of one name.
   struct Process {
     std::size_t processes = 0;
@@ -89,6 +97,9 @@ public:
     std::size_t left = most_tasks;
     for (const auto process : processes)
       look_at(process, left);
+    most_threads_ = std::max(most_threads_, most_tasks - left);
+    most_processes_ = std::max(most_processes_, seen_.size());
+    note_thread_waits();
     if (is_running_)
       allowed_ = running_.text();
     note_children();
@@ -107,6 +118,28 @@ public:
   [[nodiscard]] std::size_t looks() const noexcept { return looks_; }
 
   [[nodiscard]] std::size_t threads() const noexcept { return tasks_.size(); }
+
+  // The most that were there at one look.
+  [[nodiscard]] std::size_t most_threads() const noexcept { return most_threads_; }
+  [[nodiscard]] std::size_t most_processes() const noexcept { return most_processes_; }
+
+  [[nodiscard]] const Openings& openings() const noexcept { return openings_; }
+
+  // Threads that waited for others of their process, which ran: all threads together.
+  [[nodiscard]] const Span& thread_waits() const noexcept { return thread_waits_; }
+
+  // CPU time of each thread, the longest first; empty if threads came and went.
+  [[nodiscard]] std::vector<double> thread_cpu_s() const {
+    std::vector<double> all;
+    if (tasks_.size() > most_threads_)
+      return all;
+    all.reserve(tasks_.size());
+    for (const auto& [name, task] : tasks_)
+      all.push_back(task.counted.cpu_s);
+    std::ranges::sort(all, std::greater{});
+    all.resize(std::min(all.size(), most_listed));
+    return all;
+  }
 
   // All threads together.
   [[nodiscard]] Counted counted() const noexcept {
@@ -188,11 +221,13 @@ public:
 
 private:
   static constexpr std::size_t most_tasks = 1024;
-  static constexpr std::size_t most_processes = 4096;
+  static constexpr std::size_t most_known = 4096; // processes
   static constexpr std::size_t most_places = 256;
   static constexpr std::size_t most_masks = 64;
   static constexpr std::size_t most_names = 8;
   static constexpr std::size_t most_waits = 4;
+  static constexpr std::size_t most_listed = 64;
+  static constexpr std::size_t most_files = 32; // open in a process, of those that are looked at
   static constexpr std::size_t longest_path = 300;
 
   using Place = std::pair<std::string, std::string>;
@@ -209,6 +244,9 @@ private:
   struct KnownProcess {
     std::string name;
     Process sum;
+    std::vector<std::string> files = {};  // open at the last look, ...
+    std::vector<std::string> opened = {}; // ... those of them that were not open before
+    bool is_known = false;                // whether they were looked at before
   };
 
   // A process in this look.
@@ -221,6 +259,7 @@ private:
     bool waits_elsewhere = false; // one of its threads: not for time, a child or another thread
     bool leader_waits_elsewhere = false;
     bool leader_sleeps = false;
+    std::size_t waiting_threads = 0; // for others of its threads
   };
 
   void look_at(pid_t process, std::size_t& left) {
@@ -293,6 +332,7 @@ private:
       task.lock.add(since_s_);
       break;
     case Blocked::futex:
+      ++seen.waiting_threads;
       break;
     case Blocked::other:
       seen.waits_elsewhere = true;
@@ -325,7 +365,7 @@ private:
     const auto first = text.find('(');
     const auto last = text.rfind(") ");
     if (first == text.npos || last == text.npos || last <= first ||
-        (processes_.size() == most_processes && !processes_.contains(seen.id)))
+        (processes_.size() == most_known && !processes_.contains(seen.id)))
       return;
     std::array<double, 13> fields{}; // from the parent on
     const char* const end = text.data() + text.size();
@@ -346,6 +386,46 @@ private:
     known.sum.minor_faults = fields[6];
     known.sum.cpu_s = (fields[10] + fields[11]) / ticks;
     known.sum.system_s = fields[11] / ticks;
+    note_files(folder, known);
+  }
+
+  // The files in folders that are open, but for those of the kernel.
+  void note_files(const std::string& folder, KnownProcess& known) {
+    std::vector<std::string> files;
+    DIR* const descriptors = ::opendir((folder + "/fd").c_str());
+    if (descriptors == nullptr)
+      return;
+    while (const dirent* const entry = ::readdir(descriptors)) {
+      if (files.size() == most_files)
+        break;
+      if (entry->d_name[0] == '.')
+        continue;
+      auto path = path_of(folder + "/fd/" + entry->d_name);
+      if (path.starts_with('/') && !path.starts_with("/dev/") && !path.starts_with("/proc/"))
+        files.push_back(std::move(path));
+    }
+    ::closedir(descriptors);
+    std::ranges::sort(files);
+    const auto lacks = [](const std::vector<std::string>& all) {
+      return [&all](const std::string& file) { return !std::ranges::binary_search(all, file); };
+    };
+    const auto closed = std::ranges::find_if(known.opened, lacks(files));
+    if (closed != known.opened.end()) {
+      ++openings_.looks;
+      openings_.path = *closed;
+    }
+    known.opened.clear();
+    if (known.is_known)
+      std::ranges::copy_if(files, std::back_inserter(known.opened), lacks(known.files));
+    known.files = std::move(files);
+    known.is_known = true;
+  }
+
+  void note_thread_waits() {
+    for (const auto& one : seen_)
+      if (one.is_running)
+        for (std::size_t i = 0; i < one.waiting_threads; ++i)
+          thread_waits_.add(since_s_);
   }
 
   // Processes that wait for a child while none of their threads runs. The one that they wait for is
@@ -438,6 +518,10 @@ private:
   std::map<pid_t, KnownProcess> processes_;
   std::map<Place, double> waits_;
   Span sleep_;
+  Span thread_waits_;
+  Openings openings_;
+  std::size_t most_threads_ = 0;
+  std::size_t most_processes_ = 0;
   std::string allowed_;
   double covered_s_ = 0.0;
   std::size_t looks_ = 0;

@@ -91,7 +91,7 @@ _STEAL_FIELD = 8  # /proc/stat, "cpuN user nice system idle iowait irq softirq s
 class Snapshot(Frozen):
     """The state at one moment. `busy_ticks` and `steal_ticks` are sums over the CPUs, None if the kernel does not
     report them; `own_s` is the CPU time of this process and of the children that it has waited for. `busy_of` are the
-    busy ticks of each CPU."""
+    busy ticks of each CPU; `started` are the threads and processes that were started since the machine was."""
 
     at_s: float
     load_1m: float | None
@@ -99,15 +99,16 @@ class Snapshot(Frozen):
     steal_ticks: int | None
     own_s: float
     busy_of: Mapping[int, int] = {}
+    started: int | None = None
 
 
 def snapshot(cpus: Sequence[int]) -> Snapshot:
     """The current state. Never fails: values that cannot be read are None."""
-    busy_of, steal = _ticks(cpus)
+    busy_of, steal, started = _ticks(cpus)
     own = os.times()
     own_s = own.user + own.system + own.children_user + own.children_system
     busy = None if busy_of is None else sum(busy_of.values())
-    return Snapshot(time.monotonic(), _load(), busy, steal, own_s, busy_of or {})
+    return Snapshot(time.monotonic(), _load(), busy, steal, own_s, busy_of or {}, started)
 
 
 def seen_between(
@@ -115,7 +116,8 @@ def seen_between(
 ) -> dict[str, Any]:
     """The load before; and of the time of these CPUs in between (`cpu_window_s`), what the hypervisor took (`steal_s`)
     and what other processes used (`others_s`), also as shares. The kernel counts in steps of 10 ms. `busy_s` is the
-    time that each CPU was busy, with the program's own; left out on large machines.
+    time that each CPU was busy, with the program's own; left out on large machines. `started_tasks`: the threads and
+    processes that were started on this machine.
     `programs_s` is the CPU time of programs that other processes of ours waited for; None if it is unknown."""
     seen: dict[str, Any] = {"load_1m": before.load_1m}
     window_s = (after.at_s - before.at_s) * len(cpus)
@@ -138,6 +140,8 @@ def seen_between(
             for cpu, ticks in after.busy_of.items()
             if cpu in before.busy_of
         }
+    if before.started is not None and after.started is not None:
+        seen["started_tasks"] = max(0, after.started - before.started)
     return seen
 
 
@@ -171,23 +175,24 @@ def _load() -> float | None:
         return None
 
 
-def _ticks(cpus: Sequence[int]) -> tuple[dict[int, int] | None, int | None]:
-    """The busy ticks of each of these CPUs, and the stolen ticks of all."""
+def _ticks(cpus: Sequence[int]) -> tuple[dict[int, int] | None, int | None, int | None]:
+    """The busy ticks of each of these CPUs, the stolen ticks of all, and the threads and processes started so far."""
     wanted = {f"cpu{cpu}": cpu for cpu in cpus}
     busy: dict[int, int] = {}
-    steal = 0
+    steal, started = 0, None
     try:
         with Path("/proc/stat").open(encoding="ascii") as stream:
             for line in stream:
-                if not line.startswith("cpu"):
-                    break
-                fields = line.split()
-                if fields[0] in wanted:
-                    busy[wanted[fields[0]]] = sum(int(fields[place]) for place in _BUSY_FIELDS)
+                name, _, rest = line.partition(" ")
+                if name in wanted:
+                    fields = line.split()
+                    busy[wanted[name]] = sum(int(fields[place]) for place in _BUSY_FIELDS)
                     steal += int(fields[_STEAL_FIELD])
+                elif name == "processes":  # kernel/fork.c, total_forks: threads, too
+                    started = int(rest)
     except (OSError, IndexError, ValueError):
-        return None, None
-    return busy, steal
+        return None, None, None
+    return busy, steal, started
 
 
 _MOUNTS = Path("/proc/self/mountinfo")

@@ -260,7 +260,7 @@ class Guard:
             counters = tree.read_counters(program.pid)  # including all children that it waited for
             leader = tree.read_times(program.pid)
             _, status, usage = os.wait4(program.pid, 0)
-            used = {**_used(usage), **leader}
+            used = {**_used(usage), **leader, **tree.calls_of(counters)}
             program.ending = (os.waitstatus_to_exitcode(status), program.started, end, counters, used)
 
 

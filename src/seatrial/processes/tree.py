@@ -90,6 +90,18 @@ def read_counters(pid: int) -> dict[str, int] | None:
         return None
 
 
+def calls_of(counters: dict[str, int] | None) -> dict[str, int]:
+    """The number of reads and writes, of whatever descriptor, and the bytes that they moved, from these counters; empty
+    if they are unknown."""
+    try:
+        return {name: (counters or {})[key] for name, key in _CALLS.items()}
+    except KeyError:
+        return {}
+
+
+_CALLS = {"read_calls": "syscr", "write_calls": "syscw", "read_B": "rchar", "written_B": "wchar"}
+
+
 def read_times(pid: int) -> dict[str, float]:
     """`leader_cpu_s` and `leader_delay_s` of a process that runs or was not yet waited for: the CPU time of its main
     thread, and the time that this thread was ready to run without running (proc_pid_schedstat(5)); empty if they cannot

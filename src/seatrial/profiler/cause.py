@@ -97,6 +97,7 @@ class Cause(StrEnum):
     LATE_RECEIVER = "late-receiver"
     LATE_AT_COLLECTIVE = "late-at-collective"
     LATE_IN_CALL = "late-in-call"
+    SLOW_RECEIVES = "slow-receives"  # Of small messages, although no rank is late.
     SLOW_COLLECTIVE = "slow-collective"
     OPERATION = "operation"  # A reduction operation of the program computes.
     WINDOW_WAIT = "window-wait"
@@ -235,6 +236,7 @@ class Signal(StrEnum):
     CALLS = "calls"
     REQUESTS_EACH = "requests-each"  # Requests that one of these calls is given, on average.
     MESSAGES_EACH = "messages-each"  # Messages that one of these calls received, on average, at least.
+    ACCESSES_EACH = "accesses-each"  # Accesses to windows for each fence.
     MESSAGES_SHARE = "messages-share"
     """Share of the waiting on messages that this rank sent or should have received."""
     THREADS = "threads"  # The most threads of a parallel region.

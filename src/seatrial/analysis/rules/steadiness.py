@@ -27,6 +27,7 @@ from seatrial.diagnosis.cpu import steal_words
 from seatrial.diagnosis.disturbance.cause import (
     CPU_CAUSES,
     HABITS,
+    IN_KERNEL,
     Disturbance,
     RepeatCause,
     evidence,
@@ -55,9 +56,14 @@ _RULES: Mapping[str, frozenset[RepeatCause]] = {
     "page-faults": frozenset({RepeatCause.PAGE_FAULTS}),
     "program-sleeps": frozenset({RepeatCause.SLEEP}),
     "waits-for-child": frozenset({RepeatCause.CHILD}),
+    "kernel-time": IN_KERNEL,
+    "uneven-threads": frozenset({RepeatCause.UNEVEN_THREADS}),
 }
 _NOTES = frozenset(
-    {"slow-file-system", "synchronised-io", "lock-contention", "page-faults", "program-sleeps", "waits-for-child"}
+    {
+        *("slow-file-system", "synchronised-io", "lock-contention", "page-faults", "program-sleeps", "waits-for-child"),
+        *("kernel-time", "uneven-threads"),
+    }
 )
 """How a program works, or where: not a fault of the machine."""
 
@@ -130,7 +136,7 @@ def _means(causes: Sequence[Disturbance]) -> str:
     rest = f" In addition: {sentences(causes[1:])}" if len(causes) > 1 else ""
     if causes[0].cause in CPU_CAUSES:
         return f"The figures include this waiting, and describe the program with fewer CPUs than it asked for.{rest}"
-    if causes[0].cause is RepeatCause.PAGE_FAULTS:
+    if causes[0].cause in IN_KERNEL | {RepeatCause.PAGE_FAULTS}:
         return f"The figures include this time.{rest}"
     return f"The figures include this waiting.{rest}"
 

@@ -42,6 +42,13 @@ class RepeatCause(StrEnum):
     PAGE_FAULTS = profile.Cause.PAGE_FAULTS.value
     SLEEP = "sleep"
     CHILD = "child-process"
+    KERNEL_TIME = profile.Cause.KERNEL_TIME.value
+    """CPU time in the kernel; what for is unknown."""
+    SMALL_CALLS = "small-calls"
+    FILE_OPENINGS = "file-openings"
+    THREAD_STARTS = "thread-starts"
+    PROCESS_STARTS = "process-starts"
+    UNEVEN_THREADS = "uneven-threads"
 
 
 CPU_CAUSES = frozenset(
@@ -54,7 +61,18 @@ CPU_CAUSES = frozenset(
     }
 )
 
-HABITS = frozenset({RepeatCause.LOCKS, RepeatCause.PAGE_FAULTS, RepeatCause.SLEEP, RepeatCause.CHILD})
+IN_KERNEL = frozenset(
+    {
+        *(RepeatCause.KERNEL_TIME, RepeatCause.SMALL_CALLS, RepeatCause.FILE_OPENINGS),
+        *(RepeatCause.THREAD_STARTS, RepeatCause.PROCESS_STARTS),
+    }
+)
+"""CPU time that calls take in the kernel, by what they are for."""
+
+HABITS = IN_KERNEL | {
+    *(RepeatCause.LOCKS, RepeatCause.PAGE_FAULTS, RepeatCause.SLEEP, RepeatCause.CHILD),
+    RepeatCause.UNEVEN_THREADS,
+}
 """How the program works: it does so in all repeats, so this does not explain why they differ."""
 
 
@@ -199,9 +217,42 @@ def _page_faults(one: Disturbance) -> str:
     )
 
 
+def _kernel(one: Disturbance) -> str:
+    return f"{show_percent(one.seen['kernel'])} of the CPU time was in the kernel"
+
+
+def _calls(one: Disturbance) -> str:
+    """The reads and writes of a run; "" if there were none."""
+    if not one.seen["calls"]:
+        return ""
+    return f"{_rounded(one.seen['calls'])} reads and writes of {show(one.seen['each_B'], 'B')} on average"
+
+
+def _kernel_time(one: Disturbance) -> str:
+    switches = f"{_rounded(one.seen['switches'])} voluntary switches a second"
+    if one.seen["waits"]:
+        return f"{_capital(_kernel(one))}, and threads or processes waited for each other very often ({switches})."
+    counted = ", ".join(filter(None, (f"{_rounded(one.seen['faults'])} page faults", _calls(one))))
+    return f"{_capital(_kernel(one))}; for which calls is unknown: {counted} and {switches} do not explain it."
+
+
+def _starts(one: Disturbance, what: str) -> str:
+    return f"up to {_rounded(one.seen['started'])} {what} in each run ({_rounded(one.seen['rate'])} a second)"
+
+
+def _uneven(one: Disturbance) -> str:
+    seen = one.seen
+    others = "the other one" if seen["threads"] == 2 else f"each of the other {seen['threads'] - 1}"
+    return (
+        f"{count(seen['threads'], 'thread')} used {seen['used']:.2g} CPUs: one ran for {show_percent(seen['busiest'])} "
+        f"of the time, {others} for {show_percent(seen['others'])}, and waited for other threads for most of the rest."
+    )
+
+
 def _rounded(value: float) -> str:
     """Two digits: `210 000`, `7.5`."""
-    return f"{float(f'{value:.2g}'):,g}".replace(",", " ")
+    digits = float(f"{value:.2g}")
+    return (f"{digits:,.0f}" if digits >= 10 else f"{digits:g}").replace(",", " ")
 
 
 def _others_used(one: Disturbance) -> str:
@@ -258,6 +309,23 @@ _SENTENCE: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
         f"{_and_others(one)}. It computes itself for "
         f"{show_percent(one.seen['own'])} of its time."
     ),
+    RepeatCause.KERNEL_TIME: _kernel_time,
+    RepeatCause.SMALL_CALLS: lambda one: (
+        f"{_capital(_kernel(one))}, with {_calls(one)}, each {one.seen['each_s'] * 1e6:.2g} µs."
+    ),
+    RepeatCause.FILE_OPENINGS: lambda one: (
+        f"{_capital(_kernel(one))}, and files were opened and closed again and again: {one.seen['looks']:.0f} of "
+        f"{one.seen['of']:.0f} looks found one that was open at that look only, such as {one.seen['file']}"
+        f"{f'; there were {_calls(one)}' if one.seen['calls'] else ''}."
+    ),
+    RepeatCause.THREAD_STARTS: lambda one: (
+        f"{_capital(_kernel(one))}, and threads were started and ended again and again: {_starts(one, 'threads')}."
+    ),
+    RepeatCause.PROCESS_STARTS: lambda one: (
+        f"Processes that ended at once had {show_percent(one.seen['cpu'])} of the CPU time: "
+        f"{_starts(one, 'processes and threads')}, mostly {' and '.join(one.seen['names'])}."
+    ),
+    RepeatCause.UNEVEN_THREADS: _uneven,
 }
 
 _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
@@ -294,5 +362,25 @@ _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
     ),
     RepeatCause.CHILD: lambda one: (
         f"Go on with other work while {one.seen['child']} runs, or do its work in the program"
+    ),
+    RepeatCause.KERNEL_TIME: lambda one: (
+        "Hand over more work at a time, so that threads and processes wait for each other less often"
+        if one.seen["waits"]
+        else "See which system calls it makes (`strace -c -f`, `perf trace -s`), and make fewer of them"
+    ),
+    RepeatCause.SMALL_CALLS: lambda _: (
+        "Read and write through a buffer, many elements at a time (fread, fwrite, setvbuf); between processes, send "
+        "blocks or share memory"
+    ),
+    RepeatCause.FILE_OPENINGS: lambda _: (
+        "Read each file once and keep what it contains, or keep it open (`strace -c -f` counts the calls)"
+    ),
+    RepeatCause.THREAD_STARTS: lambda _: "Start the threads once and give them work again and again (a pool, OpenMP)",
+    RepeatCause.PROCESS_STARTS: lambda _: (
+        "Do their work in the program, start them once and send them work over a pipe, or give each more to do"
+    ),
+    RepeatCause.UNEVEN_THREADS: lambda _: (
+        "Where the threads share a loop, hand out its iterations in small parts (`schedule(dynamic)`); where one works "
+        "alone, divide its part"
     ),
 }

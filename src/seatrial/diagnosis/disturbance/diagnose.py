@@ -2,7 +2,7 @@
 then the program itself.
 
 Causes in the program itself: its threads wait for each other's locks, its pages are handed out again and again, it
-sleeps, or it waits for a child process.
+sleeps, it waits for a child process, or its time goes into the kernel.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from seatrial.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
 from seatrial.diagnosis.cpu import CpuSignals, is_busy, is_used_up
 from seatrial.diagnosis.disturbance.cause import Disturbance, RepeatCause
 from seatrial.diagnosis.disturbance.habits import Habits, HabitSpan
+from seatrial.diagnosis.disturbance.kernel import has_other_reason, kernel_cause, kernel_left_s, uneven_threads
 from seatrial.diagnosis.disturbance.signals import Signals
 from seatrial.diagnosis.node import AGAIN, MOST_MINOR_FAULT_S, PAGE_B
 from seatrial.profiler.cause import Sureness
@@ -29,6 +30,8 @@ _MOST_LOCK_WAIT_S = 0.1
 """Longer waits for a mutex, on average, are few: a thread waits until it is let go, not for its turn."""
 _LEAST_LOCKED = 3
 """Looks at a thread that waits for a mutex: enough beside many switches, because such waits are short."""
+_OFTEN = 0.05
+"""If threads wait for mutexes in this part of the looks, time in the kernel without another reason is for them."""
 _MOST_OF_BLOCKS = 0.5
 """If threads that are blocked wait for mutexes in this part of the looks, their switches are for mutexes, too."""
 _LEAST_SWITCHES_HZ = 2000.0
@@ -44,7 +47,9 @@ def own_causes(signals: Signals) -> Iterator[Disturbance]:
     known = signals.habits
     if known is None or known.looked_s <= 0:
         return
-    for found in (_locks(signals, known), _page_faults(signals, known), _sleep(known), _child(known)):
+    locks, faults = _locks(signals, known), _page_faults(signals, known)
+    kernel = kernel_cause(signals, known, has_locks=locks is not None)
+    for found in (locks, faults, kernel, uneven_threads(signals, known), _sleep(known), _child(known)):
         if found is not None:
             yield found
 
@@ -64,6 +69,8 @@ def _locks(signals: Signals, known: Habits) -> Disturbance | None:
     wait_s = min(locks.wait.seconds, locks.blocked_s)  # what a look sees is not chosen evenly if CPUs are missing
     is_for_locks = locks.wait.looks >= _MOST_OF_BLOCKS * locks.blocked_looks
     kernel_s = min(ran_s, _switching_s(ran_s, known)) if is_for_locks else 0.0
+    if is_for_locks and locks.wait.looks >= _OFTEN * known.looks and not has_other_reason(signals, known):
+        kernel_s = max(kernel_s, min(ran_s, kernel_left_s(known)))  # most calls for a mutex find it free again
     if not _is_seen(locks.wait) and not kernel_s:
         return None
     whole_s = ran_s + signals.delay_s + wait_s

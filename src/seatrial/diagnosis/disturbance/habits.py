@@ -1,5 +1,6 @@
 """What the threads of a program did while they were looked at, added up over the repeats: they slept, or waited for
-mutexes or child processes; and its page faults."""
+mutexes, child processes or each other; and what the kernel counted: page faults, reads and writes, and the threads and
+processes that were started."""
 
 from __future__ import annotations
 
@@ -44,7 +45,11 @@ class Processes(Frozen):
 class Habits(Frozen):
     """Sums over repeats. `looked_s`: the time that the looks stand for; `runs` of the program were made in it.
 
-    `system_s`, `minor_faults` and `voluntary` (switches) are of the program and the children that it waited for.
+    `system_s`, `minor_faults` and `voluntary` (switches) are of the program and the children that it waited for, and so
+    are the `calls` that read and wrote `moved_B`. `started_tasks` are those of the machine. `short_threads` and
+    `short_processes`: that were seen beyond the most at one look. `openings`: looks with a file that was open neither
+    at the look before nor at the next. `teams`: the CPU time of the threads of each repeat of one run. What records of
+    earlier versions do not have is 0.
     """
 
     looked_s: float
@@ -56,6 +61,18 @@ class Habits(Frozen):
     sleep: HabitSpan
     locks: Locks
     processes: tuple[Processes, ...]
+    looks: float = 0.0
+    calls: float = 0.0
+    moved_B: float = 0.0
+    started_tasks: float = 0.0
+    most_threads: float = 0.0
+    most_processes: float = 0.0
+    short_threads: float = 0.0
+    short_processes: float = 0.0
+    thread_waits: HabitSpan = HabitSpan()
+    openings: float = 0.0
+    opened: str = ""
+    teams: tuple[tuple[float, ...], ...] = ()
 
 
 def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
@@ -65,6 +82,7 @@ def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
         return None
 
     locks = [part for one in looks if isinstance(part := one.get("locks"), Mapping)]
+    used = [part for one in repeats if isinstance(part := one.get("used"), Mapping)]
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for part in (part for one in looks for part in one.get("processes") or ()):
         by_name.setdefault(str(part.get("name", "")), []).append(part)
@@ -83,7 +101,32 @@ def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
             _total(locks, "turns"),
         ),
         processes=tuple(_of_name(name, parts) for name, parts in by_name.items()),
+        looks=_total(looks, "looks"),
+        calls=_total(used, "read_calls") + _total(used, "write_calls"),
+        moved_B=_total(used, "read_B") + _total(used, "written_B"),
+        started_tasks=_total(repeats, "started_tasks"),
+        most_threads=max(_number(one, "most_threads") for one in looks),
+        most_processes=max(_number(one, "most_processes") for one in looks),
+        short_threads=sum(_beyond(one, _number(one, "threads"), "most_threads") for one in looks),
+        short_processes=sum(_beyond(one, _total(one["processes"], "processes"), "most_processes") for one in looks),
+        thread_waits=HabitSpan(_total(looks, "thread_wait_s"), _total(looks, "thread_waits")),
+        openings=_total(looks, "openings"),
+        opened=next((str(one["opened"]) for one in looks if one.get("opened")), ""),
+        teams=tuple(_team(one) for one in looks if _number(one, "runs") == 1),
     )
+
+
+def _beyond(looks: Mapping[str, Any], seen: float, most: str) -> float:
+    """What was seen of a kind beyond the most at one look, in each run; 0 if that is unknown."""
+    at_once = _number(looks, most)
+    return max(0.0, seen - at_once * max(1.0, _number(looks, "runs"))) if at_once else 0.0
+
+
+def _team(looks: Mapping[str, Any]) -> tuple[float, ...]:
+    """The CPU time of each thread; empty if it is unknown, or if threads came and went."""
+    listed = looks.get("thread_cpu_s")
+    is_whole = isinstance(listed, list) and len(listed) == _number(looks, "threads") == _number(looks, "most_threads")
+    return tuple(_number({"cpu_s": one}, "cpu_s") for one in listed) if isinstance(listed, list) and is_whole else ()
 
 
 def _number(part: Mapping[str, Any], name: str) -> float:

@@ -1,5 +1,5 @@
 """Whether the programs of repeats had the CPUs that they asked for, and what else used CPUs meanwhile: what qualifies
-every answer first (docs/adr/0063)."""
+every answer first (docs/adr/0063). And what a program does itself that takes its time."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from seatrial.diagnosis.cpu import LEAST_DELAY, cpus_words, others_words, steal_words
-from seatrial.diagnosis.disturbance.cause import RepeatCause, no_cpu
-from seatrial.diagnosis.disturbance.diagnose import cpu_causes
+from seatrial.diagnosis.disturbance.cause import RepeatCause, no_cpu, remedy, sentence
+from seatrial.diagnosis.disturbance.diagnose import cpu_causes, own_causes
 from seatrial.diagnosis.disturbance.foreign import LEAST_NEIGHBOUR, ForeignLoad, comes_and_goes
 from seatrial.diagnosis.disturbance.signals import Seen, Signals, signals
 from seatrial.model.results.no_cpu import NoCpu
@@ -26,13 +26,14 @@ def missing_cpu(seen: Sequence[Seen], who: str) -> NoCpu | None:
     return None if known is None else no_cpu(tuple(cpu_causes(known)), who)
 
 
-def missing_and_beside(repeats: Sequence[RepeatRecord], who: str) -> tuple[NoCpu | None, str]:
-    """`missing_cpu`, and what else used CPUs during these repeats, if it was much; "" if it was not, or is unknown.
-    Both say which repeats had the load of other processes, where it came and went."""
+def missing_and_beside(repeats: Sequence[RepeatRecord], who: str) -> tuple[NoCpu | None, str, str]:
+    """`missing_cpu`; what else used CPUs during these repeats, if it was much; and what the programs do themselves that
+    takes most of their time, with what to do. "" if there is nothing, or it is unknown. The first two say which repeats
+    had the load of other processes, where it came and went."""
     some = _some([one.seen for one in repeats])
     known = signals(some)
     if known is None:
-        return None, ""
+        return None, "", ""
     of_memory = who.startswith(_MEMORY)
     load = None
     if known.window_s and (known.others_s or 0.0) >= _LEAST_OTHERS * known.window_s / _cpus(known):
@@ -40,7 +41,12 @@ def missing_and_beside(repeats: Sequence[RepeatRecord], who: str) -> tuple[NoCpu
     missing = no_cpu(tuple(cpu_causes(known)), who)
     if missing is not None and load is not None and missing.cause == RepeatCause.OTHER_PROCESSES.value:
         missing = replace(missing, why=load.said)
-    return missing, _beside(known, some, load, of_memory=of_memory)
+    return missing, _beside(known, some, load, of_memory=of_memory), _why(known)
+
+
+def _why(known: Signals) -> str:
+    own = max(own_causes(known), key=lambda one: one.share or 0.0, default=None)
+    return "" if own is None else f"{sentence(own)} {remedy(own)}."
 
 
 def _some(seen: Sequence[Seen]) -> Sequence[Seen]:

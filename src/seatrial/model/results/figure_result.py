@@ -363,6 +363,8 @@ class ExperimentResult(Frozen):
     """Set if its programs were ready to run without a CPU: its figures are then not judged."""
     beside: str = ""
     """What else used CPUs meanwhile, if it was much: "other processes used 0.8 of its 2 CPUs"."""
+    why: str = ""
+    """What the program does itself that takes most of its time, and what to do, in sentences; "": nothing is known."""
 
     def __repr__(self) -> str:
         from seatrial.model.results.rows import experiment_line

@@ -28,8 +28,10 @@ _SOURCE = check_of_keys({}, {"sha256": str, "kind": str})
 """The file that a repeat was imported from."""
 
 _FAULTS = ("minor_faults", "major_faults", "voluntary", "max_resident_B")
-_USED = check_of_keys({}, _amounts("cpu_s", "involuntary", *_FAULTS, "leader_cpu_s", "leader_delay_s"))
-"""What a program used, including the children that it waited for; `leader_...`: its main thread alone."""
+_CALLS = ("read_calls", "write_calls", "read_B", "written_B")
+_USED = check_of_keys({}, _amounts("cpu_s", "involuntary", *_FAULTS, "leader_cpu_s", "leader_delay_s", *_CALLS))
+"""What a program used, including the children that it waited for; `leader_...`: its main thread alone. `..._calls`:
+reads and writes of any descriptor."""
 
 _LINK_COUNTER = check_of_keys({"port": str, "counter": str, "kind": str, "grew_by": or_null(Count)}, {"host": str})
 """A counter of a network link that grew during a repeat; `grew_by` is null if its growth is unknown, `host` is its
@@ -66,7 +68,11 @@ _LOOKS = check_of_keys(
     {},
     {
         **dict.fromkeys(("threads", "runs", "looks", "sleep_looks"), Count),
+        **dict.fromkeys(("most_threads", "most_processes", "thread_waits", "openings"), Count),
+        "thread_cpu_s": list[NonNegative],
+        "opened": str,
         **_amounts("cpu_s", "delay_s", "covered_s", "program_s", "program_cpu_s", "program_system_s", "sleep_s"),
+        **_amounts("thread_wait_s"),
         **_amounts(*_FAULTS),
         "allowed": str,
         "bound": list_of(_BOUND),
@@ -75,7 +81,9 @@ _LOOKS = check_of_keys(
         "waits": list_of(_WAIT),
     },
 )
-"""What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended."""
+"""What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended. `most_...`:
+at one look. `thread_cpu_s`: of the busiest threads. `thread_waits`: of threads for others that ran. `openings`: looks
+with a file that was open neither before nor after, `opened` the last such file."""
 
 _QUOTA = check_of_keys({"cpus": NonNegative, "file": str}, _amounts("periods", "throttled_periods", "throttled_s"))
 """A CPU quota, in CPUs, and how far it was used up meanwhile."""
@@ -118,7 +126,7 @@ _SEEN: Mapping[str, Any] = {
     **dict.fromkeys(("host", "block", "study"), str),
     **dict.fromkeys(("added_libs", "hosts"), list[str]),
     **dict.fromkeys(("load_1m", "steal_s", "steal_share", "program_s", "launch_s"), float | None),
-    **_amounts("budget_s", "outside_s", "cpu_window_s", "others_s", "others_share", "clock_step_s"),
+    **_amounts("started_tasks", "budget_s", "outside_s", "cpu_window_s", "others_s", "others_share", "clock_step_s"),
     **dict.fromkeys(("busy_s", "pressure"), dict[str, NonNegative]),
     "affinity": list[list[Count]],
     "shared_cpus": list[list[str]],

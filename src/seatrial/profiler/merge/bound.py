@@ -202,9 +202,15 @@ MANY_MESSAGES = 16
 """A call that completes so many messages takes up to SHORT_CALL_S for each of them, although none is late."""
 
 
-def is_short_wait(count: int, waiting_s: float) -> bool:
+SHORT_EPOCH_S = 5e-6
+"""Ranks that meet in a fence take up to so much longer than at best on one node, although none is late."""
+is_fence = _whether(r"MPI_Win_fence")
+"""Whether a function ends an epoch of all ranks of a window."""
+
+
+def is_short_wait(count: int, waiting_s: float, call: str = "") -> bool:
     """Whether many calls wait so little each that no rank is late: they differ by contention."""
-    return count >= MANY_CALLS and waiting_s <= SHORT_CALL_S * count
+    return count >= MANY_CALLS and waiting_s <= (SHORT_EPOCH_S if is_fence(call) else SHORT_CALL_S) * count
 
 
 def is_call_rate(count: int, time_s: float) -> bool:

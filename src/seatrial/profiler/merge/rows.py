@@ -321,7 +321,7 @@ def _size(groups: RowGroups, span: slice, best_s: float, small_best_s: float | N
         prompt_s = min(prompt_s, rules.received_s.get(size_bin, prompt_s))
     can_wait = polls or may_wait(call)
     waiting_s = float(np.maximum(0.0, time_s - count * prompt_s).sum()) if can_wait else 0.0
-    waiting_s = 0.0 if not polls and is_short_wait(total, waiting_s) else waiting_s
+    waiting_s = 0.0 if not polls and is_short_wait(total, waiting_s, call) else waiting_s
     shortest = float((time_s / count).min()) * total / total_s if total_s > 0 else 1.0
     known = rules.measured.get((number, size_bin))
     if known is not None:

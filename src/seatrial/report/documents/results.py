@@ -126,6 +126,7 @@ class ExperimentJson(TypedDict):
         Annotated[NoCpu | None, "set if its programs were ready to run without a CPU: its figures are not judged"]
     ]
     beside: NotRequired[Annotated[str, 'what else used CPUs meanwhile, if it was much; "": nothing']]
+    why: NotRequired[Annotated[str, 'what the program does that takes most of its time; "": nothing is known']]
     figures: Annotated[list[FigureJson], From(_complete)]
 
 

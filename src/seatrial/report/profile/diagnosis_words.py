@@ -209,7 +209,9 @@ def _each_time(one: Diagnosis) -> str:
 
 
 def _messages_each(one: Diagnosis) -> str:
-    messages = one.value(Signal.MESSAGES_EACH)
+    messages, accesses = one.value(Signal.MESSAGES_EACH), one.value(Signal.ACCESSES_EACH)
+    if accesses is not None:
+        return f", with {accesses:.2g} accesses in each epoch on average (MPI_Put and the like): the number of epochs"
     return ": the number of calls" if messages is None else f", for {messages:.0f} messages: their number"
 
 
@@ -372,6 +374,11 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.LATE_RECEIVER: late_partner,
     Cause.LATE_AT_COLLECTIVE: late_at_collective,
     Cause.LATE_IN_CALL: late_in_call,
+    Cause.SLOW_RECEIVES: lambda one: (
+        f"{call_words(one)} {_each_time(one)}, {seconds_of(one, Signal.CALL_BEST)} at best.{_never_outside(one)} A "
+        "receive takes so long where it searches among many messages that have arrived; whether it does is not "
+        "measured."
+    ),
     Cause.SLOW_COLLECTIVE: slow_collective,
     Cause.OPERATION: own_operation,
     Cause.MESSAGE_RATE: lambda one: (
@@ -432,6 +439,7 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
         "an operation of the program's own" if one.value(Signal.OPERATIONS) else "slow, although no rank is late"
     ),
     Cause.OPERATION: lambda one: f"computing in {operation_name(one)}, an operation of the program",
+    Cause.SLOW_RECEIVES: lambda _: "receives that take long, although no rank is late",
     Cause.LATE_IN_CALL: lambda one: f"waiting for {rank_words(one)}, which is in {one.call}",
     Cause.IDLE_RANK: lambda one: f"waiting of {rank_words(one)}, which has little to do",
     Cause.WINDOW_WAIT: lambda _: "waiting for access to windows",

@@ -98,10 +98,20 @@ def has_more_work(one: Diagnosis) -> bool:
     return any(seen.signal in (Signal.MORE_INSTRUCTIONS, Signal.SLOWER_CPU) for seen in shown)
 
 
+_CLEARLY_MORE = 0.4
+"""A rank that is outside MPI so much longer than the mean has more work. Less may be its memory: another NUMA node, or
+the traffic of a neighbour. The short loop only computes."""
+
+
+def may_be_memory(one: Diagnosis) -> bool:
+    """Whether slower access to memory could be the reason instead of more work."""
+    return one.value(Signal.MORE_INSTRUCTIONS) is None and number_of(one, Signal.EXCESS_COMPUTING) < _CLEARLY_MORE
+
+
 def longest_words(one: Diagnosis) -> str:
     """The same in a few words, of the rank: "which has more work"."""
     if has_more_work(one):
-        return "which has more work"
+        return "which has more work" + (", or slower access to memory" if may_be_memory(one) else "")
     both = "and" if one.value(Signal.SLOWER_CPU) is not None else "or"
     return f"which computes longest (more work {both} a slower CPU)"
 
@@ -120,7 +130,10 @@ def more_work_or_slower(one: Diagnosis) -> str:
     )
     if one.cause is Cause.SLOW_CPU:
         return f"{loop}: its CPU is slower."
-    return f"{loop}: it has more work." if has_more_work(one) else f"{loop}: it has more work, and its CPU is slower."
+    if not has_more_work(one):
+        return f"{loop}: it has more work, and its CPU is slower."
+    memory = ", or slower access to memory: that loop uses none" if may_be_memory(one) else ""
+    return f"{loop}: it has more work{memory}."
 
 
 def varies(one: Diagnosis) -> bool:
@@ -241,12 +254,13 @@ def _less_io(one: Diagnosis) -> str:
 def _shorter_calls(one: Diagnosis) -> str:
     where = "" if one.late_at is None else f" at {site_words(one.late_at)}"
     text = _by_call(one, f"Make fewer or shorter calls of {one.call}{where}.")
-    if "recv" not in one.call.lower():
-        return text
-    return (
-        f"{text} If messages arrive before their receives are posted, post these first (MPI_Irecv), and receive in the "
-        "order of sending: then the library need not search among those that have arrived."
-    )
+    return f"{text} {_POSTED_FIRST}" if "recv" in one.call.lower() else text
+
+
+_POSTED_FIRST = (
+    "If messages arrive before their receives are posted, post these first (MPI_Irecv), and receive in the order of "
+    "sending: then the library need not search among those that have arrived."
+)
 
 
 def _measures_bandwidth(one: Diagnosis) -> str:
@@ -319,6 +333,9 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.NO_CPU: lambda one: f"Run alone on {one.host}, with one rank per CPU, and profile again.",
     Cause.IMBALANCE: lambda one: (
         f"Distribute the work more evenly, or run fewer ranks with more threads each. Start with {rank_words(one)}."
+        if has_more_work(one) and not may_be_memory(one)
+        else f"Exchange the ranks over the CPUs and profile again: if {rank_words(one)} is longest again, distribute "
+        "its work; if the rank that is then on its CPU is, find out what slows memory there (NUMA node, other programs)."
         if has_more_work(one)
         else f"Run again with ranks on other CPUs: if {rank_words(one)} is longest again, distribute its work."
     ),
@@ -358,6 +375,7 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         else "`seatrial profile --wait 10` measures waiting and transfer separately."
     ),
     Cause.LATE_IN_CALL: _shorter_calls,
+    Cause.SLOW_RECEIVES: lambda _: _POSTED_FIRST,
     Cause.SLOW_COLLECTIVE: lambda one: (
         "Make the function that was given to MPI_Op_create faster, or reduce with an operation of MPI (MPI_SUM and "
         "the like), or reduce fewer elements."

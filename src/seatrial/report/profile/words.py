@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
@@ -189,8 +190,16 @@ def cpu_line(profile: Profile) -> str:
 
 def next_experiment(profile: Profile) -> str:
     """What to do next about the main cause; commands in backticks."""
+    if not profile.calls:
+        return without_mpi(())
     main = main_diagnosis(profile)
     return remedy(main if main is not None else Diagnosis(Cause.COMPUTATION, 1.0, Sureness.MEASURED))
+
+
+def without_mpi(command: Sequence[str]) -> str:
+    """What to do about a program that made no MPI call: the command that looks at any program, with these words."""
+    words = shlex.join(command) if command else "PROGRAM ARGUMENTS"
+    return f"`seatrial run command -- {words}` measures any program, also without MPI, and says what takes its time."
 
 
 def trust_lines(profile: Profile) -> list[Aspect]:

@@ -17,7 +17,7 @@ from seatrial.report.blocks import Detail, Tone
 from seatrial.report.first_sentence import first_of_results
 from seatrial.report.intervals import RemarkKind, derivation, no_interval_of, remarks, shared_remarks, widening_words
 from seatrial.report.studies.best_of_words import screening_lines
-from seatrial.report.text.terminal import PLAIN, Style
+from seatrial.report.text.terminal import PLAIN, Style, clean
 
 _MOST_PAIRS = 10
 """Pairs of ranks that are listed one by one."""
@@ -109,6 +109,8 @@ def _experiment(result: ExperimentResult, style: Style, *, has_hosts: bool, has_
             lines.append(f"  no CPU {result.no_cpu.span} ({result.no_cpu.why})")
         shared = shared_remarks([remarks(figure) for figure in result.shown])
         lines.append(style.table(row for rows in _rows(result, shared, is_full=is_full) for row in rows))
+        if result.why:
+            lines += style.wrapped(clean(result.why), "  why: ")
         lines += [f"  {text}" for text in shared.values()]
         lines += [f"  {line}" for line in screening_lines(result.screening)]
         if is_full:
