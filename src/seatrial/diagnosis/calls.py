@@ -135,7 +135,7 @@ _ACCESSES = re.compile(r"MPI_R?(Put|Get|[Aa]ccumulate|Get_accumulate)(_c)?|MPI_(
 
 def _accesses_each(one: SizeTotals, profile: Profile) -> float | None:
     """Accesses to windows for each of very many short fences; None of other calls."""
-    if not is_fence(one.call) or one.count < MANY_CALLS or one.time_s > 2 * SHORT_EPOCH_S * one.count:
+    if not is_fence(one.call) or one.count < MANY_CALLS or one.time_s > (one.best_s + SHORT_EPOCH_S) * one.count:
         return None
     return sum(call.count for call in profile.calls if _ACCESSES.fullmatch(call.call)) / one.count
 

@@ -8,6 +8,8 @@ in the kernel whose reason is unknown.
 
 from __future__ import annotations
 
+from typing import Any
+
 from seatrial.diagnosis.cpu import LEAST_DELAY
 from seatrial.diagnosis.disturbance.cause import Disturbance, RepeatCause
 from seatrial.diagnosis.disturbance.habits import Habits
@@ -73,7 +75,7 @@ def _in_kernel(signals: Signals, known: Habits) -> Disturbance | None:
     if left_s < max(LEAST_DELAY * whole_s, _LEAST_KERNEL * cpu_s) or not whole_s:
         return None
     share = min(1.0, left_s / whole_s)
-    seen = {"kernel": min(1.0, known.system_s / cpu_s)}
+    seen: dict[str, Any] = {"kernel": min(1.0, known.system_s / cpu_s)}
     if _starts_threads(signals, known):
         started = _started(known)
         seen |= {"started": started / max(1.0, known.runs), "rate": started / signals.wall_s}

@@ -335,7 +335,7 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         f"Distribute the work more evenly, or run fewer ranks with more threads each. Start with {rank_words(one)}."
         if has_more_work(one) and not may_be_memory(one)
         else f"Exchange the ranks over the CPUs and profile again: if {rank_words(one)} is longest again, distribute "
-        "its work; if the rank that is then on its CPU is, find out what slows memory there (NUMA node, other programs)."
+        "its work; if the rank that is then on its CPU is, find out what slows its memory (NUMA node, other programs)."
         if has_more_work(one)
         else f"Run again with ranks on other CPUs: if {rank_words(one)} is longest again, distribute its work."
     ),
