@@ -254,15 +254,17 @@ class _Curve:
         return self._total[high] - self._total[low]
 
     def steps(self, low: int, high: int) -> list[float]:
-        """For each interval, the largest error of a step within it. A counter, and a gauge that averages all the time
-        between its values, miss nothing."""
+        """For each interval, the largest errors of a step within it. A counter misses nothing. Of a gauge, the power
+        before its window is missed; and values are late by more or less: one of them may be read twice, and the next
+        one never."""
         if self._series.is_counter:
             return []
-        window = self._series.window_s
-        return [
-            max(0.0, gap - window) * abs(other - one) / 2
-            for gap, (one, other) in zip(self._gaps[low:high], pairwise(self.powers[low : high + 1]), strict=True)
-        ]
+        late, window = self._series.late_s, self._series.window_s
+        found = []
+        for gap, (one, other) in zip(self._gaps[low:high], pairwise(self.powers[low : high + 1]), strict=True):
+            half = abs(other - one) / 2
+            found += [max(0.0, max(gap, self._series.refresh_s) - window) * half, late * half]
+        return found
 
     def ends(self, before_W: float, after_W: float) -> list[float]:
         """What a counter may be behind at either end."""
@@ -279,7 +281,8 @@ class _Curve:
         if self._series.is_counter or len(values) < FEWEST_VALUES:
             return 0.0
         second = [abs(one - 2 * two + three) for one, two, three in zip(values, values[1:], values[2:], strict=False)]
-        spread = median(second) / _MAD_OF_SECOND_DIFFERENCES
+        usual = median(second) / _MAD_OF_SECOND_DIFFERENCES  # a few steps do not show in it,
+        spread = min(usual, math.sqrt(fmean(one**2 for one in second) / 6))  # and many steps less in this
         gaps = self._gaps[low:high]
         return spread * math.sqrt(sum(max(0.0, gap - window) ** 2 for gap in gaps))
 

@@ -29,10 +29,10 @@ def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
 
 
 @contextmanager
-def ipmi_bmc(watts: int, average_W: int | None = None, is_active: bool = True) -> Iterator[int]:
-    """The port of a BMC that reports this power."""
+def ipmi_bmc(watts: int | Path, average_W: int | None = None, is_active: bool = True) -> Iterator[int]:
+    """The port of a BMC that reports this power, or that in a file."""
     port = free_port()
-    words = [sys.executable, str(Path(__file__)), str(port), str(watts), str(average_W or watts), str(int(is_active))]
+    words = [sys.executable, str(Path(__file__)), str(port), str(watts), str(average_W or 300), str(int(is_active))]
     server = subprocess.Popen(words, stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None
@@ -97,7 +97,7 @@ def password_file(folder: Path) -> Path:
     return file
 
 
-def _serve(port: int, watts: int, average_W: int, is_active: bool) -> None:
+def _serve(port: int, given: str, average_W: int, is_active: bool) -> None:
     from pyghmi.ipmi.bmc import Bmc
 
     class Dcmi(Bmc):  # type: ignore[misc]
@@ -105,6 +105,7 @@ def _serve(port: int, watts: int, average_W: int, is_active: bool) -> None:
             if request["netfn"] != 0x2C:
                 return super().handle_raw_request(request, session)
             if request["command"] == 2:  # Get Power Reading, DCMI 1.5, table 6-16
+                watts = int(given if given.isdecimal() else Path(given).read_text())
                 values = struct.pack("<HHHHIIB", watts, 90, 500, average_W, int(time.time()), 1000, is_active << 6)
                 return session.send_ipmi_response(data=[0xDC, *values])
             return session.send_ipmi_response(data=[0xDC, 1, 5, 2, 0, 1, 0])
@@ -115,4 +116,4 @@ def _serve(port: int, watts: int, average_W: int, is_active: bool) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "1")
+    _serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1")

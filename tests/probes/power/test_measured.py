@@ -77,11 +77,11 @@ def test_what_is_not_a_figure() -> None:
 
 
 def test_two_levels_of_power_are_told_apart_where_the_errors_allow_it() -> None:
-    def differ(refresh_s: float, noise_W: float) -> bool:
+    def differ(refresh_s: float, window_s: float) -> bool:
         lower, upper = (
             measured(
-                replace(GAUGE, refresh_s=refresh_s, window_s=0.0),
-                curve(load, noise_W, seed)[:: int(refresh_s)],
+                replace(GAUGE, refresh_s=refresh_s, window_s=window_s),
+                curve(load, 0.5, seed)[:: int(refresh_s)],
                 START_S,
                 END_S,
             )
@@ -91,8 +91,8 @@ def test_two_levels_of_power_are_told_apart_where_the_errors_allow_it() -> None:
             return False
         return upper.energy - upper.energy_error > lower.energy + lower.energy_error
 
-    assert differ(1.0, 0.5)
-    assert not differ(5.0, 0.5)  # each edge of 300 W is uncertain by 5 s
+    assert differ(1.0, 1.0)
+    assert not differ(5.0, 0.0)  # each edge of 300 W is uncertain by 5 s
 
 
 def test_lines_of_the_reader() -> None:

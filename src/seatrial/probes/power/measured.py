@@ -90,10 +90,17 @@ def _series(sensor: Sensor, readings: Sequence[Reading], known: _Known, refresh_
     if all(age is not None for _, _, age in known):
         known = tuple((at - (age or 0.0), value, age) for at, value, age in known)
         late_s = min(late_s, _STAMP_STEP_S + took_s)
-    kept = [known[0]]
+    kept, is_new = [known[0]], True
     for one in known[1:]:
-        if one[0] > kept[-1][0] and (one[1] != kept[-1][1] or one[0] - kept[-1][0] >= refresh_s - period_s / 2):
-            kept.append(one)
+        is_changed, apart_s = one[1] != kept[-1][1], one[0] - kept[-1][0]
+        if apart_s <= 0 or not (is_changed or apart_s >= refresh_s - period_s / 2):
+            continue
+        if is_changed and not is_new and apart_s < refresh_s:
+            # Equal values do not show when the sensor was refreshed; a change does: an interval before it, too.
+            earlier_s = max(one[0] - refresh_s, (kept[-2][0] + kept[-1][0]) / 2 if len(kept) > 1 else kept[-1][0])
+            kept[-1] = (min(earlier_s, kept[-1][0]), *kept[-1][1:])
+        kept.append(one)
+        is_new = is_changed
     return Series(
         tuple(at for at, _, _ in kept),
         tuple(value for _, value, _ in kept),
