@@ -11,11 +11,17 @@ from typing import Any
 import pytest
 from cli.in_process import seatrial_here
 from cli.test_power import METER_LATE_J, metered
+from environments.mpi_libraries import library
+from profiler.mpi_programs import ROOT_MAY, traffic_program
 from published_schemas import check
 
+from seatrial.analysis.profiles import profiles_in
 from seatrial.engine import probing
+from seatrial.interface.profile import profile
 from seatrial.interface.run import run
+from seatrial.model.environment.site import PowerAccess
 from seatrial.probes.power import node_meter as meter
+from seatrial.report.profile.page import profile_page
 
 __all__ = ["metered"]
 LOAD_S = 1.6
@@ -111,3 +117,40 @@ def test_a_study_on_energy_needs_the_probe(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text((tmp_path / "s.yaml").read_text() + "probes: [power]\n")
     done = seatrial_here("plan", "s.yaml", cwd=tmp_path)
     assert done.returncode == 2 and "300 J is not in W" in done.stderr
+
+
+@pytest.mark.real
+@pytest.mark.lab
+def test_a_profile_has_power_on_its_own_clock(
+    sensors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = partial(meter.power_meter, PowerAccess(), recorded=("sysfs", str(sensors)))
+    monkeypatch.setattr(meter, "power_meter_here", lambda: here(None))
+    for name, value in ROOT_MAY.items():
+        monkeypatch.setenv(name, value)
+    mpi = library("openmpi")
+    script = f"touch {sensors}/load; {mpi.launcher} -n 2 {traffic_program(mpi)} collectives; sleep 1; rm {sensors}/load"
+    found = profile(["sh", "-c", script], results=tmp_path / "r", probes=["power"])
+    assert found.is_ok, found.reason
+    (made,) = profiles_in(tmp_path / "r")
+    assert made.power is not None and found.profiles[0].power == made.power
+    energy = {one.source: one for one in made.power.energies}["rapl:package-0"]
+    assert energy.mean_power is not None and 400.0 < energy.mean_power < 460.0
+    first = made.power.curves["rapl:package-0"][0][0]
+    assert first < -0.5  # idle, before the first rank was started
+    assert "Power over time" in profile_page(found.profiles)
+    assert json.loads("".join(found.json()))["power"]["energies"]
+    assert found.folder is not None
+    kept = found.folder / "tables" / "power.json"
+    for damaged in (b"{", b"[1]", b'{"started_s": 1, "power": {"energies": [{}]}}'):
+        kept.write_bytes(damaged)
+        assert profiles_in(tmp_path / "r")[0].power is None
+    assert "power.json" in caplog.text
+    kept.unlink()
+    kept.symlink_to("/etc/passwd")
+    assert profiles_in(tmp_path / "r")[0].power is None
+
+
+def test_an_unknown_probe_of_a_profile(tmp_path: Path) -> None:
+    done = seatrial_here("profile", "--probe", "io", "--", "true", cwd=tmp_path)
+    assert done.returncode == 2 and "unknown probe of a profile: 'io'" in done.stderr

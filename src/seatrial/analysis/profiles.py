@@ -28,14 +28,19 @@ _Read = TypeVar("_Read")
 def profiles_of_tables(folder: Path, limits: NodeLimits | None = None) -> tuple[list[Profile], int]:
     """The profiles of the tables in a folder, and the number of tables that could not be read, which are logged.
     `limits` are those of the machine, if all ranks ran on one that was measured."""
+    from msgspec.structs import replace
+
     from seatrial.profiler.tables.io_samples import read_io_samples  # they load numpy
+    from seatrial.profiler.tables.power import read_power
     from seatrial.profiler.tables.process_table import read_table
 
     names = function_names()
     tables, damaged = _read_all(folder.glob("*.mpi"), lambda path: read_table(path, len(names)))
     samples, _ = _read_all(folder.glob("*.io"), read_io_samples)
     resolve = Symbols.of_this_machine().frames
-    return diagnosed_profiles(tables, names, resolve, damaged, samples, limits), damaged
+    made = diagnosed_profiles(tables, names, resolve, damaged, samples, limits)
+    power = read_power(folder, min((table.loaded_at_s for table in tables), default=None))
+    return (made if power is None else [replace(one, power=power) for one in made]), damaged
 
 
 def profiles_in(results: Path) -> list[Profile]:

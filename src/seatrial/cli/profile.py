@@ -95,6 +95,10 @@ def _profile(
         StatusOf,
         typer.Option("--status", help="the exit status: of the program; or of seatrial, 3 for a program that failed"),
     ] = StatusOf.LAB,
+    probes: Annotated[
+        list[str] | None,
+        typer.Option("--probe", metavar="NAME", help="measure beside the command: power (energy, power over time)"),
+    ] = None,
     wait_quiet: WaitQuietOption = None,
     output: PageOption = None,
     results: ResultsOption = RESULTS,
@@ -131,6 +135,7 @@ def _profile(
             counters=has_counters,
             openmp=has_openmp,
             parquet=parquet,
+            probes=probes or (),
             stdout=_STDERR if out.as_json else None,
         )
     if out.as_json:

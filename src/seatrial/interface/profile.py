@@ -8,14 +8,16 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from seatrial.errors import ParseError, StoreError, UsageError
+from seatrial.errors import ParseError, StoreError, UnknownNameError, UsageError
 from seatrial.interface.arguments import Size, Time, once_named, seconds, size_B
 from seatrial.launch.local import Ended
 from seatrial.model.frozen import Frozen
+from seatrial.model.study.study import POWER
 from seatrial.profiler.capture.run import ProbeSettings, profile_name, run_profiled, why_nothing
 from seatrial.profiler.tables.header import MOST_PATH_FRAMES, MOST_SLOTS, SLOTS
 from seatrial.store.files import make_folder, reason
@@ -84,6 +86,7 @@ def profile(
     stdout: int | None = None,
     wait_quiet: Time | None = None,
     parquet: str | Path | None = None,
+    probes: Sequence[str] = (),
 ) -> ProfileResult:
     """Run a command, such as `["mpirun", "-n", "8", "./app"]`, and measure where its MPI ranks spend their time.
 
@@ -95,11 +98,14 @@ def profile(
     power of two. `counters`: count cycles, instructions, cache misses and floating-point operations of each rank;
     `openmp`: record OpenMP regions, if the runtime has OMPT. `wait_quiet`: the longest wait until nothing else
     uses the CPUs; the command is then run anyway. `parquet`: a folder for the rows of the profile as Parquet files.
+    `probes`: what else is measured beside it (power: the energy of the command, by the sensors of this node).
 
     Call it from the main thread, since it passes signals on to the command. Raises UsageError if the command cannot be
     started, BuildError if the profiler cannot be built, and StoreError.
     """
     trace_B = size_B(trace)
+    if unknown := next((probe for probe in probes if probe != POWER), None):
+        raise UnknownNameError("probe of a profile", unknown, (POWER,))
     if 0 < trace_B < LEAST_TRACE_B:
         raise UsageError(f"--trace allows only {trace_B} B per rank", "give 64KiB or more, such as 64MiB")
     if not 0 <= paths <= MOST_PATH_FRAMES:
@@ -123,7 +129,9 @@ def profile(
             from seatrial.probes.quiet import wait_until_quiet
 
             wait_until_quiet(longest_s)
-        ended = run_profiled(command, tables, settings, stdout)
+        with _power_kept(tables, POWER in probes) as keep_power:
+            ended = run_profiled(command, tables, settings, stdout)
+            keep_power(ended)
     except BaseException:
         _remove_if_empty(tables, folder)
         raise
@@ -134,6 +142,29 @@ def profile(
         limits = node_limits(Path(results))
     made = _result(command, tables, folder, ended, Path(results), limits, is_traced=bool(trace_B))
     return _as_parquet(made, parquet)
+
+
+@contextmanager
+def _power_kept(tables: Path, is_asked: bool) -> Iterator[Callable[[Ended], None]]:
+    """A function that adds the energy and power of a command to its tables; the sensors are read within the block."""
+    if not is_asked:
+        yield lambda ended: None
+        return
+    from seatrial.probes.power.node_meter import power_meter_here
+    from seatrial.profiler.tables.power import write_power
+
+    with power_meter_here() as meter:
+        if meter.why_not:
+            _log.warning("%s", meter.why_not)
+        meter.wait_idle()
+
+        def keep(ended: Ended) -> None:
+            meter.busy_until_now()
+            meter.wait_idle()
+            end_s = ended.clock_s + ended.wall_s
+            write_power(tables, meter.of_phase(ended.clock_s, ended.clock_s, end_s), ended.started_s)
+
+        yield keep
 
 
 def profile_of_tables(tables: Path, parquet: str | Path | None = None) -> ProfileResult:

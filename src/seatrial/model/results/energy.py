@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
+
+from msgspec import field
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Later, Text
@@ -37,6 +40,17 @@ class MeasuredEnergy(Frozen):
     of: Later[Annotated[str, "what it measures, in the words of the source"]] = ""
     kind: Later[SourceKind] = SourceKind.GAUGE
     limit: Later[Annotated[float | None, "the power limit of what it measures, in W; null: unknown"]] = None
+
+
+Curve = tuple[tuple[float, float], ...]
+"""(seconds, W)."""
+
+
+class PowerOverTime(Frozen):
+    """What each sensor shows of a phase, and its power over time, in seconds from the start of the program."""
+
+    energies: tuple[MeasuredEnergy, ...] = ()
+    curves: Annotated[Mapping[str, Curve], "sensor -> (seconds, W)"] = field(default_factory=dict)
 
 
 class PhaseEnergy(Frozen):

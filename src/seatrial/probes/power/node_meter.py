@@ -6,16 +6,17 @@ before the other.
 
 from __future__ import annotations
 
+import socket
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
 from seatrial.model.environment.site import PowerAccess
-from seatrial.model.frozen import Frozen
 from seatrial.model.machine.power import Scope, SourceKind
-from seatrial.model.results.energy import MeasuredEnergy
+from seatrial.model.results.energy import Curve, PowerOverTime
+from seatrial.plan.site_in_force import place_in_force, site_in_force
 from seatrial.probes.power.beside import LONGEST_IDLE_S, SHORTEST_IDLE_S, Beside, idle_s, reading
 from seatrial.probes.power.measured import measured
 from seatrial.probes.power.reader import Orders, period_s
@@ -28,15 +29,6 @@ LONGEST_PHASE_S = 120.0
 _WATCH_S = 3.0
 _SPARE = 1.3
 _MOST_POINTS = 600
-Curve = tuple[tuple[float, float], ...]
-"""(seconds, W)."""
-
-
-class RepeatEnergy(Frozen):
-    """What each sensor shows of a phase, and its power over time, in seconds from the start of the program."""
-
-    energies: tuple[MeasuredEnergy, ...] = ()
-    curves: Mapping[str, Curve] = {}
 
 
 class PowerMeter:
@@ -66,16 +58,22 @@ class PowerMeter:
         """Programs have run until now."""
         self._idle_since_s = time.monotonic()
 
-    def of_phase(self, started_s: float, start_s: float, end_s: float) -> RepeatEnergy:
+    def of_phase(self, started_s: float, start_s: float, end_s: float) -> PowerOverTime:
         """The energy from `start_s` to `end_s`, of a program that was started at `started_s` (CLOCK_MONOTONIC). What
         was read before this phase is forgotten."""
         if self._beside is None:
-            return RepeatEnergy()
+            return PowerOverTime()
         found = list(zip(self._beside.sensors, self._beside.readings(), strict=True))
         energies = tuple(measured(sensor, readings, start_s, end_s) for sensor, readings in found)
         curves = {sensor.name: curve(sensor, readings, started_s) for sensor, readings in found}
         self._beside.forget(end_s)
-        return RepeatEnergy(energies, curves)
+        return PowerOverTime(energies, curves)
+
+
+def power_meter_here(cpus: Sequence[int] | None = None) -> AbstractContextManager[PowerMeter]:
+    """The same for this node, with the BMC that the site file states."""
+    access = site_in_force().power_at(place_in_force(), socket.gethostname().partition(".")[0])
+    return power_meter(access, cpus)
 
 
 @contextmanager

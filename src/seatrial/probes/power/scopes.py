@@ -17,13 +17,12 @@ from seatrial.model.benchmark.power import (
     value_of_result,
 )
 from seatrial.model.machine.power import Scope, SourceKind
-from seatrial.model.results.energy import MeasuredEnergy
+from seatrial.model.results.energy import Curve, MeasuredEnergy, PowerOverTime
 from seatrial.model.results.record import Reading
 from seatrial.model.results.sample import Sample
-from seatrial.probes.power.node_meter import Curve, RepeatEnergy
 
 
-def scope_samples(found: RepeatEnergy, results: Iterable[Reading], runs: int) -> tuple[Sample, ...]:
+def scope_samples(found: PowerOverTime, results: Iterable[Reading], runs: int) -> tuple[Sample, ...]:
     """The samples of the figures of power. `results` are the figures of the same repeat, `runs` the number of runs of
     the program in its phase."""
     results = [one for one in results if not is_of_power(one.figure) and not one.figure.is_secondary]

@@ -25,6 +25,7 @@ from seatrial.launch.local import Ended, run_attached
 from seatrial.launch.mpi import forwarded, is_launcher
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.host_list import host_in_names
+from seatrial.probes.power.credentials import without_passwords
 from seatrial.processes.own_folder import owner_of_name, sweep
 from seatrial.store.files import opened_file
 
@@ -233,7 +234,7 @@ def run_profiled(command: Sequence[str], folder: Path, settings: ProbeSettings, 
 
     Raises UsageError if the command cannot be started, BuildError, StoreError.
     """
-    variables = dict(os.environ)
+    variables = without_passwords(os.environ)
     if shutil.which(command[0], path=variables.get("PATH")) is None:
         raise UsageError(f"{command[0]!r}: command not found", "give its path, or put it on PATH")
     tools = profiler()

@@ -8,7 +8,7 @@ from typing import Any
 
 from seatrial.analysis.power import RECORDED, energies_of
 from seatrial.model.benchmark.power import ENERGY
-from seatrial.model.results.energy import MeasuredEnergy
+from seatrial.model.results.energy import Curve, PowerOverTime
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.report.blocks import Chart
 from seatrial.report.charts import vega
@@ -48,42 +48,48 @@ def _middle(view: TrialView, result: ExperimentResult) -> tuple[int, Mapping[str
 
 def _chart(ident: str, name: str, repeat: int, power: Mapping[str, Any]) -> Chart:
     energies = energies_of({RECORDED: power}) or ()
-    title = f"{name}: power over time"
-    what = "took its samples" if power.get("phase", {}).get("of") == "sampling" else "ran"
-    caption = f"Repeat {repeat}. The band is the time in which the program {what}. {aspects_words(energies)}"
-    lines = _lines(power, energies)
-    words = " ".join(energy_words(one) for one in energies if one.source in dict(lines))
-    return vega.chart(_spec(power, lines), ident, title, caption, energy_table(title, energies), words)
+    phase = power.get("phase", {})
+    what = "took its samples" if phase.get("of") == "sampling" else "ran"
+    caption = f"Repeat {repeat}. The band is the time in which the program {what}."
+    curves = {str(name): tuple((float(at), float(watts)) for at, watts in own) for name, own in power["curves"].items()}
+    band = (float(phase.get("start_s", 0.0)), float(phase.get("end_s", 0.0)))
+    return power_chart(ident, f"{name}: power over time", caption, PowerOverTime(energies, curves), band)
 
 
-def _lines(power: Mapping[str, Any], energies: Sequence[MeasuredEnergy]) -> list[tuple[str, list[tuple[float, float]]]]:
-    """The curves of the sensors with the highest power, the largest scope first."""
-    order = [one.source for one in energies]
+def power_chart(ident: str, title: str, caption: str, power: PowerOverTime, band: tuple[float, float]) -> Chart:
+    """The power of each sensor over time, with a band from and to these seconds."""
+    lines = _lines(power)
+    shown = {name for name, _ in lines}
+    words = " ".join(energy_words(one) for one in power.energies if one.source in shown)
+    caption = f"{caption} {aspects_words(power.energies)}"
+    return vega.chart(_spec(lines, band), ident, title, caption, energy_table(title, power.energies), words)
+
+
+def _lines(power: PowerOverTime) -> list[tuple[str, Curve]]:
+    """The curves of the sensors with the highest power, in the order of the sensors."""
+    order = [one.source for one in power.energies]
     curves = {
-        str(name): known
-        for name, points in power["curves"].items()
-        if len(known := [(float(at), float(watts)) for at, watts in points if math.isfinite(watts)]) > 1
+        name: known
+        for name, points in power.curves.items()
+        if len(known := tuple((at, watts) for at, watts in points if math.isfinite(watts))) > 1
     }
     highest = sorted(curves, key=lambda name: -max(watts for _, watts in curves[name]))[:_MOST_LINES]
     return [(name, curves[name]) for name in sorted(highest, key=lambda name: (name not in order, name))]
 
 
-def _spec(power: Mapping[str, Any], lines: Sequence[tuple[str, list[tuple[float, float]]]]) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = [
-        {"sensor": name, "x": at, "y": watts} for name, points in lines for at, watts in points
-    ]
+def _spec(lines: Sequence[tuple[str, Curve]], band: tuple[float, float]) -> dict[str, Any]:
+    values = [(name, at, watts) for name, points in lines for at, watts in points]
+    rows: list[dict[str, Any]] = [{"sensor": name, "x": at, "y": watts} for name, at, watts in values]
     top = max((row["y"] for row in rows), default=1.0) or 1.0
     x = vega.quantity("x", "time since the start, s", axis={"grid": False})
     y = vega.quantity("y", "power, W", scale={"domain": [0, top * (1 + _LEAST_SPAN)], "nice": True})
     colour, dash = vega.series("sensor", [name for name, _ in lines])
-    phase = power.get("phase", {})
-    band = [{"x": phase.get("start_s", 0.0), "x2": phase.get("end_s", 0.0)}]
     over = {"x": x, "x2": {"field": "x2"}}
     return {
         "width": _WIDTH,
         "height": _HEIGHT,
         "layer": [
-            vega.layer("rect", over, band, color="var(--band)"),
+            vega.layer("rect", over, [{"x": band[0], "x2": band[1]}], color="var(--band)"),
             vega.layer("line", {"x": x, "y": y, "color": colour, "strokeDash": dash}, rows, strokeWidth=1.6),
         ],
     }

@@ -8,10 +8,27 @@ from pathlib import PurePosixPath
 from msgspec.structs import replace
 
 from seatrial.diagnosis.diagnose import is_note
+from seatrial.model.results.energy import PowerOverTime
 from seatrial.model.spelling import NO_VALUE, count, show
 from seatrial.profiler.profile import Profile
 from seatrial.profiler.profile_io import ProfileIo
-from seatrial.report.blocks import Aspects, Cell, Cells, Chart, Column, Detail, Lines, Section, Table, headings, right
+from seatrial.report.blocks import (
+    About,
+    Aspects,
+    Block,
+    Cell,
+    Cells,
+    Chart,
+    Column,
+    Detail,
+    Lines,
+    Section,
+    Table,
+    headings,
+    right,
+)
+from seatrial.report.charts.power import power_chart
+from seatrial.report.power_words import energy_words
 from seatrial.report.profile import words
 from seatrial.report.profile.charts.calls import calls_chart, sizes_charts, wall_time_chart
 from seatrial.report.profile.charts.over_time import io_charts, io_table, lanes_over_time, share_over_time
@@ -59,6 +76,8 @@ def sections(profile: Profile, ident: str) -> list[Section]:
         found += chart_section("time", "Over time", about, charts)
     if profile.io is not None:
         found += _io(profile, profile.io, ident)
+    if profile.power is not None:
+        found += _power(profile, profile.power, ident)
     about = "How large the messages are: many small ones are latency-bound, few large ones bandwidth-bound."
     found += chart_section("sizes", "Message sizes", about, _first_listed(sizes_charts(profile, ident)))
     about = "Whether the ranks share the work evenly."
@@ -72,6 +91,23 @@ def sections(profile: Profile, ident: str) -> list[Section]:
     found += [_sites(profile)] if profile.callsites else []
     to_do = [Lines([words.next_experiment(profile)], "next")]
     return [*found, Section("next", "What to try next", blocks=to_do, detail=Detail.USUAL)]
+
+
+_POWER = (
+    "What the sensors of this node showed, on the same clock as MPI over time and input and output above. Power that "
+    "stays high while ranks are in MPI is spent on waiting."
+)
+
+
+def _power(profile: Profile, power: PowerOverTime, ident: str) -> list[Section]:
+    """Energy of the whole command, and its power over time."""
+    lines = [energy_words(one) for one in power.energies] or ["No usable sensor measures power here."]
+    caption = "The band is the time from the first rank's start to the end of the longest one."
+    blocks: list[Block] = [Lines(lines, look="list")]
+    if power.curves:
+        chart = power_chart(f"{ident}-power", "Power over time", caption, power, (0.0, profile.elapsed_s))
+        blocks = [About(_POWER), chart, *blocks]
+    return [Section("power", "Power", blocks=blocks, detail=Detail.USUAL)]
 
 
 def _first_listed(charts: Sequence[Chart]) -> list[Chart]:
