@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from seatrial.analysis.cost import priced
 from seatrial.analysis.experiment_figures import (
     Computed,
     computed,
@@ -308,7 +309,7 @@ def _with_ceilings(
     results: Sequence[ExperimentResult], others: Sequence[ExperimentResult]
 ) -> tuple[ExperimentResult, ...]:
     known = ((result, registry().get(result.experiment.benchmark)) for result in results)
-    return tuple(result if own is None else with_ceilings(own, result, others) for result, own in known)
+    return priced([result if own is None else with_ceilings(own, result, others) for result, own in known])
 
 
 def _question(experiment: Experiment) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from seatrial.analysis.cost import tariff_in_force
 from seatrial.analysis.folder import contents_in, tell_of_folder
 from seatrial.analysis.index.index import damaged_lines, opened_index
 from seatrial.analysis.index.views import exported_rows, identifiers
@@ -31,6 +32,7 @@ from seatrial.errors import UsageError
 from seatrial.model.results.exported import REMARKS, Exported, ExportedVerdict
 from seatrial.model.spelling import count
 from seatrial.report.export.anonymous import Anonymizer
+from seatrial.report.export.costs import with_costs
 from seatrial.report.export.junit import junit_text
 from seatrial.report.export.remarks import with_remarks
 from seatrial.report.export.tables import csv_text, markdown_text, openmetrics_text, parquet_bytes
@@ -135,6 +137,8 @@ def _exported(folder: Path, *, anonymous: bool, verdicts: bool, remarks: bool) -
             for compared in study.compared
             for row in verdict_rows(compared)
         ]
+    if tariff_in_force() is not None:
+        rows = with_costs(rows, all_results(contents_in(folder)))
     found = Exported(rows, tuple(named))
     if remarks:
         found = with_remarks(found, all_results(contents_in(folder)))

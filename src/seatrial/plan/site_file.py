@@ -65,7 +65,7 @@ from seatrial.plan.file_model import (
 )
 from seatrial.plan.file_values import PATH, path_of, seconds
 from seatrial.plan.files import MAX_BYTES, FileKind, read_file, read_yaml
-from seatrial.plan.site_power import PartitionPowerModel, PowerModel
+from seatrial.plan.site_power import PartitionPowerModel, PowerModel, TariffModel
 from seatrial.plan.variables import variables
 
 KIND = FileKind("site file", "give the site's YAML file", needs=None)
@@ -257,6 +257,7 @@ class PartitionModel(Model):
     power = optional(
         "how the power of its nodes is read: a mapping with redfish, ipmi, nodes", model(PartitionPowerModel)
     )
+    tariff = optional("what its nodes cost: a mapping with currency, node_hour, kWh", model(TariffModel))
     python = optional(
         "the Python that runs seatrial on the nodes: begins with / or ~/; or none, if they have no Python: only "
         "native programs run there",
@@ -296,6 +297,7 @@ class PartitionModel(Model):
             self.scratch,
             PowerAccess() if self.power is None else self.power.access(),
             () if self.power is None else tuple(self.power.of_nodes().items()),
+            None if self.tariff is None else self.tariff.tariff(),
         )
 
 
@@ -374,6 +376,7 @@ class SiteModel(Model):
     power = optional(
         "how the power of a machine without a system is read: a mapping with redfish, ipmi", model(PowerModel)
     )
+    tariff = optional("what nodes cost, unless a partition states it: currency, node_hour, kWh", model(TariffModel))
 
     def site(self, file: str) -> Site:
         """The site of the file of that name."""
@@ -396,6 +399,7 @@ class SiteModel(Model):
             tuple(container.named(name) for name, container in (self.containers or {}).items()),
             {name: program for name, program in (self.programs or {}).items() if not isinstance(program, Path)},
             PowerAccess() if self.power is None else self.power.access(),
+            None if self.tariff is None else self.tariff.tariff(),
         )
         faults.raise_all()
         return found

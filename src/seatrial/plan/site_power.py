@@ -1,4 +1,4 @@
-"""How the power of nodes is read: the keys of `power:` in a site file."""
+"""How the power of nodes is read, and what nodes and energy cost: the keys of `power:` and `tariff:` in a site file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from seatrial.model.environment.site import IpmiAccess, PduAccess, PowerAccess, RedfishAccess
-from seatrial.plan.file_model import Model, Spot, listed, model, named, optional, required, text, whole
+from seatrial.model.environment.site import IpmiAccess, PduAccess, PowerAccess, RedfishAccess, Tariff
+from seatrial.plan.file_model import Model, Spot, listed, model, named, optional, required, scalar, text, whole
 from seatrial.plan.file_values import PATH, seconds
 
 _NODE = "{node}"
@@ -129,3 +129,21 @@ class PartitionPowerModel(PowerModel):
     def of_nodes(self) -> Mapping[str, PowerAccess]:
         """By name of the node."""
         return {name: one.access() for name, one in (self.nodes or {}).items()}
+
+
+def _amount(spot: Spot, value: float) -> float:
+    if not 0 <= value < float("inf"):
+        raise spot.cannot_be()
+    return float(value)
+
+
+class TariffModel(Model):
+    """What nodes and energy cost."""
+
+    currency = required("the currency, such as EUR", text(pattern="[A-Za-z]{1,12}"))
+    node_hour = optional("the price of an hour of a node: a number from 0", scalar(float).then(_amount))
+    kWh = optional("the price of a kWh: a number from 0", scalar(float).then(_amount))
+
+    def tariff(self) -> Tariff:
+        """What the file states."""
+        return Tariff(self.currency, self.node_hour, self.kWh)

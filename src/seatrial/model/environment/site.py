@@ -147,6 +147,14 @@ class PowerAccess(Frozen):
         )
 
 
+class Tariff(Frozen):
+    """What the site charges, in its currency: for an hour of a node, and for a kWh; None: nothing."""
+
+    currency: str
+    node_hour: float | None = None
+    kwh: float | None = None
+
+
 class Partition(Frozen):
     """A set of identical nodes. `environments` are names of environments of the site, the preferred one first; () means
     all.
@@ -176,6 +184,7 @@ class Partition(Frozen):
     power: PowerAccess = PowerAccess()
     power_of: tuple[tuple[str, PowerAccess], ...] = ()
     """Of single nodes, in place of `power`."""
+    tariff: Tariff | None = None
 
 
 class System(Frozen):
@@ -222,6 +231,12 @@ class Site(Frozen):
     modules: Mapping[str, tuple[str, ...]] = {}
     power: PowerAccess = PowerAccess()
     """Of a machine that is not a node of a system."""
+    tariff: Tariff | None = None
+
+    def tariff_at(self, place: Place | None) -> Tariff | None:
+        """The tariff of a partition, else that of the site."""
+        own = None if place is None else place.partition.tariff
+        return self.tariff if own is None else own
 
     def power_at(self, place: Place | None, node: str) -> PowerAccess:
         """How the power of a node is read, with its name in addresses."""
