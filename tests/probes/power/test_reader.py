@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from probes.power.made_up_bmc import USER, ipmi_bmc, password_file
 from probes.power.test_sysfs import rapl
 
@@ -43,6 +44,18 @@ def test_a_slow_bmc_delays_no_counter_and_not_its_node(monkeypatch: pytest.Monke
     assert found[-2] > 2 * max(found[:8]), found  # the node, in its turn
     assert min(found[:8]) >= 1
     assert found[-1] >= 4, found  # what is in the node is not behind the BMC
+
+
+def test_a_sensor_that_costs_much_is_read_less_often() -> None:
+    def read() -> Reading:
+        end_s = time.thread_time() + 0.01
+        while time.thread_time() < end_s:
+            pass
+        return Reading(time.monotonic(), 0.0, watts=1.0)
+
+    costly = replace(sensor("costly", Scope.DEVICE, False), read=read)
+    (found,) = counted([costly], 1.2)  # 10 % of a CPU at 0.1 s
+    assert 1 <= found <= 4
 
 
 def used_s(below: int) -> float:

@@ -77,6 +77,13 @@ def test_dead_links_loops_and_errors_are_left_out() -> None:
     assert found[-1].unusable == "was not read: 1 object that could not be read (is longer than 4 MiB)"
 
 
+def test_a_user_who_may_read_only_the_root() -> None:
+    tree = maker_trees.lenovo()
+    tree["/redfish/v1/Chassis"] = OSError("HTTP 401: the user may not read /redfish/v1/Chassis")
+    with pytest.raises(OSError, match="HTTP 401"):
+        found_in(Asked(tree).get)
+
+
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Tree, RedfishAccess, list[str]]]:
     monkeypatch.setenv("SEATRIAL_CACHE", str(tmp_path / "cache"))

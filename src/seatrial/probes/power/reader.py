@@ -25,6 +25,8 @@ from seatrial.probes.power.source import Reading, Sensor
 
 LEAST_PERIOD_S = 0.1
 """A sensor that changes more often is read so often: more costs the program more than it shows of its power."""
+MOST_SHARE = 0.01
+"""The share of a CPU that reading may use."""
 REMOTE_PERIOD_S = 1.0
 """How often a BMC is asked whose refresh interval is not known."""
 _RUNS_OUT_S = 7 * 86_400.0
@@ -95,16 +97,23 @@ def read_until(end_s: float, sensors: Sequence[Sensor], write: Callable[[str], o
 
 def _read_group(end_s: float, sensors: Sequence[Sensor], group: Sequence[int], write: Callable[[str], object]) -> None:
     """Those with these numbers. A reading that comes too late is left out: the next one is in its turn. Where all take
-    longer than their periods, those of a node are read when they are due, and the others in what time is left."""
+    longer than their periods, those of a node are read when they are due, and the others in what time is left. Where
+    they cost more than `MOST_SHARE` of a CPU, all periods are longer."""
     now = time.monotonic()
     due = dict.fromkeys(group, now)
+    used_s, n_read = dict.fromkeys(group, 0.0), dict.fromkeys(group, 0)
     nodes = [number for number in group if sensors[number].scope is Scope.NODE]
     while min(due.values()) < end_s:
         now = time.monotonic()
         number = min([one for one in nodes if due[one] <= now] or group, key=due.__getitem__)
         time.sleep(max(0.0, due[number] - now))
+        began_s = time.thread_time()
         write(line_of(number, sensors[number], sensors[number].read()))
-        due[number] = max(due[number] + period_s(sensors[number]), time.monotonic())
+        used_s[number] += time.thread_time() - began_s
+        n_read[number] += 1
+        share = sum(used_s[one] / max(1, n_read[one]) / period_s(sensors[one]) for one in group)
+        longer = max(1.0, share / MOST_SHARE)
+        due[number] = max(due[number] + longer * period_s(sensors[number]), time.monotonic())
 
 
 def _word(value: float | None) -> str:
