@@ -10,7 +10,6 @@ from jobs.requests import REQUEST, sample, states_of
 
 from seatrial.errors import ParseError
 from seatrial.jobs.batch.slurm import (
-    REFUSED_FOR_NOW,
     Slurm,
     limit_commands,
     read_limits,
@@ -159,7 +158,7 @@ def test_how_many_jobs_may_be_submitted(outputs: tuple[str, ...], most: int | No
 
 def test_a_refusal_that_passes() -> None:
     said = sample("slurm-submit-errors.txt").splitlines()
-    assert [bool(REFUSED_FOR_NOW.search(line)) for line in said if line.startswith("sbatch")] == [
+    assert [SLURM.refused_for_now(line) for line in said if line.startswith("sbatch")] == [
         False,
         False,
         True,

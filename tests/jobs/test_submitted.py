@@ -508,6 +508,50 @@ def test_a_screen_of_many_nodes_reads_each_file_of_records_once(
     assert len(read) == len(names)
 
 
+class FullQueue(FakeQueue):
+    """It has as many jobs as the site allows after one; each is over when it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(wait_in_the_queue)
+        self.waiting: list[Path] = []
+        self.refused = 0
+
+    def submit(self, script: str) -> str:
+        if self.waiting:
+            self.refused += 1
+            raise QueueError("qsub did not accept the job: qsub: would exceed queue generic's per-user limit")
+        super().submit(script)
+        self.waiting.append(self.folders[-1])
+        return f"{len(self.folders)}.pbs"
+
+    def statuses(self, ids: Any) -> Any:
+        for folder in self.waiting:
+            end(folder)
+        self.waiting.clear()
+        return {job: JobStatus(job, JobState.ENDED, "") for job in ids}
+
+
+def test_jobs_beyond_the_limit_of_a_site_are_submitted_when_others_have_ended(
+    send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were refused, and only the same command given again submitted them."""
+    queue = FullQueue()
+    monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)
+    partition = Partition("compute", cpus_per_node=2, longest_s=100.0)
+    where = Where(Place(System("tera", (partition,), "pbs", 0.0), partition), SYSTEMS["pbs"], "tera:compute")
+    told: list[str] = []
+    asked = Submission(
+        ("cpu.peak", "cpu.gemm", "memory.stream"),
+        {},
+        tmp_path / "results",
+        site=tmp_path / "site.yaml",
+        tell=told.append,
+    )
+    sent = run_in_jobs([where], asked)
+    assert not sent.unfinished and not queue.waiting and len(queue.folders) == 3
+    assert queue.refused == 3 and sum("more than the site accepts at once" in text for text in told) == 2
+
+
 def test_what_cannot_share_a_job_now_or_ever(send: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = QueueOfNodes(wait_in_the_queue, most=0)
     monkeypatch.setattr(submitted, "Queue", lambda system, environment: queue)

@@ -211,3 +211,46 @@ def test_memory_and_resources_of_a_node() -> None:
     ):
         with pytest.raises(UsageError):
             system.script(replace(REQUEST, options=options))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        # OpenPBS: max_queued and queued_jobs_threshold, of a user, a group, a project, all, and of a resource
+        "qsub: would exceed queue generic's per-user limit of jobs in 'Q' state",
+        "qsub: would exceed complex's per-project limit",
+        "qsub: Maximum number of jobs for user ann already in complex",
+        "qsub: Maximum number of jobs in 'Q' state for group chem already in queue workq",
+        "qsub: Maximum number of jobs already in complex",
+        "qsub: would exceed user ann's limit on resource ncpus in queue workq for jobs in 'Q' state",
+        "qsub: would exceed per-user limit on resource ncpus in complex",
+        # Torque: max_user_queuable
+        "qsub: Maximum number of jobs already in queue for user MSG=total number of current user's jobs exceeds the "
+        "queue limit: user ann@master, queue batch",
+    ],
+)
+def test_pbs_refuses_for_now(said: str) -> None:
+    assert PBS.refused_for_now(f"qsub did not accept the job: {said}")
+    assert not LSF.refused_for_now(said) and not FLUX.refused_for_now(said)
+
+
+def test_lsf_refuses_for_now() -> None:
+    """MAX_PEND_JOBS; without LSB_NTRIES, bsub tries for ever."""
+    assert LSF.refused_for_now("User <ann>: Pending job threshold reached. Retrying in 60 seconds...")
+    assert LSF.refused_for_now("Group <chem>: Pending job threshold reached. Retrying in 60 seconds...")
+    assert LSF.variables["LSB_NTRIES"] == "2"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "qsub: Job violates queue and/or server resource limits",
+        "qsub: Unauthorized Request",
+        "qsub: Unknown queue",
+        "qsub: submit error (Job exceeds queue resource limits MSG=cannot locate feasible nodes)",
+        "Request aborted by esub. Job not submitted.",
+        "normal: No such queue. Job not submitted.",
+    ],
+)
+def test_other_refusals_do_not_pass(said: str) -> None:
+    assert not any(batch.refused_for_now(said) for batch in (PBS, LSF, FLUX))

@@ -131,7 +131,8 @@ def run_in_jobs(places: Sequence[Where], asked: Submission, *, in_brief: bool = 
     if asked.cancel:
         return _cancelled(ResultsFolder.existing(asked.results), parts, tell)
     folder = ResultsFolder.create(asked.results)
-    for is_last in (False, True):
+    is_replanned = False
+    while True:
         with _submitting(folder, tell):
             for part in parts:
                 with part.at_site():
@@ -145,19 +146,29 @@ def run_in_jobs(places: Sequence[Where], asked: Submission, *, in_brief: bool = 
                 with part.at_site():
                     part.submit(folder)
         jobs = [job for part in parts for job in part.jobs]
+        left, refused = (
+            [job for job in jobs if not is_over(job)],
+            [job for part in parts for job in part.refused_for_now],
+        )
         if asked.detach:
-            left = [job for job in jobs if not is_over(job)]
             none = "nothing is missing: without --detach the same command prints the results"
             some = f"{count(len(left), 'job')} left; without --detach the same command waits and prints the results"
-            return Sent(tuple(jobs), note=some if left else none)
+            more = "the same command submits the others when jobs have ended" if refused else ""
+            return Sent(tuple(jobs), note=more or (some if left else none))
         held = _wait(parts, tell)
         with _submitting(folder, tell):
             for part in parts:
                 with part.at_site():
                     part.record(folder, part.jobs)
-        if is_last or not any(is_of_other_machine(job) for job in jobs):
+        if not is_replanned and any(is_of_other_machine(job) for job in jobs):
+            is_replanned = True
+            tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
+        elif refused and left and not held:
+            tell(
+                f"{count(len(refused), 'job')} more than the site accepts at once: submitted again, as others have ended"
+            )
+        else:
             break
-        tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
     own: list[tuple[JobFolder, Sequence[Point]]] = []
     for part in parts:
         with part.at_site():
@@ -254,6 +265,13 @@ class _Part(Struct):
         if self._machine is None:
             self._machine = discover_live()
         return self._machine
+
+    @property
+    def refused_for_now(self) -> list[JobFolder]:
+        """Its jobs that were refused because there are as many as the site allows."""
+        ends = ((job, job.over()) for job in self.jobs)
+        batch = self.where.batch
+        return [job for job, over in ends if over and over.state == REFUSED and batch.refused_for_now(over.reason)]
 
     def at_site(self) -> AbstractContextManager[None]:
         """With the environments of this partition in force."""

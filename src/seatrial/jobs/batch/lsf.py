@@ -50,11 +50,14 @@ class Lsf(BatchSystem):
     """IBM Spectrum LSF."""
 
     name = "lsf"
-    variables: ClassVar[Mapping[str, str]] = {"BJOBS_FORMAT": "", "LSB_BJOBS_FORMAT": ""}
+    variables: ClassVar[Mapping[str, str]] = {"BJOBS_FORMAT": "", "LSB_BJOBS_FORMAT": "", "LSB_NTRIES": "2"}
+    """Without LSB_NTRIES, bsub tries for ever where a user has as many pending jobs as the site allows."""
     submits = ("bsub",)
     """Only of a script on standard input does bsub read the directives at every site."""
     accepted = re.compile(r"Job <(\d{1,12})> is submitted")
     cancels = ("bkill",)
+    full = re.compile(r"Pending (?:jobs?|slots?) (?:slots? )?threshold reached|MAX_PEND_(?:JOBS|SLOTS)", re.IGNORECASE)
+    """`MAX_PEND_JOBS` and `MAX_PEND_SLOTS` (lsb.users, lsb.params)."""
 
     def script(self, request: JobRequest) -> str:
         """A script for bsub."""

@@ -51,6 +51,13 @@ class Pbs(BatchSystem):
     submits = ("qsub",)
     accepted = re.compile(r"\A(\d{1,12}(?:\[\d*\])?(?:\.[\w.\-]{1,255})?)\Z", re.ASCII)  # 123.server
     cancels = ("qdel",)
+    full = re.compile(
+        r"Maximum number of jobs\b.{0,200}\balready in (?:complex|queue)"
+        r"|would exceed (?:complex|queue \S{1,255})'s (?:per-\w{1,9} )?limit"
+        r"|would exceed .{0,255}?limit on resource \S{1,255} in (?:complex|queue )",
+        re.IGNORECASE,
+    )
+    """`max_queued` and `queued_jobs_threshold` of OpenPBS, `max_queuable` and `max_user_queuable` of Torque."""
 
     def script(self, request: JobRequest) -> str:
         """A script for qsub of OpenPBS."""

@@ -77,6 +77,7 @@ class Slurm(BatchSystem):
     submits = ("sbatch", "--parsable")  # which prints the id alone
     accepted = re.compile(r"\A(?:Submitted batch job )?(\d{1,12})(?:;\S*)?\s*\Z", re.ASCII)
     cancels = ("scancel",)
+    full = re.compile(r"(?:Assoc|QOS)(?:Grp|Max)SubmitJob|MaxSubmitJobs|temporarily unable to accept", re.IGNORECASE)
 
     def script(self, request: JobRequest) -> str:
         """A script for sbatch."""
@@ -128,10 +129,6 @@ class Slurm(BatchSystem):
             output = shlex.quote(str(folder / "output"))
             lines.append(f"{shlex.join([*step, '/bin/sh', str(folder / 'job.sh')])} </dev/null >>{output} 2>&1 &")
         return "\n".join(["#!/bin/sh", *lines, "wait", "exit 0"]) + "\n"
-
-    def refused_for_now(self, said: str) -> bool:
-        """Where a user has as many jobs as the site allows."""
-        return REFUSED_FOR_NOW.search(said) is not None
 
     def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
         """As its own job, by srun: its output comes over Slurm's connections. It gives up if the node is not
@@ -250,10 +247,6 @@ def read_idle(output: str) -> frozenset[str]:
     return frozenset(name for name, _, state in cells if state == "idle")
 
 
-REFUSED_FOR_NOW = re.compile(
-    r"(?:Assoc|QOS)(?:Grp|Max)SubmitJob|MaxSubmitJobs|temporarily unable to accept", re.IGNORECASE
-)
-"""What sbatch says where a user has as many jobs as the site allows: when one ends, it accepts another."""
 _MOST_JOBS = re.compile(r"^MaxJobCount\s*=\s*(\d{1,9})\s*$", re.MULTILINE | re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)
 

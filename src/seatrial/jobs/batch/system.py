@@ -131,6 +131,8 @@ class BatchSystem(ABC):
     """In a line that it prints then; the group is the id of the job."""
     cancels: ClassVar[tuple[str, ...]]
     """The command that cancels the jobs whose ids follow."""
+    full: ClassVar[re.Pattern[str] | None] = None
+    """What it says where a user, or all, have as many jobs as the site allows: when one ends, it accepts another."""
 
     @abstractmethod
     def script(self, request: JobRequest) -> str:
@@ -155,7 +157,7 @@ class BatchSystem(ABC):
 
     def refused_for_now(self, said: str) -> bool:
         """Whether it refuses a job only until another one has ended."""
-        return False
+        return self.full is not None and self.full.search(said) is not None
 
     def on_node(self, node: str, script: str, options: JobOptions) -> list[str]:
         """The command that runs a script of sh on one node, and prints what it prints: ssh without a password, unless
