@@ -165,7 +165,7 @@ def run_in_jobs(places: Sequence[Where], asked: Submission, *, in_brief: bool = 
             tell("the nodes are another machine than this one; their jobs are planned for them, and submitted again")
         elif refused and left and not held:
             tell(
-                f"{count(len(refused), 'job')} more than the site accepts at once: submitted again, as others have ended"
+                f"{count(len(refused), 'job')} more than the site accepts at once: submitted now that others have ended"
             )
         else:
             break
