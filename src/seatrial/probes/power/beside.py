@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 from seatrial.probes.power.reader import Orders, data_of, period_s, readings_of
@@ -43,6 +44,12 @@ class Beside:
     def forget(self, before_s: float) -> None:
         """Forget the readings from before this moment (CLOCK_MONOTONIC)."""
         self._known = [[one for one in own if one.at_s >= before_s] for own in self._known]
+
+    def cpu_s(self) -> float:
+        """The CPU time that reading has taken, in seconds. Raises OSError if it has ended."""
+        fields = Path(f"/proc/{self._running.pid}/stat").read_text(encoding="ascii", errors="replace")
+        user, system = fields.rpartition(")")[2].split()[11:13]  # proc(5)
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def wait_idle(self) -> None:
         """Wait until the power beside a program can be known."""
