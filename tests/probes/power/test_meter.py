@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -82,3 +84,14 @@ def test_what_has_run(tmp_path: Path) -> None:
     assert "the load of 30.0 s was not found in the meter's curve, which has 2 edges" in " ".join(done.stdout.split())
     for arguments in (("--meter", "m.csv"), ("--of", "ran.json"), ("--meter", "m.csv", "--of", "m.csv")):
         assert seatrial_here("power", *arguments, cwd=tmp_path).returncode == 2
+
+
+def test_damaged_files_are_read_or_refused() -> None:
+    chance = random.Random(4)
+    for k in range(100):
+        text = bytearray(text_of(("plain", "iso", "german", "epoch", "clock")[k % 5]).encode())
+        for _ in range(chance.randrange(30)):
+            start = chance.randrange(len(text) - 100)
+            text[start : start + chance.randrange(1, 50)] = bytes([chance.randrange(256)])
+        with suppress(UsageError):
+            energies(meter_of(bytes(text), "m.csv"), [(0.0, 50.0), (60.0, 61.0)])

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from probes.power import maker_trees
 from probes.power.maker_trees import Tree, written
 
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind, Supply
+from seatrial.probes.power.redfish import sensors
+from seatrial.probes.power.source import states
 from seatrial.probes.power.sources import read_all, recorded_sensors
 
 
@@ -81,3 +85,24 @@ def test_why_others_are_not_used(tmp_path: Path) -> None:
     assert cray["Node1/PowerControl/0"].why == "reports no value"
     assert (cray["Node0/PowerControl/1"].scope, cray["Node0/PowerControl/1"].usable) == (Scope.DEVICE, False)
     assert read(maker_trees.supermicro(), tmp_path / "supermicro")["1/PowerControl/0"].supply is Supply.DC
+
+
+JUNK = [None, True, 0, -1, 1e308, 10**400, "", "x", "nan", [], {}, [None], [[]], {"@odata.id": 3}, {"Reading": []}]
+
+
+def damaged(found: Any, chance: random.Random) -> Any:
+    if chance.random() < 0.03:
+        return chance.choice(JUNK)
+    if isinstance(found, dict):
+        return {key: damaged(one, chance) for key, one in found.items()}
+    return [damaged(one, chance) for one in found] if isinstance(found, list) else found
+
+
+def test_damaged_trees_are_read_without_an_error() -> None:
+    chance = random.Random(4)
+    makers = (maker_trees.dell, maker_trees.hpe_ilo6, maker_trees.lenovo, maker_trees.openbmc, maker_trees.cray_ex)
+    for k in range(100):
+        tree = {uri: damaged(one, chance) for uri, one in makers[k % len(makers)]().items()}
+        found = sensors(tree.get)
+        for one in states(found, [sensor.read() for sensor in found]):
+            assert not one.usable or (one.watts or one.joules or 0) > 0

@@ -73,7 +73,10 @@ def meter_of(data: bytes, file: str) -> Meter:
     text = data.decode("utf-8-sig", "replace").replace("\0", "")
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     delimiter = next((one for one in ";\t" if sum(one in line for line in lines) > len(lines) / 2), ",")
-    rows = list(csv.reader(lines, delimiter=delimiter))
+    try:
+        rows = list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error as error:
+        raise UsageError(f"{file}: {error}", _TODO) from None
     start = next((k for k, row in enumerate(rows) if _values(row, delimiter) >= 2), None)
     if start is None:
         raise UsageError(f"{file}: no rows with a time and a power found", "a CSV file has a row for each value")
@@ -210,7 +213,7 @@ def _time_s(cell: str, delimiter: str) -> float | None:
     at = next(parsed, None)
     if at is None:
         return None
-    start = datetime(1970, 1, 1, tzinfo=at.tzinfo) if at.year > 1900 else datetime(1900, 1, 1)
+    start = datetime(1970 if at.year > 1900 else 1900, 1, 1, tzinfo=at.tzinfo)  # a time of day is of 1900
     return (at - start) / timedelta(seconds=1)
 
 
