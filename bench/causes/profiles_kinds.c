@@ -355,6 +355,32 @@ static void latest_first(long step) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Both ranks have sent all; then each takes what it got in an order of its own. */
+static void shuffled(long step) {
+  enum { MESSAGES = 4096, STRIDE = 1531 };
+  static MPI_Request sent[MESSAGES];
+  for (int i = 0; i < MESSAGES; i++)
+    MPI_Isend(to, 3, MPI_DOUBLE, partner(), i, MPI_COMM_WORLD, sent + i);
+  for (int i = 0; i < MESSAGES; i++)
+    MPI_Recv(from, 3, MPI_DOUBLE, partner(), (int)((i * (long)STRIDE + step) % MESSAGES),
+             MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Waitall(MESSAGES, sent, MPI_STATUSES_IGNORE);
+  compute(500e-6);
+}
+
+/* The same in the order of sending. */
+static void in_order(long step) {
+  enum { MESSAGES = 4096 };
+  static MPI_Request sent[MESSAGES];
+  (void)step;
+  for (int i = 0; i < MESSAGES; i++)
+    MPI_Isend(to, 3, MPI_DOUBLE, partner(), i, MPI_COMM_WORLD, sent + i);
+  for (int i = 0; i < MESSAGES; i++)
+    MPI_Recv(from, 3, MPI_DOUBLE, partner(), i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Waitall(MESSAGES, sent, MPI_STATUSES_IGNORE);
+  compute(60e-3);
+}
+
 static void rename_files(long step) {
   char one[64], other[64];
   (void)step;
@@ -407,6 +433,8 @@ static const struct cause causes[] = {
     {"by-worker", by_worker, NULL},
     {"by-threads", by_threads, NULL},
     {"latest-first", latest_first, NULL},
+    {"shuffled", shuffled, NULL},
+    {"in-order", in_order, NULL},
     {"ping", ping, NULL},
     {"sort", sort, NULL},
     {"even", even, NULL},

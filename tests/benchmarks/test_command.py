@@ -305,3 +305,40 @@ def test_a_program_outside_its_cpus_is_found(
         pytest.skip("needs two CPUs")
     record = run_one(make_ready(loose, live_machine, folder, cpus="1"), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("affinity: ")
+
+
+_COUNTED = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec + 1e-9 * time.tv_nsec;
+}
+static void* spin(void* none) {
+  for (const double end = now() + 0.4; now() < end;) {}
+  return none;
+}
+int main(void) {
+  char byte;
+  const int file = open("/dev/zero", O_RDONLY);
+  for (int i = 0; i < 20000; i++)
+    if (read(file, &byte, 1) != 1)
+      return 1;
+  pthread_t thread;
+  pthread_create(&thread, NULL, spin, NULL);
+  return pthread_join(thread, NULL);
+}
+"""
+
+
+@real
+def test_reads_started_threads_and_threads_that_wait_are_counted(tmp_path: Path, live_machine: Machine) -> None:
+    record = measured(tmp_path, live_machine, str(compiled(tmp_path, "counted", _COUNTED, "-pthread")), most_runs="1")
+    used, seen = record.seen["used"], record.seen["looks"]
+    assert used["read_calls"] >= 20_000 and used["read_B"] >= 20_000 and used["write_calls"] > 0
+    assert record.seen["started_tasks"] >= 2
+    assert (seen["most_threads"], seen["most_processes"], len(seen["thread_cpu_s"])) == (2, 1, 2)
+    assert seen["thread_waits"] > 0 and seen["thread_wait_s"] > 0 and seen["openings"] == 0

@@ -107,7 +107,8 @@ def test_programs_without_mpi_have_a_clear_outcome(tmp_path: Path) -> None:
     source = tmp_path / "static.c"
     source.write_text("int main(void) { return 0; }\n")
     subprocess.run(["gcc", "-static", "-o", static, source], check=True)
-    assert "linked statically" in profile(tmp_path, "--", str(static)).stderr
+    said = profile(tmp_path, "--", str(static), "a b").stderr
+    assert "linked statically" in said and f"next: `seatrial run command -- {static} 'a b'` measures" in said
     failed = document(profile(tmp_path, "--format", "json", "--", "sh", "-c", "exit 7"))
     assert failed["exit_status"] == 7 and failed["outcome"]["state"] == "failed"
     killed = document(profile(tmp_path, "--format", "json", "--", "sh", "-c", "kill -9 $$"))

@@ -102,6 +102,16 @@ def test_receives_of_small_messages_that_take_long_although_no_rank_is_late(barr
     assert "in the order of sending" in remedy(found)
 
 
+@pytest.mark.parametrize(("delay_s", "is_named"), [(1.5, True), (6.0, False)])
+def test_a_missing_cpu_does_not_hide_receives_that_take_long(delay_s: float, is_named: bool) -> None:
+    """Each rank waits for a CPU for `delay_s` of 10 s, and is in receives for 9.5."""
+    calls = [Call("MPI_Recv", 50_000, 48, 190e-6, 3e-8), Call("MPI_Isend", 50_000, 48, 2e-8)]
+    more = {"cpu_s": 10 - delay_s, "delay_s": delay_s, "busy_s": 20.0}
+    found = profile(*(rank(k, 2, calls, peers=SENT[k], **more) for k in (0, 1))).diagnoses
+    assert (found[0].cause is Cause.SLOW_RECEIVES) == is_named
+    assert found[0].share <= 0.95 - delay_s / 10 + 0.01 or not is_named
+
+
 @pytest.mark.parametrize(
     "made",
     [
@@ -125,7 +135,7 @@ def test_a_fence_for_each_access_is_named_by_the_number_of_epochs() -> None:
     """Waiting in fences of some microseconds cannot be told from what they take."""
     found = fencing(3e-6, puts=1)
     assert [one.cause for one in found] == [Cause.MESSAGE_RATE] and found[0].share == pytest.approx(0.305, abs=0.01)
-    assert "2 million times" in sentence(found[0]) and "with 1 accesses in each epoch" in sentence(found[0])
+    assert "2 million times" in sentence(found[0]) and "with 1 access in each epoch" in sentence(found[0])
     assert "Use fewer epochs" in remedy(found[0])
     assert Cause.MESSAGE_RATE not in {one.cause for one in fencing(3e-6, puts=64)}, "each epoch has many"
     assert fencing(9e-6, puts=1)[0].cause is not Cause.MESSAGE_RATE, "a rank is late"

@@ -28,6 +28,8 @@ def test_shares_are_of_the_time_of_these_cpus() -> None:
     }
     assert seen_between(before, Snapshot(12.0, 0.7, None, None, 4.0), [0]) == {"load_1m": 0.5, "cpu_window_s": 2.0}
     assert seen_between(before, before, [0]) == {"load_1m": 0.5} == seen_between(before, before, [])
+    many = Snapshot(12.0, 0.7, None, None, 4.0, started=1200)
+    assert seen_between(Snapshot(10.0, 0.5, None, None, 3.0, started=1000), many, [0])["started_tasks"] == 200
     own = seen_between(before, Snapshot(12.0, 0.7, 1000 + tick, 100, 9.0), [0])
     assert own["others_s"] == 0.0
 

@@ -96,7 +96,7 @@ def call_diagnoses(profile: Profile, ran: Ran | None = None) -> list[Diagnosis]:
     made = []
     for cause, own in found.items():
         time_s = sum(time for time, _ in own)
-        named = _diagnosis(cause, time_s, max(own, key=lambda pair: pair[0])[1], profile)
+        named = _diagnosis(cause, time_s, max(own, key=lambda pair: (pair[0], is_fence(pair[1].call)))[1], profile)
         made.append(named if ran is None or cause is Cause.STARTUP else ran.counted(named, time_s))
     return made
 

@@ -84,7 +84,7 @@ _COUNTED = frozenset(
         *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.MESSAGE_RATE, Cause.LOCAL_CALLS, Cause.MPI_IO),
         *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA, Cause.SERIAL_IO),
         *(Cause.THREAD_IMBALANCE, Cause.OPERATION),
-        *(Cause.IMBALANCE, Cause.SLOW_CPU, Cause.LATE_SENDER, Cause.LATE_RECEIVER),
+        *(Cause.IMBALANCE, Cause.SLOW_CPU, Cause.LATE_SENDER, Cause.LATE_RECEIVER, Cause.SLOW_RECEIVES),
     }
 )
 """... but not these, nor ranks that are blocked in timed calls, which come before them with a larger share: they were
@@ -222,14 +222,18 @@ def _waiting(profile: Profile) -> list[Diagnosis]:
 
 
 def _waiting_despite_delay(profile: Profile) -> list[Diagnosis]:
-    """The rank that is outside MPI for longest; else messages that are late, without the waiting that missing CPUs can
-    explain, if that is less than half: while one rank waits for a CPU, all others may wait for it."""
+    """The rank that is outside MPI for longest; else receives that take long, or messages that are late, without the
+    waiting that missing CPUs can explain, if that is less than half: while one rank waits for a CPU, all others may
+    wait for it."""
     found = uneven_despite_delay(profile)
     delays = [rank.cpu.delay_s or 0.0 for rank in profile.per_rank if rank.cpu is not None]
     delayed_s = (len(profile.per_rank) - 1) * sum(delays)
     clear_s = sum(rank.waits.clear_s for rank in profile.per_rank)
     if found or not delays or clear_s <= 0 or delayed_s >= _MOST * clear_s:
         return found
+    receives = slow_receives(profile, clear_s - delayed_s)
+    if receives is not None:
+        return [receives]
     partners = late(profile, (0.0,) * len(profile.per_rank), frozenset())
     return [
         replace(one, share=one.share * (1 - delayed_s / clear_s))

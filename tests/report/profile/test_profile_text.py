@@ -28,6 +28,7 @@ def test_the_headline() -> None:
         "(more work or a slower CPU)"
     )
     assert headline(nothing()) == "No MPI call was recorded"
+    assert next_experiment(nothing()).startswith("`seatrial run command -- PROGRAM ARGUMENTS`")
     assert headline(one_rank()) == "MPI takes 1.0 % of wall time: most of it is computation"
     main = replace(one_rank(), mpi_s=one_rank().wall_s / 8)
     assert headline(main).startswith("99 % of wall time is outside MPI; MPI_")

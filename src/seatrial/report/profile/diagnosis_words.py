@@ -211,7 +211,8 @@ def _each_time(one: Diagnosis) -> str:
 def _messages_each(one: Diagnosis) -> str:
     messages, accesses = one.value(Signal.MESSAGES_EACH), one.value(Signal.ACCESSES_EACH)
     if accesses is not None:
-        return f", with {accesses:.2g} accesses in each epoch on average (MPI_Put and the like): the number of epochs"
+        each = count(float(f"{accesses:.2g}"), "access", "accesses")
+        return f", with {each} in each epoch on average (MPI_Put and the like): the number of epochs"
     return ": the number of calls" if messages is None else f", for {messages:.0f} messages: their number"
 
 
