@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,3 +129,18 @@ def test_a_finished_independent_experiment_is_judged_by_its_recorded_budget() ->
     assert policy.has_enough(Group([done]))
     done.made = 1
     assert not policy.has_enough(Group([done]))
+
+
+class _Kept:
+    """Stands for a record."""
+
+
+@pytest.mark.parametrize("asks", [lambda repeat: repeat.read_now(), lambda repeat: repeat.figures])
+def test_a_repeat_whose_figures_are_known_does_not_keep_its_record(asks: Callable[[OkRepeat], object]) -> None:
+    """A study of 2,000 experiments grew by 25 KB with each repeat."""
+    kept = _Kept()
+    gone = weakref.ref(kept)
+    repeat = OkRepeat(0, 1.0, None, lambda kept=kept: Figures({FMA: 1.0}))  # type: ignore[misc]
+    del kept
+    asks(repeat)
+    assert gone() is None and repeat.figures.values == {FMA: 1.0}

@@ -41,12 +41,13 @@ class Figures(Frozen):
 
 class OkRepeat(Struct):
     """An ok repeat whose figures are read when they are needed: of many repeats, the policies use the first ones.
-    `block` is None in records older than blocks."""
+    `block` is None in records older than blocks. Once the figures are known, nothing keeps the record: those of a study
+    of thousands of experiments would fill the memory."""
 
     repeat: int
     wall_s: float
     block: str | None
-    read: Callable[[], Figures]
+    read: Callable[[], Figures] | None
     _known: Figures | None = None
 
     @property
@@ -54,15 +55,16 @@ class OkRepeat(Struct):
         """The figures; none if they cannot be computed. Raises StoreError if the record cannot be read."""
         if self._known is None:
             try:
-                self._known = self.read()
+                self.read_now()
             except ProtocolError:
-                self._known = Figures()
-        return self._known
+                self._known, self.read = Figures(), None
+        return self._known or Figures()
 
     def read_now(self) -> None:
         """Read the figures. Raises ProtocolError if they cannot be computed, StoreError if the record cannot be
         read."""
-        self._known = self.read()
+        if self.read is not None:
+            self._known, self.read = self.read(), None
 
 
 def _figures_of(recorded: Recorded, ready: Ready, machine: Machine) -> Figures:
