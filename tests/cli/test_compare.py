@@ -50,7 +50,11 @@ SMALLER = {
     '["", -O1, ': '["", ',  # each of the flags builds every part of the program anew
 }
 """What an example's text sets -> what the test sets instead, to end sooner."""
-UNSUPPORTED = {"adapter-near-or-far": "adapter"}
+UNSUPPORTED = {
+    "adapter-near-or-far": "adapter",
+    "turbo-and-governor": "cpufreq",
+    "turbo-per-watt": "cpufreq",
+}
 """The examples that this machine may have no hardware for -> a word of the reason that they must give."""
 RUN = (
     "adapter-near-or-far",
@@ -65,9 +69,9 @@ RUN = (
 IMAGE = "/images/app"
 """Where the user's image stands in an example."""
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ON_MANY_NODES = {"container-on-nodes", "processors"}
+ON_MANY_NODES = {"container-on-nodes", "processors", "two-layouts-power"}
 ON_ONE_MACHINE = [path for path in sorted(EXAMPLES.glob("*.yaml")) if path.stem not in ON_MANY_NODES]
-"""Without the one of several systems: tests/jobs/test_study_systems.py runs that."""
+"""Without those of several systems: tests/jobs/test_study_systems.py runs one."""
 LEVEL = 5e10
 CHANGING = {"load", "steal", "CPU time of other processes", "note huge_pages"}
 """What may differ on any shared machine, whoever compares."""

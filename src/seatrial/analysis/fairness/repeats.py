@@ -37,7 +37,17 @@ Sides = tuple[Records, Records]
 _FILES = {"libraries": Topic.LIBRARY, "programs": Topic.PROGRAM, "input_files": Topic.INPUT}
 """Notes of the benchmark `command` about files."""
 _IGNORED_NOTES = frozenset(
-    {"libraries_seen", "libraries_listed", "seed", "started_at_s", "blas_why", "blas_better", "fft_why", "arguments"}
+    {
+        "libraries_seen",
+        "libraries_listed",
+        "seed",
+        "started_at_s",
+        "sampled",
+        "blas_why",
+        "blas_better",
+        "fft_why",
+        "arguments",
+    }
 )
 """Notes that differ from repeat to repeat, or state how something was observed or chosen; and the arguments, which are
 those of the command."""
