@@ -412,6 +412,7 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
     secrets = secrets_in(ready.point.parameters)
     noted: dict[str, Any] = {name: claim.noted[name] for name in _NOTED if name in claim.noted}
     notes = dict(program.notes)
+    notes.pop("sampled", None)  # with power, the record has the phase; equal notes of repeats are stored once
     noted |= _looks(notes.pop("looks", None))
     if (links := links_of_nodes(notes.pop("links", None))) is not None:
         noted["links"] = links  # of every node, in place of those of this one
