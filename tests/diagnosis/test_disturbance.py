@@ -348,6 +348,14 @@ def test_where_the_kernel_time_goes_and_which_threads_wait(seen, found, words):
     assert known is not None and words in sentence(disturbances(known)[0])
 
 
+@pytest.mark.parametrize(("delay_s", "share"), [(0.2, 0.15), (0.4, None)])
+def test_threads_that_differ_beside_a_missing_cpu(delay_s: float, share: float | None) -> None:
+    """While one of them waits for a CPU, the other may wait for it in a loop."""
+    seen = program(cpu_s=1.5, thread_cpu_s=[1.0, 0.5], **TEAM)
+    seen["looks"] |= {"cpu_s": 1.5, "delay_s": delay_s}
+    assert dict(causes(*[seen] * MANY)).get("uneven-threads") == share
+
+
 @pytest.mark.parametrize(
     "seen",
     [
