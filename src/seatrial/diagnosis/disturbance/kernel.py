@@ -158,7 +158,7 @@ def uneven_threads(signals: Signals, known: Habits) -> Disturbance | None:
     size = sizes.pop()
     ran_s = sum(map(sum, teams))
     missing_s = size * busiest_s - ran_s
-    # While one waits for a CPU, the others may wait for it in a loop, which is no work.
+    # While one waits for a CPU, the others may wait for it in a loop, and use CPU time.
     share = (missing_s - (size - 1) * (signals.delay_s or 0.0)) / (size * busiest_s) if busiest_s > 0 else 0.0
     waits_s = known.thread_waits.seconds
     if busiest_s < _BUSY * known.looked_s or share < LEAST_DELAY or waits_s < _EXPLAINED * missing_s:
