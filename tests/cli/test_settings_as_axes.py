@@ -160,6 +160,18 @@ def test_what_cannot_be_set_is_unsupported(node: Path, monkeypatch: pytest.Monke
     assert found["governor=performance"][0].startswith(f"unsupported: permission: /{CPUFREQ}/policy0/scaling_governor")
 
 
+def test_the_study_of_turbo_is_planned(node: Path) -> None:
+    file = str(Path(__file__).parents[2] / "examples" / "turbo-and-governor.yaml")
+    words = ("plan", file, "--format", "json", "--root")
+    here = json.loads(seatrial_here(*words, "node", cwd=node.parent).stdout)
+    assert [one["state"] for one in here["experiments"]] == ["ready"] * 8
+    (node / "empty").mkdir()
+    without = json.loads(seatrial_here(*words, "node/empty", cwd=node.parent).stdout)
+    for one in without["experiments"]:
+        assert one["state"] == "unsupported"
+        assert f"no /{TURBO}" in one["reason"] and f"governor: this machine has no /{CPUFREQ}/policy*" in one["reason"]
+
+
 def test_gpus_are_set_for_a_repeat(node: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root sets GPUs")
