@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from analysis.test_rules_expectation import made, result
 
-from seatrial.analysis.rules.finding import Case
+from seatrial.analysis.rules import rules
+from seatrial.analysis.rules.finding import Case, gathered
 from seatrial.model.json_object import plain
 from seatrial.model.machine.machine import Machine
 from seatrial.model.machine.power import Scope, SourceKind, Supply
@@ -92,3 +94,17 @@ CASES = {
         ],
     ),
 }
+
+
+class _Untouched(dict[tuple[str, int], dict[str, Any]]):
+    def items(self) -> Any:
+        pytest.fail("records are looked at")
+
+
+def test_records_without_power_are_looked_at_once() -> None:
+    """Each of the rules made all records of a folder again to find that none has power."""
+    measured = result(made(1.0, None))
+    untouched = Case(Machine("m"), (measured,), _Untouched(), powered=frozenset())
+    assert [found for rule in rules() if rule.__module__.endswith(".power") for found in rule(untouched)] == []
+    with_power = case(sensor("bmc", NODE, 400.0))
+    assert gathered(with_power.seen) == ([], frozenset({with_power.results[0].id}))

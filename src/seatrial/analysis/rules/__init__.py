@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from seatrial.analysis.device_copies import with_link_rates
-from seatrial.analysis.rules.finding import NO_CPU_RULE, Case, Rule, Seen, links_of, registered
+from seatrial.analysis.rules.finding import NO_CPU_RULE, Case, Rule, Seen, gathered, registered
 from seatrial.model.machine.fact import Finding, Severity
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.figure_result import ExperimentResult
@@ -46,7 +46,7 @@ def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen |
     In `Case.machine`, links have the rates that copies reached over them.
     """
     seen = seen or {}
-    case = Case(with_link_rates(machine, results, seen), tuple(results), seen, links_of(seen))
+    case = Case(with_link_rates(machine, results, seen), tuple(results), seen, *gathered(seen))
     found = [finding for rule in rules() for finding in rule(case)]
     return tuple(sorted(_without_estimates(found), key=_place))
 

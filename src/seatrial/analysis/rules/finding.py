@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import field
 
+from seatrial.analysis.power import RECORDED
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
 from seatrial.model.benchmark.parameter import Params, Value
@@ -33,6 +34,9 @@ class Case(Frozen):
     seen: Seen = field(default_factory=dict)
     counted: Sequence[Mapping[str, Any]] | None = None
     """The counters of links that grew during repeats, if they were gathered: several rules ask for them."""
+    powered: frozenset[str] | None = None
+    """The experiments whose power was measured, if they were gathered with these: of a large folder, each look at what
+    was observed makes all of its records."""
 
     @property
     def link_counters(self) -> Sequence[Mapping[str, Any]]:
@@ -49,6 +53,22 @@ class Case(Frozen):
 def links_of(seen: Seen) -> list[Mapping[str, Any]]:
     """The counters of links that grew, of all repeats."""
     return [entry for one in seen.values() for entry in one.get("links", ())]
+
+
+def gathered(seen: Seen) -> tuple[list[Mapping[str, Any]], frozenset[str]]:
+    """`Case.counted` and `Case.powered`, in one pass."""
+    links: list[Mapping[str, Any]] = []
+    powered: set[str] = set()
+    each = (
+        ((experiment, one) for experiment, own in seen.by_experiment.items() for one in own.values())
+        if isinstance(seen, PerRepeat)
+        else ((experiment, one) for (experiment, _), one in seen.items())
+    )
+    for experiment, one in each:
+        links += one.get("links", ())
+        if RECORDED in one:
+            powered.add(experiment)
+    return links, frozenset(powered)
 
 
 def cite(name: str, fact: Fact) -> str:
