@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,8 @@ from seatrial.machine.files import FileTree
 from seatrial.model.environment.site import IpmiAccess, PowerAccess
 from seatrial.model.machine.power import Scope, SourceKind
 from seatrial.probes.power import perf
-from seatrial.probes.power.reader import read_until
+from seatrial.probes.power.beside import Beside, idle_s
+from seatrial.probes.power.reader import line_of, read_until
 from seatrial.probes.power.source import Reading, Sensor
 from seatrial.probes.power.sources import live_sensors, local_sensors
 from seatrial.processes import start
@@ -56,6 +58,19 @@ def test_a_sensor_that_costs_much_is_read_less_often() -> None:
     costly = replace(sensor("costly", Scope.DEVICE, False), read=read)
     (found,) = counted([costly], 1.2)  # 10 % of a CPU at 0.1 s
     assert 1 <= found <= 4
+
+
+def test_a_sensor_that_is_too_slow_for_its_idle_power_does_not_prolong_the_wait() -> None:
+    second, minute = (replace(sensor("one", Scope.NODE, True), refresh_s=one) for one in (1.0, 60.0))
+    assert idle_s([]) == idle_s([minute]) == 1.0
+    assert idle_s([second, minute]) == 8.0
+
+
+def test_a_node_does_not_wait_for_hundreds_of_parts() -> None:
+    sensors = [sensor("node", Scope.NODE, True), *(sensor(f"{k}", Scope.PART, True) for k in range(500))]
+    with tempfile.TemporaryFile() as output:
+        os.write(output.fileno(), line_of(0, sensors[0], Reading(1.0, 0.0, 300.0)).encode())
+        Beside(sensors, output, None).wait_started()  # type: ignore[arg-type] - it does not ask whether it runs
 
 
 def used_s(below: int) -> float:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from seatrial.model.machine.power import Scope
 from seatrial.probes.power.reader import Orders, data_of, period_s, readings_of
 from seatrial.probes.power.source import Reading, Sensor
 from seatrial.processes.start import Running
@@ -53,23 +54,29 @@ class Beside:
 
     def wait_idle(self) -> None:
         """Wait until the power beside a program can be known."""
-        longest_s = max((idle_s(sensor) for sensor in self.sensors), default=0.0)
-        time.sleep(min(LONGEST_IDLE_S, max(SHORTEST_IDLE_S, longest_s)))
+        time.sleep(idle_s(self.sensors))
 
     def wait_started(self) -> None:
-        """Wait until each sensor was read. Raises OSError if the reader ends or takes too long."""
+        """Wait until each sensor of the node was read, or each one if none measures the node: a BMC with hundreds of
+        parts takes long for all of them. Raises OSError if the reader ends or no sensor answers."""
         end_s = time.monotonic() + _START_LIMIT_S
-        while not all(self.readings()):
+        of_node = [number for number, one in enumerate(self.sensors) if one.scope is Scope.NODE]
+        awaited = of_node or range(len(self.sensors))
+        while not all(self.readings()[number] for number in awaited):
             if self._running.wait(0.0) is not None:
                 raise OSError(0, "the program that reads the sensors has ended")
             if time.monotonic() > end_s:
-                raise OSError(0, f"a sensor did not answer in {_START_LIMIT_S:g} s")
+                if any(self.readings()):
+                    return
+                raise OSError(0, f"no sensor answered in {_START_LIMIT_S:g} s")
             time.sleep(_POLL_S)
 
 
-def idle_s(sensor: Sensor) -> float:
-    """How long a sensor is read to see a steady power."""
-    return STEADY_VALUES * period_s(sensor) + (sensor.window_s or 0.0)
+def idle_s(sensors: Sequence[Sensor]) -> float:
+    """How long sensors are read to see a steady power. One that needs more than the longest time does not prolong it:
+    it would not see it in that time either."""
+    needed = [STEADY_VALUES * period_s(one) + (one.window_s or 0.0) for one in sensors]
+    return max([SHORTEST_IDLE_S, *(one for one in needed if one <= LONGEST_IDLE_S)])
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from seatrial.model.environment.site import PowerAccess
 from seatrial.model.machine.power import Scope, SourceKind
 from seatrial.model.results.energy import Curve, PowerOverTime
 from seatrial.plan.site_in_force import place_in_force, site_in_force
-from seatrial.probes.power.beside import LONGEST_IDLE_S, SHORTEST_IDLE_S, Beside, idle_s, reading
+from seatrial.probes.power.beside import Beside, idle_s, reading
 from seatrial.probes.power.measured import measured
 from seatrial.probes.power.reader import Orders, period_s
 from seatrial.probes.power.source import Reading, Sensor
@@ -50,8 +50,7 @@ class PowerMeter:
     def wait_idle(self) -> None:
         """Wait until the machine was idle for long enough, since the meter was started or the last `busy_until`."""
         if self._beside is not None:
-            longest_s = max((idle_s(one) for one in self._beside.sensors), default=0.0)
-            idle_until_s = self._idle_since_s + min(LONGEST_IDLE_S, max(SHORTEST_IDLE_S, longest_s))
+            idle_until_s = self._idle_since_s + idle_s(self._beside.sensors)
             time.sleep(max(0.0, idle_until_s - time.monotonic()))
 
     def busy_until_now(self) -> None:
