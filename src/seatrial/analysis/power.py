@@ -33,10 +33,16 @@ def missing_energy(records: Sequence[RepeatRecord]) -> tuple[MissingFigure, ...]
     energies = None if latest is None else energies_of(latest.seen)
     if latest is None or energies is None:
         return ()
-    reasons = {scope: why for scope in SCOPES if (why := _why_none(scope, energies))}
-    if not any(one.scope is Scope.NODE for one in energies):
-        why_not = latest.seen[RECORDED].get("why_not")
-        reasons[Scope.NODE] = str(why_not or "no usable sensor measures the whole node")
+    nodes = latest.seen[RECORDED].get("nodes", [""])
+    own = [one for one in energies if one.node in nodes]
+    reasons = {scope: why for scope in SCOPES if (why := _why_none(scope, own))}
+    for node in nodes:
+        if not any(one.scope is Scope.NODE and one.node == node for one in own):
+            why_not = latest.seen[RECORDED].get("why_not")
+            usual = (
+                f"no usable sensor measures the whole of {node}" if node else "no usable sensor measures the whole node"
+            )
+            reasons[Scope.NODE] = str(why_not or usual)
     return tuple(
         MissingFigure(ENERGY, {SCOPE: scope.value}, "J", Better.LOWER, reason) for scope, reason in reasons.items()
     )
@@ -45,8 +51,8 @@ def missing_energy(records: Sequence[RepeatRecord]) -> tuple[MissingFigure, ...]
 def _why_none(scope: Scope, energies: Sequence[MeasuredEnergy]) -> str:
     """Why the energy of a scope is not known; "" if it is, or has no sensor. Any sensor of a part suffices, and any of
     the node; each part is needed."""
-    unknown: dict[str, str] = {}
+    unknown: dict[tuple[str, str], str] = {}
     for one in sorted((one for one in energies if one.scope is scope), key=lambda one: one.energy is None):
         part = "" if scope is Scope.NODE else one.of or one.source
-        unknown.setdefault(part, one.reason if one.energy is None else "")
+        unknown.setdefault((one.node, part), one.reason if one.energy is None else "")
     return next(filter(None, unknown.values()), "")

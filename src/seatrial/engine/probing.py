@@ -125,7 +125,8 @@ class Probes:
             return {"power": {"why_not": why}}, ()
         phase = sampling_phase(record, completed)
         found = self._meter.of_phase(completed.clock_s, phase.start_s, phase.end_s)
-        report = {
+        report: dict[str, Any] = {
+            "nodes": _nodes(ready.point),
             "phase": {
                 "of": phase.of,
                 "start_s": round(phase.start_s - completed.clock_s, 6),
@@ -139,7 +140,7 @@ class Probes:
         runs = 1
         if phase.of == _SAMPLING and benchmark.program.may_start_mpi:  # a command, which may be started again
             runs = sum(sample.series == benchmark.figures[0].series for sample in record.samples)
-        return {"power": report}, scope_samples(found, results, max(1, runs))
+        return {"power": report}, scope_samples(found, results, max(1, runs), report["nodes"])
 
 
 @contextmanager
@@ -152,9 +153,20 @@ def probes_of(points: Iterable[Point], machine: Machine) -> Iterator[Probes]:
         return
     used = {cpu for point in of_power for cpu in point.cpus}
     free = [cpu for cpu in machine.allowed_cpus if cpu not in used]
-    access = site_in_force().power_at(place_in_force(), socket.gethostname().partition(".")[0])
-    with power_meter(access, free or None) as meter:
+    site, place = site_in_force(), place_in_force()
+    others = dict.fromkeys(node for point in of_power for node in _nodes(point) if node)
+    access = [(node, site.power_at(place, node)) for node in others]
+    with power_meter(site.power_at(place, _here()), free or None, others=access) as meter:
         yield Probes(meter)
+
+
+def _here() -> str:
+    return socket.gethostname().partition(".")[0]
+
+
+def _nodes(point: Point) -> list[str]:
+    """The nodes that a point runs on; "" is this one."""
+    return list(dict.fromkeys("" if host.partition(".")[0] == _here() else host for host in point.hosts)) or [""]
 
 
 _SAMPLING, _PROGRAM = "sampling", "program"

@@ -42,7 +42,6 @@ _IGNORED_NOTES = frozenset(
         "libraries_listed",
         "seed",
         "started_at_s",
-        "sampled",
         "blas_why",
         "blas_better",
         "fft_why",

@@ -35,10 +35,10 @@ class _Repeat(Frozen):
 
     def of(self, scope: Scope) -> list[MeasuredEnergy]:
         """The sensors of a scope that show the energy, one for each part."""
-        found: dict[str, MeasuredEnergy] = {}
+        found: dict[tuple[str, str], MeasuredEnergy] = {}
         for one in self.energies:
             if one.scope is scope and one.energy is not None:
-                found.setdefault("" if scope is Scope.NODE else one.of or one.source, one)
+                found.setdefault((one.node, "" if scope is Scope.NODE else one.of or one.source), one)
         return list(found.values())
 
 
@@ -214,6 +214,7 @@ def _excess(repeat: _Repeat) -> tuple[float, float, str] | None:
     if not nodes or not parts:
         return None
     node = max(nodes, key=lambda one: one.energy or 0.0)
+    parts = [one for one in parts if one.node == node.node]
     total = sum(one.energy or 0.0 for one in parts)
     errors = (node.energy_error or 0.0) + sum(one.energy_error or 0.0 for one in parts)
     if total - errors <= (node.energy or 0.0):

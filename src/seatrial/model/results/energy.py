@@ -39,6 +39,7 @@ class MeasuredEnergy(Frozen):
     reason: Annotated[str, "why there is no energy, or what its error does not hold"]
     of: Later[Annotated[str, "what it measures, in the words of the source"]] = ""
     kind: Later[SourceKind] = SourceKind.GAUGE
+    node: Later[Annotated[str, 'which it is of; "": the one that the readings were made on']] = ""
     limit: Later[Annotated[float | None, "the power limit of what it measures, in W; null: unknown"]] = None
 
 

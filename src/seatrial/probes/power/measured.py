@@ -157,4 +157,5 @@ def _result(
         of=sensor.of,
         kind=sensor.kind,
         limit=sensor.limit_W,
+        node=sensor.node,
     )

@@ -21,7 +21,7 @@ from seatrial.probes.power.beside import Beside, idle_s, reading
 from seatrial.probes.power.measured import measured
 from seatrial.probes.power.reader import Orders, period_s
 from seatrial.probes.power.source import Reading, Sensor
-from seatrial.probes.power.sources import live_sensors, recorded_sensors, usable_sensors
+from seatrial.probes.power.sources import recorded_sensors, sensors_of_nodes, usable_sensors
 from seatrial.stats.energy import FEWEST_VALUES
 
 LONGEST_PHASE_S = 120.0
@@ -77,17 +77,21 @@ def power_meter_here(cpus: Sequence[int] | None = None) -> AbstractContextManage
 
 @contextmanager
 def power_meter(
-    access: PowerAccess, cpus: Sequence[int] | None, recorded: tuple[str, str] | None = None
+    access: PowerAccess,
+    cpus: Sequence[int] | None,
+    recorded: tuple[str, str] | None = None,
+    others: Sequence[tuple[str, PowerAccess]] = (),
 ) -> Iterator[PowerMeter]:
-    """Read the usable sensors of this node until the end of the block; `recorded`: those of a tree (kind, folder).
+    """Read the usable sensors of this node until the end of the block; `recorded`: those of a tree (kind, folder);
+    `others`: also those of further nodes that can be asked from here.
     `cpus` are those that the reader may use (None: all). Without a usable sensor, or if the reader cannot be started,
     the meter shows nothing and says why. Raises UsageError for a password that cannot be read."""
-    with _sensors(access, recorded) as known:
+    with _sensors(access, recorded, others) as known:
         sensors = usable_sensors(known, _WATCH_S) if known else []
     if not sensors:
         yield PowerMeter(None, "nothing usable measures power here; `seatrial power` lists what was found, and why not")
         return
-    orders = Orders(tuple(one.name for one in sensors), access, recorded)
+    orders = Orders(tuple(one.name for one in sensors), access, recorded, tuple(others))
     with ExitStack() as running:
         try:
             meter = PowerMeter(running.enter_context(reading(orders, sensors, cpus)))
@@ -97,11 +101,13 @@ def power_meter(
 
 
 @contextmanager
-def _sensors(access: PowerAccess, recorded: tuple[str, str] | None) -> Iterator[list[Sensor]]:
+def _sensors(
+    access: PowerAccess, recorded: tuple[str, str] | None, others: Sequence[tuple[str, PowerAccess]]
+) -> Iterator[list[Sensor]]:
     if recorded is not None:
         yield recorded_sensors(recorded[0], Path(recorded[1]))
         return
-    with live_sensors(access) as found:
+    with sensors_of_nodes(access, others) as found:
         yield found
 
 

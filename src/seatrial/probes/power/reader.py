@@ -38,6 +38,8 @@ class Orders(Frozen):
     names: tuple[str, ...]
     access: PowerAccess
     recorded: tuple[str, str] | None = None
+    others: tuple[tuple[str, PowerAccess], ...] = ()
+    """Further nodes, with how their power is read from here."""
 
 
 def orders_of(data: bytes) -> Orders:
@@ -122,7 +124,7 @@ def _word(value: float | None) -> str:
 
 def main() -> None:
     """Read until the process is ended."""
-    from seatrial.probes.power.sources import live_sensors, recorded_sensors
+    from seatrial.probes.power.sources import recorded_sensors, sensors_of_nodes
 
     orders = orders_of(sys.stdin.buffer.read())
     with suppress(OSError):
@@ -136,7 +138,7 @@ def main() -> None:
     if orders.recorded is not None:
         read(recorded_sensors(orders.recorded[0], Path(orders.recorded[1])))
         return
-    with live_sensors(orders.access) as found:
+    with sensors_of_nodes(orders.access, orders.others) as found:
         read(found)
 
 

@@ -22,25 +22,27 @@ from seatrial.model.results.record import Reading
 from seatrial.model.results.sample import Sample
 
 
-def scope_samples(found: PowerOverTime, results: Iterable[Reading], runs: int) -> tuple[Sample, ...]:
+def scope_samples(
+    found: PowerOverTime, results: Iterable[Reading], runs: int, nodes: Sequence[str] = ("",)
+) -> tuple[Sample, ...]:
     """The samples of the figures of power. `results` are the figures of the same repeat, `runs` the number of runs of
-    the program in its phase."""
+    the program in its phase, `nodes` those that it ran on ("": this one): all of them together count."""
     results = [one for one in results if not is_of_power(one.figure) and not one.figure.is_secondary]
     samples: list[Sample] = []
     for scope in SCOPES:
-        own = _sensors_of(scope, found.energies)
-        if own and all(one.energy is not None for one in own):
+        own = _sensors_of(scope, [one for one in found.energies if one.node in nodes])
+        if {one.node for one in own} == set(nodes) and all(one.energy is not None for one in own):
             samples += _of_scope(scope, own, found.curves, results, runs)
     return tuple(samples)
 
 
 def _sensors_of(scope: Scope, energies: Sequence[MeasuredEnergy]) -> list[MeasuredEnergy]:
     """A sensor of each part, which has its energy if one of them does, counters first: others measure the same. All
-    sensors of the node measure the same."""
-    parts: dict[str, MeasuredEnergy] = {}
+    sensors of a node measure the same."""
+    parts: dict[tuple[str, str], MeasuredEnergy] = {}
     own = [one for one in energies if one.scope is scope]
     for one in sorted(own, key=lambda one: (one.energy is None, one.kind is not SourceKind.COUNTER)):
-        parts.setdefault("" if scope is Scope.NODE else one.of or one.source, one)
+        parts.setdefault((one.node, "" if scope is Scope.NODE else one.of or one.source), one)
     return list(parts.values())
 
 

@@ -39,7 +39,8 @@ class Sensor(Frozen):
     """A sensor, and the function that reads it. `modulus_J` is what its counter counts to before it starts again;
     `quantum` the step of its values in W or J. `unusable`: why it is not used, whatever it reads; `note`: what
     qualifies it. Sensors with the same `whole` measure the same thing, and the first usable one of them is used.
-    `is_remote`: each reading is a request to a BMC. `limit_W`: the largest power that it may draw."""
+    `is_remote`: each reading is a request to a BMC. `limit_W`: the largest power that it may draw.
+    `node`: which it is of; "": this one."""
 
     name: str
     scope: Scope
@@ -57,6 +58,7 @@ class Sensor(Frozen):
     whole: str = ""
     is_remote: bool = False
     limit_W: float | None = None
+    node: str = ""
 
 
 class Timed:

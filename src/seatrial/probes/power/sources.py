@@ -4,7 +4,7 @@ one."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -34,18 +34,37 @@ def live_sensors(access: PowerAccess) -> Iterator[list[Sensor]]:
     """The sensors that this node shows, and those of the BMC that the site file states, whose connection ends with the
     block. Raises UsageError for a password that cannot be read."""
     found = [*local_sensors(FileTree(Path("/"))), *nvml.sensors(), *amdsmi.sensors(), *slurm.sensors()]
-    bmc = access.ipmi
-    ask = ipmi.asking(bmc, None if bmc is None else password_of(bmc))
     with ExitStack() as opened:
-        if ask is not None:
-            opened.callback(ask.close)
-            stated_s = None if bmc is None else bmc.refresh_s
-            found += [replace(one, is_remote=True, refresh_s=stated_s) for one in ipmi.sensors(ask)]
-        if access.redfish is not None:
-            found += _of_service(access.redfish, opened)
-        if access.pdu is not None:
-            found += _of_service(access.pdu, opened)
+        yield [*found, *_of_access(access, opened, is_here=True)]
+
+
+@contextmanager
+def sensors_of_nodes(access: PowerAccess, others: Iterable[tuple[str, PowerAccess]]) -> Iterator[list[Sensor]]:
+    """The same, and those of other nodes that can be asked over the network from here; their names begin with that of
+    the node."""
+    with live_sensors(access) as found, ExitStack() as opened:
+        for node, own in others:
+            if own != PowerAccess():
+                found += [
+                    replace(one, name=f"{node}:{one.name}", node=node, whole=f"{node} {one.whole}" if one.whole else "")
+                    for one in _of_access(own, opened, is_here=False)
+                ]
         yield found
+
+
+def _of_access(access: PowerAccess, opened: ExitStack, *, is_here: bool) -> Iterator[Sensor]:
+    """The sensors of a BMC or a power distribution unit; of this node also those of its BMC through the driver."""
+    bmc, ask = access.ipmi, None
+    if bmc is not None or is_here:
+        ask = ipmi.asking(bmc, None if bmc is None else password_of(bmc))
+    if ask is not None:
+        opened.callback(ask.close)
+        stated_s = None if bmc is None else bmc.refresh_s
+        yield from (replace(one, is_remote=True, refresh_s=stated_s) for one in ipmi.sensors(ask))
+    if access.redfish is not None:
+        yield from _of_service(access.redfish, opened)
+    if access.pdu is not None:
+        yield from _of_service(access.pdu, opened)
 
 
 def recorded_sensors(kind: str, folder: Path) -> list[Sensor]:
