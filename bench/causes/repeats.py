@@ -254,7 +254,9 @@ CASES: tuple[Case, ...] = (
     _of_command("command: a mutex for each item", _program("queue"), planted("lock-contention")),
     _of_command("command: threads for each small block", _program("crew"), planted("thread-starts"), is_quick=True),
     _of_command("command: a program for each small block", _program("shells"), planted("process-starts")),
-    _of_command("command: a file is opened for each value", _program("lookups"), planted("file-openings")),
+    _of_command(
+        "command: a file is opened for each value", _program("lookups"), planted("file-openings", "small-calls")
+    ),
     _of_command("command: single bytes through a socket", _program("bytes"), planted("small-calls"), is_quick=True),
     _of_command("command: memory mapped in each step", _program("maps"), planted("kernel-time")),
     _of_command("command: two threads share a triangle by its rows", _program("wedge", 2.0), planted("uneven-threads")),

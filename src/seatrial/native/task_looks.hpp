@@ -226,6 +226,7 @@ private:
   static constexpr std::size_t most_masks = 64;
   static constexpr std::size_t most_names = 8;
   static constexpr std::size_t most_waits = 4;
+  static constexpr double settled_s = 0.1; // at its start, a program opens libraries and input
   static constexpr std::size_t most_listed = 64;
   static constexpr std::size_t most_files = 32; // open in a process, of those that are looked at
   static constexpr std::size_t longest_path = 300;
@@ -410,7 +411,7 @@ private:
       return [&all](const std::string& file) { return !std::ranges::binary_search(all, file); };
     };
     const auto closed = std::ranges::find_if(known.opened, lacks(files));
-    if (closed != known.opened.end()) {
+    if (closed != known.opened.end() && known.sum.seen_s >= settled_s) {
       ++openings_.looks;
       openings_.path = *closed;
     }

@@ -236,6 +236,15 @@ def _kernel_time(one: Disturbance) -> str:
     return f"{_capital(_kernel(one))}; for which calls is unknown: {counted} and {switches} do not explain it."
 
 
+_READ_S = 2e-6
+_MORE_CALLS = ": more than a small one takes, so other calls are made besides, such as opening a file for each"
+
+
+def has_more_calls(one: Disturbance) -> bool:
+    """Whether the time in the kernel for each read or write shows that there are other calls."""
+    return float(one.seen["each_s"]) >= _READ_S
+
+
 def _starts(one: Disturbance, what: str) -> str:
     return f"up to {_rounded(one.seen['started'])} {what} in each run ({_rounded(one.seen['rate'])} a second)"
 
@@ -311,7 +320,8 @@ _SENTENCE: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
     ),
     RepeatCause.KERNEL_TIME: _kernel_time,
     RepeatCause.SMALL_CALLS: lambda one: (
-        f"{_capital(_kernel(one))}, with {_calls(one)}, each {one.seen['each_s'] * 1e6:.2g} µs."
+        f"{_capital(_kernel(one))}, with {_calls(one)}, {one.seen['each_s'] * 1e6:.2g} µs for each"
+        f"{_MORE_CALLS if has_more_calls(one) else ''}."
     ),
     RepeatCause.FILE_OPENINGS: lambda one: (
         f"{_capital(_kernel(one))}, and files were opened and closed again and again: {one.seen['looks']:.0f} of "
@@ -368,9 +378,12 @@ _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
         if one.seen["waits"]
         else "See which system calls it makes (`strace -c -f`, `perf trace -s`), and make fewer of them"
     ),
-    RepeatCause.SMALL_CALLS: lambda _: (
-        "Read and write through a buffer, many elements at a time (fread, fwrite, setvbuf); between processes, send "
-        "blocks or share memory"
+    RepeatCause.SMALL_CALLS: lambda one: (
+        "Keep files open, or read each once and keep what it contains (`strace -c -f` counts the calls); and read and "
+        "write many elements at a time"
+        if has_more_calls(one)
+        else "Read and write through a buffer, many elements at a time (fread, fwrite, setvbuf); between processes, "
+        "send blocks or share memory"
     ),
     RepeatCause.FILE_OPENINGS: lambda _: (
         "Read each file once and keep what it contains, or keep it open (`strace -c -f` counts the calls)"

@@ -41,8 +41,9 @@ _MOST_START_S = 200e-6
 _MOST_LIFE_S = 5e-3
 """CPU time of a process that was started for little work."""
 _LEAST_SEEN = 5
-_LEAST_NEW = 0.04
-"""Threads, processes or open files that came and went between looks, as a share of all looks."""
+_LEAST_NEW, _LEAST_OPENINGS = 0.04, 0.02
+"""Threads and processes, or open files, that came and went between looks, as a share of all looks. A file is open for
+a small part of the time that its calls take."""
 _WORKS = 0.1
 """A thread with less CPU time than this part of the busiest one's has another task: it samples, logs, or hands out
 work."""
@@ -96,7 +97,8 @@ def _in_kernel(signals: Signals, known: Habits) -> Disturbance | None:
 def _opens_files(known: Habits) -> bool:
     """Files come and go between looks, and so often that their calls explain the time in the kernel: each has its
     read or write as a rule."""
-    return _is_new(known.openings, known) and kernel_left_s(known) <= _MOST_OPENING_S * known.calls
+    is_often = known.openings >= max(_LEAST_SEEN, _LEAST_OPENINGS * known.looks)
+    return is_often and kernel_left_s(known) <= _MOST_OPENING_S * known.calls
 
 
 def _makes_small_calls(signals: Signals, known: Habits) -> bool:
