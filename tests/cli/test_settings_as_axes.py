@@ -18,6 +18,7 @@ from environments.settings.made_up_node import CPUFREQ, changed, gpu_settings, p
 
 from seatrial.environments.settings import journal
 from seatrial.environments.settings import node as of_node
+from seatrial.probes import clocks
 from seatrial.store.contents import Contents, read_contents
 from seatrial.store.folder import ResultsFolder
 
@@ -105,14 +106,15 @@ def test_one_experiment_has_one_identity(node: Path) -> None:
     assert len(read_contents(ResultsFolder.existing(node.parent / "seatrial-results")).experiments) == 2
 
 
-def test_a_setting_that_did_not_act_is_invalid(node: Path) -> None:
+def test_a_setting_that_did_not_act_is_invalid(node: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (node / GOVERNOR).unlink()
     (node / GOVERNOR).symlink_to("/dev/null")  # takes every value and keeps none
     for k in range(4):
         (node / f"{CPUFREQ}/policy{k}/scaling_cur_freq").write_text("3400000\n")
         (node / f"{CPUFREQ}/policy{k}/base_frequency").write_text("2400000\n")
     axes = {"environment.governor": ["performance", "unchanged"], "environment.cpu_frequency": ["2.5GHz", "3.4GHz"]}
-    study(node, ["sleep", "0.3"], {**axes, "environment.turbo": ["false"]})
+    monkeypatch.setattr(clocks, "_LEAST_LOOKS", 1)  # on a busy machine there are few
+    study(node, ["sleep", "0.5"], {**axes, "environment.turbo": ["false"]})
     found = {name: outcome for name, (outcome, _) in by_settings(run(node, status=3)).items()}
     assert found == {
         name: f"invalid: setting: {why}"
@@ -176,9 +178,11 @@ def test_gpus_are_set_for_a_repeat(node: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root sets GPUs")
     variables = plant_gpus(node.parent)
-    study(
-        node, ["sleep", "0.3"], {"environment.gpu_clock": ["1.4GHz", "1.2GHz"], "environment.gpu_power_limit": ["300W"]}
-    )
+    looks = f"cat {variables['MADE_UP_GPUS']}/looks | wc -l"
+    (Path(variables["MADE_UP_GPUS"]) / "looks").touch()
+    argv = ["sh", "-c", f"n=$({looks}); until [ $({looks}) -ge $((n + 8)) ]; do sleep 0.02; done"]
+    axes = {"environment.gpu_clock": ["1.4GHz", "1.2GHz"], "environment.gpu_power_limit": ["300W"]}
+    study(node, argv, axes)
     found = by_settings(run(node, status=3, **variables))
     assert found["gpu_clock=1.4GHz gpu_power_limit=300W"][0] == "ok: "
     assert found["gpu_clock=1.4GHz gpu_power_limit=300W"][1]["gpu_clock_Hz"] == 1.4e9

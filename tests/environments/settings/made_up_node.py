@@ -79,7 +79,7 @@ for gpu in $gpus; do
     limit) echo "$value" >"$gpu/limit" ;;
     uuid,*) echo "$gpu, $number, NVIDIA Made Up, 1980, 100.00, 700.00" ;;
     power.limit) cat "$gpu/limit" ;;
-    clocks.gr,*) echo "$(cat "$gpu/clock"), 100" ;;
+    clocks.gr,*) echo "$(cat "$gpu/clock"), 100"; echo "$gpu" >>looks ;;
     *) echo "unknown option"; exit 2 ;;
   esac
   number=$((number + 1))
