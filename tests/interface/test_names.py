@@ -26,7 +26,7 @@ SIGNATURES = {
     "results": "(folder='seatrial-results')",
     "compare": "(*sides, along=None, margin=None, equivalence=None)",
     "profile": "(command, *, results='seatrial-results', io=0.2, wait=0, trace=0, paths=0, rows=4096, "
-    "counters=False, openmp=False, stdout=None, wait_quiet=None, parquet=None)",
+    "counters=False, openmp=False, stdout=None, wait_quiet=None, parquet=None, probes=())",
 }
 FIELDS = {
     "RunResult": {"experiments", "environments", "choices", "study", "trial", "problem"},

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.quotients import WorkRate
 from seatrial.model.machine.power import Scope
@@ -40,7 +40,7 @@ def is_of_power(figure: Figure) -> bool:
 def with_power(benchmark: Benchmark) -> Benchmark:
     """The benchmark with these figures; as it is if its results are always of other tools."""
     program = benchmark.program
-    if isinstance(program, ImportedOnly) and program.declaration is None:
+    if not program.can_run and getattr(program, "declaration", None) is None:
         return benchmark
     taken = {figure.name for figure in benchmark.figures}
     each = (of_result(figure) for figure in benchmark.figures if not figure.is_secondary)
