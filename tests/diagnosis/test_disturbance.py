@@ -340,6 +340,18 @@ TEAM = {"threads": 2, "most_threads": 2, "thread_wait_s": 0.5, "thread_waits": 5
             "waited for each other very often (10 000 voluntary switches a second)",
         ),
         (
+            # One thread in one process cannot wait for another one, however often it blocks.
+            program(system_s=0.4, voluntary=20_000, most_threads=1, most_processes=1),
+            ("kernel-time", 0.39),
+            "for which calls is unknown",
+        ),
+        (
+            # Each small write goes to the device: the time in the kernel is that of these calls, too.
+            program(cpu_s=0.6, system_s=0.4, voluntary=20_000, waits=looks(0.2, "sync")["waits"]),
+            ("synchronised-io", 0.2),
+            "in fsync and similar calls",
+        ),
+        (
             program(cpu_s=1.5, thread_cpu_s=[1.0, 0.5], **TEAM),
             ("uneven-threads", 0.25),
             "2 threads used 1.5 CPUs: one ran for 100 % of the time, the other one for 50 %",
