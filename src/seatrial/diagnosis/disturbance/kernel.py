@@ -91,7 +91,7 @@ def _in_kernel(signals: Signals, known: Habits) -> Disturbance | None:
         return Disturbance(RepeatCause.SMALL_CALLS, share, Sureness.INFERRED, seen)
     if _synchronises(signals):
         return None
-    is_alone = known.most_threads == 1 and known.most_processes == 1  # what it waits for is no other of its threads
+    is_alone = known.most_threads == 1 and known.most_processes == 1  # it has no other thread to wait for
     is_often = known.voluntary >= _LEAST_WAITS_HZ * cpu_s and left_s <= _MOST_WAIT_S * known.voluntary
     waits = is_often and not is_alone
     seen |= {"faults": known.minor_faults / runs, "switches": known.voluntary / signals.wall_s, "waits": waits}
@@ -99,7 +99,7 @@ def _in_kernel(signals: Signals, known: Habits) -> Disturbance | None:
 
 
 def _synchronises(signals: Signals) -> bool:
-    """It waits in fsync and similar calls, which is a cause of its own: they also take the time in the kernel."""
+    """It waits in fsync and similar calls, which are named by themselves: they also take the time in the kernel."""
     synced_s = sum(wait.seconds for wait in signals.waits if wait.kind == "sync")
     return synced_s > 0 and synced_s >= LEAST_DELAY * (signals.waits_covered_s or 0.0)
 
