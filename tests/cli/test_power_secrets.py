@@ -66,7 +66,9 @@ def test_no_password_is_written_printed_or_passed_on(site: Path, tmp_path: Path)
         assert sources[name]["usable"], sources[name]["why"]
     measured = seatrial_here("power", "--site", "site.yaml", "--format", "json", "--", "env", cwd=work)
     assert {one["source"] for one in json.loads(measured.stdout)["measured"]["energies"]} >= {"pdu:A1", "ipmi:dcmi"}
-    ran = seatrial_here("run", "cpu.peak", "--budget", "1s", "--site", "site.yaml", "--results", "r", cwd=work)
+    ran = seatrial_here(
+        "run", "cpu.peak", "--budget", "1s", "--probe", "power", "--site", "site.yaml", "--results", "r", cwd=work
+    )
     assert ran.returncode == 0, ran.stderr
     for done in (shown, measured, ran):
         assert PASSWORD not in done.stdout + done.stderr

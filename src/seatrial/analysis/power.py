@@ -53,6 +53,5 @@ def _why_none(scope: Scope, energies: Sequence[MeasuredEnergy]) -> str:
     the node; each part is needed."""
     unknown: dict[tuple[str, str], str] = {}
     for one in sorted((one for one in energies if one.scope is scope), key=lambda one: one.energy is None):
-        part = "" if scope is Scope.NODE else one.of or one.source
-        unknown.setdefault((one.node, part), one.reason if one.energy is None else "")
+        unknown.setdefault(one.part, one.reason if one.energy is None else "")
     return next(filter(None, unknown.values()), "")

@@ -99,7 +99,7 @@ def si_unit(unit: Unit) -> SIUnit:
     return UNITS[UNITS.index(unit)]
 
 
-def is_of_power(unit: Unit) -> bool:
+def is_power_or_energy(unit: Unit) -> bool:
     """Whether a figure in this unit is measured with a sensor of power or energy."""
     return unit in ("W", "J") or unit.endswith("/J")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -19,7 +21,7 @@ from seatrial.model.environment.site import IpmiAccess, PowerAccess
 from seatrial.model.machine.power import Scope, SourceKind
 from seatrial.probes.power import perf
 from seatrial.probes.power.beside import Beside, idle_s
-from seatrial.probes.power.reader import line_of, read_until
+from seatrial.probes.power.reader import Orders, data_of, line_of, read_until
 from seatrial.probes.power.source import Reading, Sensor
 from seatrial.probes.power.sources import live_sensors, local_sensors
 from seatrial.processes import start
@@ -35,7 +37,7 @@ def sensor(name: str, scope: Scope, is_remote: bool, takes_s: float = 0.0) -> Se
 
 def counted(sensors: list[Sensor], for_s: float) -> list[int]:
     lines: list[str] = []
-    read_until(time.monotonic() + for_s, sensors, lines.append)
+    read_until(time.monotonic() + for_s, dict(enumerate(sensors)), lines.append)
     return [sum(line.startswith(f"{number} ") for line in lines) for number in range(len(sensors))]
 
 
@@ -58,6 +60,19 @@ def test_a_sensor_that_costs_much_is_read_less_often() -> None:
     costly = replace(sensor("costly", Scope.DEVICE, False), read=read)
     (found,) = counted([costly], 1.2)  # 10 % of a CPU at 0.1 s
     assert 1 <= found <= 4
+
+
+def test_a_sensor_that_has_gone_leaves_the_numbers_of_the_others(tmp_path: Path) -> None:
+    rapl(tmp_path, "intel-rapl:0", "package-0", 5_000_000)
+    orders = data_of(Orders(("gone", "rapl:package-0"), PowerAccess(), ("sysfs", str(tmp_path))))
+    command = [sys.executable, "-m", "seatrial.probes.power.reader"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin is not None and program.stdout is not None
+        program.stdin.write(orders)
+        program.stdin.close()
+        line = program.stdout.readline()
+        program.kill()
+    assert line.startswith(b"1 ") and line.split()[3] == b"5.0"
 
 
 def test_a_sensor_that_is_too_slow_for_its_idle_power_does_not_prolong_the_wait() -> None:

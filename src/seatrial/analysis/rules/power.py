@@ -38,7 +38,7 @@ class _Repeat(Frozen):
         found: dict[tuple[str, str], MeasuredEnergy] = {}
         for one in self.energies:
             if one.scope is scope and one.energy is not None:
-                found.setdefault((one.node, "" if scope is Scope.NODE else one.of or one.source), one)
+                found.setdefault(one.part, one)
         return list(found.values())
 
 

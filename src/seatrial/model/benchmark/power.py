@@ -7,7 +7,7 @@ value, which holds what the sensor cannot show, is half of the sample's resoluti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -70,16 +70,6 @@ def power_sample(name: str, scope: Scope, value: float, error: float, point: Map
     return Sample(
         _SERIES + name, 0, 1.0, {_AMOUNT: value}, 0, {**point, SCOPE: scope.value}, {"resolution": resolution}
     )
-
-
-def error_of(value: float, resolution: float) -> float:
-    """The error of a value, from the resolution of its figure."""
-    return abs(value) * resolution / 2.0
-
-
-def power_names(figures: Iterable[Figure]) -> Sequence[str]:
-    """The names of these figures among others."""
-    return [figure.name for figure in figures if is_of_power(figure)]
 
 
 def _figure(name: str, unit: str, better: Better, work: str) -> Figure:

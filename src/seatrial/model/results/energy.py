@@ -42,6 +42,11 @@ class MeasuredEnergy(Frozen):
     node: Later[Annotated[str, 'which it is of; "": the one that the readings were made on']] = ""
     limit: Later[Annotated[float | None, "the power limit of what it measures, in W; null: unknown"]] = None
 
+    @property
+    def part(self) -> tuple[str, str]:
+        """The node and what is measured in it: sensors of the same part measure the same, and so do all of a node."""
+        return self.node, "" if self.scope is Scope.NODE else self.of or self.source
+
 
 Curve = tuple[tuple[float, float], ...]
 """(seconds, W)."""

@@ -26,7 +26,7 @@ from seatrial.model.machine.limit import Limit
 from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.results.record import Experiment
 from seatrial.model.results.sample import Outcome
-from seatrial.model.units import Unit, is_of_power
+from seatrial.model.units import Unit, is_power_or_energy
 
 FEWEST_PARTNERS = 3
 """A rank or node with fewer measured partners cannot be distinguished from a slow link to one of them."""
@@ -298,7 +298,7 @@ class FigureResult(Frozen):
     def error(self) -> float | None:
         """Of a figure of power, the half-width of what its sensors cannot show; None if it is not known, or another
         figure."""
-        return abs(self.median) * self.resolution / 2.0 if is_of_power(self.unit) and self.resolution else None
+        return abs(self.median) * self.resolution / 2.0 if is_power_or_energy(self.unit) and self.resolution else None
 
     @property
     def values(self) -> Sequence[float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -84,10 +84,10 @@ def readings_of(text: str, sensors: Sequence[Sensor]) -> list[list[Reading]]:
     return found
 
 
-def read_until(end_s: float, sensors: Sequence[Sensor], write: Callable[[str], object]) -> None:
-    """Read each sensor in its period until then (CLOCK_MONOTONIC), and pass on each line. Sensors of BMCs have their
-    own thread: their answers take up to seconds, which the counters of this node cannot wait for."""
-    groups = [[k for k, one in enumerate(sensors) if one.is_remote is remote] for remote in (True, False)]
+def read_until(end_s: float, sensors: Mapping[int, Sensor], write: Callable[[str], object]) -> None:
+    """Read each sensor, by its number, in its period until then (CLOCK_MONOTONIC), and pass on each line. Sensors of
+    BMCs have their own thread: their answers take up to seconds, which the counters of this node cannot wait for."""
+    groups = [[k for k, one in sensors.items() if one.is_remote is remote] for remote in (True, False)]
     threads = [
         Thread(target=_read_group, args=(end_s, sensors, group, write), daemon=True) for group in groups if group
     ]
@@ -97,7 +97,9 @@ def read_until(end_s: float, sensors: Sequence[Sensor], write: Callable[[str], o
         thread.join()
 
 
-def _read_group(end_s: float, sensors: Sequence[Sensor], group: Sequence[int], write: Callable[[str], object]) -> None:
+def _read_group(
+    end_s: float, sensors: Mapping[int, Sensor], group: Sequence[int], write: Callable[[str], object]
+) -> None:
     """Those with these numbers. A reading that comes too late is left out: the next one is in its turn. Where all take
     longer than their periods, those of a node are read when they are due, and the others in what time is left. Where
     they cost more than `MOST_SHARE` of a CPU, all periods are longer."""
@@ -132,7 +134,7 @@ def main() -> None:
 
     def read(sensors: Sequence[Sensor]) -> None:
         by_name = {sensor.name: sensor for sensor in sensors}
-        chosen = [by_name[name] for name in orders.names if name in by_name]
+        chosen = {number: by_name[name] for number, name in enumerate(orders.names) if name in by_name}
         read_until(time.monotonic() + _RUNS_OUT_S, chosen, lambda line: os.write(1, line.encode()))
 
     if orders.recorded is not None:

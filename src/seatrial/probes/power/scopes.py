@@ -42,7 +42,7 @@ def _sensors_of(scope: Scope, energies: Sequence[MeasuredEnergy]) -> list[Measur
     parts: dict[tuple[str, str], MeasuredEnergy] = {}
     own = [one for one in energies if one.scope is scope]
     for one in sorted(own, key=lambda one: (one.energy is None, one.kind is not SourceKind.COUNTER)):
-        parts.setdefault((one.node, "" if scope is Scope.NODE else one.of or one.source), one)
+        parts.setdefault(one.part, one)
     return list(parts.values())
 
 

@@ -93,10 +93,7 @@ def sections(profile: Profile, ident: str) -> list[Section]:
     return [*found, Section("next", "What to try next", blocks=to_do, detail=Detail.USUAL)]
 
 
-_POWER = (
-    "What the sensors of this node showed, on the same clock as MPI over time and input and output above. Power that "
-    "stays high while ranks are in MPI is spent on waiting."
-)
+_POWER = "What the sensors of this node showed, on the same clock as MPI over time and input and output above."
 
 
 def _power(profile: Profile, power: PowerOverTime, ident: str) -> list[Section]:
