@@ -49,6 +49,32 @@ def test_a_signal_ends_a_query_that_runs_for_ever(results: Path) -> None:
         assert process.returncode == 128 + number and said.count("\n") == 1, said
 
 
+_SIGNAL_WHILE_DUCKDB_LOADS = """
+import enum, signal, time
+from seatrial.cli.process import stopped_status, take_signals
+
+take_signals()
+made = enum.EnumType.__call__
+
+def signalled(*words, **named):
+    enum.EnumType.__call__ = made
+    signal.raise_signal(signal.SIGTERM)
+    return made(*words, **named)
+
+enum.EnumType.__call__ = signalled
+import duckdb
+assert enum.EnumType.__call__ is made, "DuckDB makes no enumeration any more"
+while True:
+    time.sleep(0.001)
+"""
+
+
+def test_a_signal_while_a_compiled_module_loads_waits_for_it() -> None:
+    done = subprocess.run([sys.executable, "-c", _SIGNAL_WHILE_DUCKDB_LOADS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 128 + signal.SIGTERM, done.stderr
+    assert not done.stderr
+
+
 def test_a_signal_that_a_library_turns_into_another_error_ends_in_one_line(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

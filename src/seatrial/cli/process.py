@@ -20,12 +20,15 @@ import sys
 
 TYPE_CHECKING = False  # importing typing takes longer than the rest
 if TYPE_CHECKING:
+    from types import FrameType
+
     from typing_extensions import Buffer
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 _SIGNALLED = 128
 _PATIENCE = 4
+_RETRY_S = 0.01
 
 
 class _Seen:
@@ -59,7 +62,12 @@ def ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _stop(number: int, frame: object) -> None:
+def _stop(number: int, frame: FrameType | None) -> None:
+    if _loads_native_module(frame):
+        from threading import Timer
+
+        Timer(_RETRY_S, signal.raise_signal, [number]).start()
+        return
     _Seen.count += 1
     if _Seen.count >= _PATIENCE:
         os._exit(_SIGNALLED + (_Seen.first or number))
@@ -70,6 +78,15 @@ def _stop(number: int, frame: object) -> None:
     elif not _Seen.is_over:
         _Seen.first = number
         raise SystemExit(_SIGNALLED + number)
+
+
+def _loads_native_module(frame: FrameType | None) -> bool:
+    """Whether a compiled module is being initialized. Some (those that nanobind makes) abort on an exception then."""
+    while frame is not None:
+        if frame.f_code.co_qualname in ("ExtensionFileLoader.create_module", "ExtensionFileLoader.exec_module"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class _Raw(io.FileIO):
