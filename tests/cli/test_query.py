@@ -70,7 +70,9 @@ while True:
 
 
 def test_a_signal_while_a_compiled_module_loads_waits_for_it() -> None:
-    done = subprocess.run([sys.executable, "-c", _SIGNAL_WHILE_DUCKDB_LOADS], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", _SIGNAL_WHILE_DUCKDB_LOADS], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 128 + signal.SIGTERM, done.stderr
     assert not done.stderr
 
