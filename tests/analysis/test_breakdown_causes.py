@@ -11,6 +11,7 @@ import pytest
 
 from seatrial.analysis.breakdown_causes import change_diagnoses
 from seatrial.analysis.breakdown_rows import Moving, repeat_of, split
+from seatrial.diagnosis.disturbance.cause import RepeatCause
 from seatrial.model.results.record_shape import check_record
 from seatrial.model.study.comparison import Change, ChangeDiagnosis
 from seatrial.profiler.cause import Cause
@@ -213,8 +214,8 @@ def test_the_parts_of_calls_add_up_and_turn_with_the_sides() -> None:
 
 
 def test_a_change_has_the_name_that_a_profile_gives_it() -> None:
-    others = {"blocked", "number-of-calls", "message-sizes"}
-    assert {one.value for one in Change} - others <= {one.value for one in Cause}
+    others = {"blocked", "number-of-calls", "message-sizes", "user-code", "files"}
+    assert {one.value for one in Change} - others <= {one.value for one in (*Cause, *RepeatCause)}
 
 
 def test_damaged_summaries_are_refused_or_ignored() -> None:

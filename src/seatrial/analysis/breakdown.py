@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from seatrial.analysis.breakdown_causes import change_diagnoses
+from seatrial.analysis.breakdown_programs import program_change
 from seatrial.analysis.breakdown_rows import repeat_of
 from seatrial.analysis.match import SideExperiment
 from seatrial.model.frozen import Frozen
@@ -43,36 +44,52 @@ _WHOLE: _Key = ("wall", None)
 
 
 def breakdowns(pairs: Iterable[tuple[SideExperiment, SideExperiment]]) -> tuple[Breakdown, ...]:
-    """The breakdown of each pair with records of probes."""
+    """The breakdown of each pair with records of probes, or of programs that were looked at and clearly differ."""
     return tuple(found for baseline, candidate in pairs if (found := breakdown(baseline, candidate)) is not None)
 
 
 def breakdown(baseline: SideExperiment, candidate: SideExperiment) -> Breakdown | None:
-    """The breakdown of a pair; None if a side has no records of probes."""
+    """The breakdown of a pair; None if a side has neither records of probes, nor was looked at."""
     first, second = (_repeats(side) for side in (baseline, candidate))
     moved = _moved(baseline, candidate)
     sides = (first.repeats, second.repeats)
-    has_mpi = all(sides)
-    if not has_mpi and not moved:
+    records = [side.contents.records.get(side.result.id, ()) for side in (baseline, candidate)]
+    program = None if all(sides) else program_change(*records)
+    if not (all(sides) or moved or program is not None):
         return None
-    places = _places(first, second)
-    whole, parts = _parts(sides, [(sides[0][a], sides[1][b]) for a, b in places]) if has_mpi else (None, [])
-    return Breakdown(
+    made = Breakdown(
         benchmark=baseline.result.experiment.benchmark,
         parameters={n: v for n, v in baseline.parameters.items() if candidate.parameters.get(n) == v},
         baseline=baseline.name,
         candidate=candidate.name,
-        whole=whole,
-        parts=tuple(parts),
-        blocks=len(places),
+        whole=None,
+        parts=(),
         moved=tuple(moved),
         repeats=(len(sides[0]), len(sides[1])),
         incomplete=first.incomplete + second.incomplete,
+    )
+    if program is not None:
+        return replace(
+            made,
+            whole=program.whole,
+            parts=program.parts,
+            repeats=program.repeats,
+            blocks=program.blocks,
+            diagnoses=program.diagnoses,
+            per="run",
+        )
+    if not all(sides):
+        return made
+    places = _places(first, second)
+    whole, parts = _parts(sides, [(sides[0][a], sides[1][b]) for a, b in places])
+    return replace(
+        made,
+        whole=whole,
+        parts=tuple(parts),
+        blocks=len(places),
         diagnoses=change_diagnoses(
             [repeat_of(first.summaries[a]) for a, _ in places], [repeat_of(second.summaries[b]) for _, b in places]
-        )
-        if has_mpi
-        else (),
+        ),
     )
 
 

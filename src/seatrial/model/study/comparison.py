@@ -329,6 +329,24 @@ class Change(StrEnum):
     LATE_RECEIVER = "late-receiver"
     LATE_AT_COLLECTIVE = "late-at-collective"
     STARTUP = "startup"
+    USER_CODE = "user-code"
+    """CPU time in user code of a program without MPI: to compute, or to wait in a loop. What follows is what such
+    programs do, by the names of diagnosis/disturbance/cause.py."""
+    MORE_THREADS_THAN_CPUS = "more-threads-than-cpus"
+    LOCKS = "lock-contention"
+    PAGE_FAULTS = "page-faults"
+    KERNEL_TIME = "kernel-time"
+    SMALL_CALLS = "small-calls"
+    FILE_OPENINGS = "file-openings"
+    THREAD_STARTS = "thread-starts"
+    PROCESS_STARTS = "process-starts"
+    UNEVEN_THREADS = "uneven-threads"
+    SLEEP = "sleep"
+    CHILD = "child-process"
+    FILES = "files"
+    FILE_SYSTEM = "file-system"
+    SYNCHRONISED_IO = "synchronised-io"
+    IO_LIMIT = "io-limit"
     NOT_KNOWN = "not-known"
 
 
@@ -355,6 +373,17 @@ class ChangeSignal(StrEnum):
     """CPUs that the control groups allow; None: no quota."""
     OTHERS_CPUS = "other-processes"
     """CPUs of the node that processes other than the ranks used."""
+    WALL = "wall"
+    """Seconds of one run of a program without MPI. The signals below are parts of it; those of threads are divided by
+    the number of threads that work at once."""
+    USER = "user-time"
+    KERNEL = "kernel-time"
+    CPU_WAIT = "cpu-wait"
+    LOCK_WAIT = "lock-wait"
+    SLEEP = "sleep"
+    FILE_WAIT = "file-wait"
+    CHILD_WAIT = "child-wait"
+    THREAD_WAIT = "thread-wait"
 
 
 class ChangeEvidence(Frozen):
@@ -369,7 +398,8 @@ class ChangeDiagnosis(Frozen):
     """A change, and the share of the difference in time that it explains, between 0 and 1.
 
     `call` and `size_B` are the MPI function and message size with the largest part, `rank` the rank that others wait
-    for. `p_value` is for "this part is equal on both sides", adjusted for the number of parts; None for NOT_KNOWN.
+    for. `p_value` is for "this part is equal on both sides", adjusted for the number of parts; None for NOT_KNOWN, and
+    for sides that were measured apart. `seen` is what the repeats of the side `on` show of it, with its `remedy`.
     """
 
     change: Annotated[Change, Key("cause")]
@@ -379,12 +409,16 @@ class ChangeDiagnosis(Frozen):
     size_B: int | None = None
     rank: int | None = None
     p_value: Annotated[float | None, Keywords(minimum=0, maximum=1), Key("p")] = None
+    on: Annotated[SideName | None, "the side that `seen` is about"] = None
+    seen: str = ""
+    remedy: str = ""
 
 
 class Breakdown(Frozen):
     """Two experiments of a comparison, part by part; the largest differences first.
 
-    `parameters` are those that both share. `whole` is the wall time of a rank. `repeats` is their number on each side.
+    `parameters` are those that both share. `whole` is the wall time of a rank, or of a run of a program without MPI
+    (`per`). `repeats` is their number on each side.
     `incomplete` counts repeats that are left out because a rank is missing or ended without MPI_Finalize. `blocks` are
     those with a complete repeat of each side: the parts are tested over these. `diagnoses` say why the times differ,
     the largest share first; empty if they do not differ beyond noise.
@@ -401,3 +435,4 @@ class Breakdown(Frozen):
     incomplete: Count = 0
     blocks: Hidden[int] = 0
     diagnoses: tuple[ChangeDiagnosis, ...] = ()
+    per: Annotated[Literal["rank", "run"], "what the seconds are of"] = "rank"

@@ -17,7 +17,12 @@ from seatrial.stats.interval import MINIMUM_REPEATS
 
 def change_lines(breakdown: Breakdown) -> list[str]:
     """The causes of a difference with their share of it, as sentences; empty if none was looked for."""
-    lines = [f"{change_sentence(one)} ({show_percent(one.share)} of the difference)." for one in breakdown.diagnoses]
+    lines = []
+    for one in breakdown.diagnoses:
+        lines.append(f"{change_sentence(one)} ({show_percent(one.share)} of the difference).")
+        if one.on is not None and one.seen:
+            name = short(breakdown.baseline if one.on == "baseline" else breakdown.candidate)
+            lines[-1] += f" Seen with {name}: {one.seen} {one.remedy}."
     return lines and [f"Why: {lines[0]}", *lines[1:]]
 
 
@@ -57,6 +62,8 @@ def _call(one: ChangeDiagnosis) -> str:
 
 def _no_cpu(why: Callable[[ChangeDiagnosis], str]) -> Callable[[ChangeDiagnosis], str]:
     def words(one: ChangeDiagnosis) -> str:
+        if _has(one, ChangeSignal.WALL):
+            return _of_run("waiting for a CPU", ChangeSignal.CPU_WAIT)(one)
         ready = ready_words("ranks", f"{_delay(one)} of their time", are_several=True)
         return f"{ready}: {why(one)}. {RANKS_WAIT}"
 
@@ -105,6 +112,12 @@ def _late(what: str) -> Callable[[ChangeDiagnosis], str]:
 
 
 def _not_known(one: ChangeDiagnosis) -> str:
+    if any(each.signal is ChangeSignal.USER for each in one.evidence):  # a program without MPI
+        user, kernel, waited = (
+            _seconds(one, of) for of in (ChangeSignal.USER, ChangeSignal.KERNEL, ChangeSignal.CPU_WAIT)
+        )
+        times = f"CPU time of a run {user} in user code, {kernel} in the kernel; {waited} without a CPU"
+        return f"the rest is unknown. Looked at: {times}"
     looked = [f"time outside MPI {_ranks(one)}"] if _has(one, ChangeSignal.COMPUTING) else []
     if one.call:
         looked.append(f"{_call(one)} {_per_call(one)}")
@@ -112,6 +125,21 @@ def _not_known(one: ChangeDiagnosis) -> str:
         looked.append(f"without a CPU {_delay(one)} of the time")
     seen = f" Looked at: {'; '.join(looked)}." if looked else " Records of this version of seatrial have more signals."
     return f"the rest is unknown.{seen} `seatrial profile --wait 10` of each side separates waiting from transfer"
+
+
+def _of_run(what: str, signal: ChangeSignal) -> Callable[[ChangeDiagnosis], str]:
+    """A part of the run of a program, as its share of the wall time and in seconds."""
+
+    def words(one: ChangeDiagnosis) -> str:
+        known = {each.signal: (each.baseline, each.candidate) for each in one.evidence}
+        shown = signal if signal in known else next(iter(known), signal)
+        pairs = zip(known.get(shown, ()), known.get(ChangeSignal.WALL, ()), strict=False)
+        shares = [
+            "unknown" if part is None or not whole else show_percent(min(1.0, part / whole)) for part, whole in pairs
+        ]
+        return f"{what}: {' -> '.join(shares)} of the time ({_seconds(one, shown)} of a run)"
+
+    return words
 
 
 _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
@@ -140,6 +168,24 @@ _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
     Change.LATE_RECEIVER: _late("sends wait longer for their receiver"),
     Change.LATE_AT_COLLECTIVE: _late("ranks wait longer for the last one at collectives"),
     Change.STARTUP: lambda one: f"startup and shutdown of MPI, mostly {one.call}: {_per_call(one)}",
+    Change.USER_CODE: _of_run(
+        "CPU time in user code, which computes or waits in a loop (the kernel does not distinguish)", ChangeSignal.USER
+    ),
+    Change.MORE_THREADS_THAN_CPUS: _of_run("more threads than CPUs", ChangeSignal.CPU_WAIT),
+    Change.LOCKS: _of_run("waiting for mutexes", ChangeSignal.LOCK_WAIT),
+    Change.PAGE_FAULTS: _of_run("CPU time in the kernel, by page faults", ChangeSignal.KERNEL),
+    Change.KERNEL_TIME: _of_run("CPU time in the kernel", ChangeSignal.KERNEL),
+    Change.SMALL_CALLS: _of_run("CPU time in the kernel, by small reads and writes", ChangeSignal.KERNEL),
+    Change.FILE_OPENINGS: _of_run("CPU time in the kernel, by opening files", ChangeSignal.KERNEL),
+    Change.THREAD_STARTS: _of_run("CPU time in the kernel, by starting threads", ChangeSignal.KERNEL),
+    Change.PROCESS_STARTS: _of_run("CPU time of processes that end at once", ChangeSignal.USER),
+    Change.UNEVEN_THREADS: _of_run("threads that wait for a busier one", ChangeSignal.THREAD_WAIT),
+    Change.SLEEP: _of_run("sleep", ChangeSignal.SLEEP),
+    Change.CHILD: _of_run("waiting for child processes", ChangeSignal.CHILD_WAIT),
+    Change.FILES: _of_run("waiting for files", ChangeSignal.FILE_WAIT),
+    Change.FILE_SYSTEM: _of_run("waiting for files", ChangeSignal.FILE_WAIT),
+    Change.SYNCHRONISED_IO: _of_run("waiting for files", ChangeSignal.FILE_WAIT),
+    Change.IO_LIMIT: _of_run("waiting for files", ChangeSignal.FILE_WAIT),
     Change.NOT_KNOWN: _not_known,
 }
 
@@ -147,7 +193,8 @@ _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
 BREAKDOWN_RULE = (
     "Seconds per rank for the whole run, including its start and end: the mean over ranks and repeats, so the parts "
     "add up. A figure may measure only a part of the run. Beyond noise: if the sides were equal, any part would differ "
-    "by this much in fewer than 1 of 20 comparisons (sides exchanged within blocks, all parts tested together)."
+    "by this much in fewer than 1 of 20 comparisons (sides exchanged within blocks, all parts tested together). Of a "
+    "program without MPI: seconds of one run, those of threads divided by the number that work at once."
 )
 _MOST_NAMED = 2
 _WORTH_NAMING = 0.1
@@ -177,6 +224,8 @@ def breakdown_sentence(breakdown: Breakdown) -> str:
     if not sure:
         if breakdown.blocks >= MINIMUM_REPEATS:
             return "No part differs beyond noise"
+        if not breakdown.blocks and breakdown.diagnoses:
+            return "The sides were measured apart, so the machine may have changed in between"
         if not breakdown.blocks:
             return "No conclusion: the sides were measured apart, and the parts can be tested in blocks only"
         return f"No conclusion with {count(breakdown.blocks, 'block')}: at least {MINIMUM_REPEATS} are needed"
@@ -192,7 +241,7 @@ def breakdown_sentence(breakdown: Breakdown) -> str:
         for part in same_way[:_MOST_NAMED]
         if part is same_way[0] or part.difference_s / difference >= _WORTH_NAMING
     ]
-    return f"Of {show(abs(difference), 's')} {more} per rank, {' and '.join(shares)}"
+    return f"Of {show(abs(difference), 's')} {more} per {breakdown.per}, {' and '.join(shares)}"
 
 
 def part_words(part: Part) -> str:
