@@ -340,12 +340,13 @@ def trial_of(machine: Machine, results: Sequence[ExperimentResult], contents: Co
     own = dict.fromkeys(result.id for result in results)
     used = {result.experiment.environment for result in results}
     seen = PerRepeat(Lazy(own, lambda key: _Observed(contents.records.get(key, ())), _MOST_SEEN))
+    environments = {key: document for key, document in contents.environments.items() if key in used}
     return Trial(
         machine=machine,
         results=tuple(results),
-        findings=findings(machine, results, seen),
+        findings=findings(machine, results, seen, environments),
         not_measured=not_measured(results),
-        environments={key: document for key, document in contents.environments.items() if key in used},
+        environments=environments,
         places=_places(contents, seen, own),
         seen=seen,
         version=__version__,

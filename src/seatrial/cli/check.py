@@ -68,7 +68,9 @@ def check_machine(
     folder without results of this machine.
     """
     trial = None if results is None else trial_of(machine, results)
-    found = findings(machine, trial.results if trial else (), trial.seen if trial else None)
+    found = findings(
+        machine, trial.results if trial else (), trial.seen if trial else None, trial.environments if trial else {}
+    )
     return _print(found, bindings(machine), None if ranks is None else rank_layout(machine, ranks), fail_on, out)
 
 

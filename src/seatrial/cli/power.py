@@ -12,7 +12,7 @@ from seatrial.cli.command import command
 from seatrial.cli.output import Output, SiteOption, SystemOption, print_json, print_painted, style_of
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.interface.meter import energy_by_meter
-from seatrial.interface.power import energy_of, power_sources
+from seatrial.interface.power import energy_of, power_parts_out, power_sources
 from seatrial.model.units import parse_seconds
 from seatrial.probes.power.sources import RECORDED
 from seatrial.report.documents.power import phases_document, power_document
@@ -60,7 +60,11 @@ def _power(
         raise UsageError("--of is for --meter FILE.csv without a command", "see `seatrial power --help`")
     if not words:
         sources = power_sources(tree, watch=parse_seconds(watch), site=site, system=system)
-        out.show(lambda: power_document(sources), lambda style: power_text(sources, style, out.detail))
+        parts = power_parts_out(tree, site=site, system=system)
+        out.show(
+            lambda: power_document(sources, parts_out=parts),
+            lambda style: power_text(sources, style, out.detail, parts),
+        )
         return 0
     stdout = _STDERR if out.as_json else None
     found = energy_of(words, recorded=tree, site=site, system=system, stdout=stdout, meter=meter)

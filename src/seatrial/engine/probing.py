@@ -131,7 +131,9 @@ class Probes:
                 "of": phase.of,
                 "start_s": round(phase.start_s - completed.clock_s, 6),
                 "end_s": round(phase.end_s - completed.clock_s, 6),
+                "ended_s": round(completed.wall_s, 6),
             },
+            "parts_out": [plain(one) for one in found.parts_out],
             "energies": [plain(one) for one in found.energies],
             "curves": {name: [list(point) for point in points] for name, points in found.curves.items()},
         }

@@ -14,7 +14,7 @@ from seatrial.errors import UsageError
 from seatrial.interface.arguments import Time, check_runnable, seconds
 from seatrial.launch.local import run_attached
 from seatrial.model.environment.site import PowerAccess
-from seatrial.model.machine.power import PowerSource, Scope
+from seatrial.model.machine.power import PartOut, PowerSource, Scope
 from seatrial.model.results.energy import CommandEnergy
 from seatrial.model.secrets import masked_words
 from seatrial.plan.site_in_force import at_site, place_in_force, site_in_force
@@ -22,9 +22,16 @@ from seatrial.probes.power.beside import Beside, reading
 from seatrial.probes.power.credentials import without_passwords
 from seatrial.probes.power.measured import measured
 from seatrial.probes.power.meter import energies_by_meter
-from seatrial.probes.power.reader import Orders
+from seatrial.probes.power.reader import orders_for
 from seatrial.probes.power.source import Sensor
-from seatrial.probes.power.sources import live_sensors, read_all, recorded_sensors, watched
+from seatrial.probes.power.sources import (
+    live_sensors,
+    parts_out_here,
+    read_all,
+    recorded_parts_out,
+    recorded_sensors,
+    watched,
+)
 
 WATCH_S = 3.0
 METER_IDLE_S = 10.0
@@ -44,6 +51,14 @@ def power_sources(
     recorded elsewhere. Raises UsageError."""
     with _sensors(recorded, site, system) as (sensors, _):
         return watched(sensors, seconds(watch)) if recorded is None else read_all(sensors)
+
+
+def power_parts_out(
+    recorded: Recorded | None = None, *, site: str | Path | None = None, system: str | None = None
+) -> list[PartOut]:
+    """Fans and power supplies that are out, and redundancy that is lost, as the BMC of this node (or a recorded tree)
+    reports. Raises UsageError."""
+    return recorded_parts_out(recorded[0], Path(recorded[1])) if recorded else parts_out_here(_access(site, system))
 
 
 def energy_of(
@@ -69,7 +84,7 @@ def energy_of(
         raise UsageError("nothing usable measures power here", "`seatrial power` lists what was found, and why not")
     tree = None if recorded is None else (recorded[0], str(recorded[1]))
     try:
-        with reading(Orders(tuple(one.name for one in sensors), access, tree), sensors) as beside:
+        with reading(orders_for(sensors, access, tree), sensors) as beside:
             wait_idle(beside, meter)
             sys.stdout.flush()
             ended = run_attached(command, without_passwords(os.environ), stdout)
@@ -81,7 +96,8 @@ def energy_of(
     energies = [measured(sensor, found, ended.clock_s, end_s) for sensor, found in zip(sensors, readings, strict=True)]
     if meter is not None:
         energies = [*energies_by_meter(Path(meter), [(ended.clock_s, end_s)]), *energies]
-    return CommandEnergy(tuple(masked_words(command)), ended.exit_status, ended.wall_s, tuple(energies))
+    out = power_parts_out(recorded, site=site, system=system)
+    return CommandEnergy(tuple(masked_words(command)), ended.exit_status, ended.wall_s, tuple(energies), tuple(out))
 
 
 def wait_idle(beside: Beside, meter: str | Path | None) -> None:
@@ -99,11 +115,14 @@ def _sensors(
     if recorded is not None:
         yield recorded_sensors(recorded[0], Path(recorded[1])), PowerAccess()
         return
-    with at_site(site, system):
-        node = socket.gethostname().partition(".")[0]
-        access = site_in_force().power_at(place_in_force(), node)
+    access = _access(site, system)
     with live_sensors(access) as found:
         yield found, access
+
+
+def _access(site: str | Path | None, system: str | None) -> PowerAccess:
+    with at_site(site, system):
+        return site_in_force().power_at(place_in_force(), socket.gethostname().partition(".")[0])
 
 
 def _usable(sensors: Sequence[Sensor]) -> list[Sensor]:

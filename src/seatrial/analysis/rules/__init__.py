@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from seatrial.analysis.device_copies import with_link_rates
 from seatrial.analysis.rules.finding import NO_CPU_RULE, Case, Rule, Seen, gathered, registered
@@ -38,7 +39,12 @@ def rules() -> tuple[Rule, ...]:
     return tuple(rule for of_subject in registered.values() for rule in of_subject)
 
 
-def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen | None = None) -> tuple[Finding, ...]:
+def findings(
+    machine: Machine,
+    results: Sequence[ExperimentResult],
+    seen: Seen | None = None,
+    environments: Mapping[str, Mapping[str, Any]] = {},
+) -> tuple[Finding, ...]:
     """All findings: missing CPUs first, because they explain others; then sorted by loss (largest first, unknown last),
     then by severity, then in the order of `rules`.
 
@@ -46,7 +52,7 @@ def findings(machine: Machine, results: Sequence[ExperimentResult], seen: Seen |
     In `Case.machine`, links have the rates that copies reached over them.
     """
     seen = seen or {}
-    case = Case(with_link_rates(machine, results, seen), tuple(results), seen, *gathered(seen))
+    case = Case(with_link_rates(machine, results, seen), tuple(results), seen, *gathered(seen), environments)
     found = [finding for rule in rules() for finding in rule(case)]
     return tuple(sorted(_without_estimates(found), key=_place))
 

@@ -37,6 +37,8 @@ class Case(Frozen):
     powered: frozenset[str] | None = None
     """The experiments whose power was measured, if they were gathered with these: of a large folder, each look at what
     was observed makes all of its records."""
+    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The document of each environment, by the key that experiments refer to."""
 
     @property
     def link_counters(self) -> Sequence[Mapping[str, Any]]:

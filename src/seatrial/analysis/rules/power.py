@@ -1,28 +1,38 @@
-"""Rules about power that sensors showed beside repeats: limits that were reached, power that falls, parts that differ,
-idle power, and sensors that contradict each other."""
+"""Rules about power that sensors showed beside repeats: limits that were reached, power that falls or is averaged,
+parts that differ or are out, idle power, and sensors that contradict each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
 from seatrial.analysis.power import RECORDED, energies_of
 from seatrial.analysis.rules.finding import Case, Names, Subject, error, listed, note, rule, warning
 from seatrial.model.frozen import Frozen
+from seatrial.model.json_object import record_of
 from seatrial.model.machine.fact import Finding
-from seatrial.model.machine.power import Scope
+from seatrial.model.machine.power import PartOut, Scope, SourceKind
 from seatrial.model.results.energy import MeasuredEnergy
 from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count, show, show_percent
+from seatrial.stats.averaging import averaging_window
 
 _AT_LIMIT = 0.97
 """The share of its limit from which a part counts as limited: RAPL holds an average, which stays a little below."""
+_FLAT = (0.98, 1.03)
+"""Values between these shares of the limit are at it,"""
+_FLAT_SHARE = 0.25
+"""and so many of them are a flat top."""
 _FALLS_BY = 0.05
 _FEWEST_POINTS = 10
 _UNEVEN = 0.15
 _HIGH_IDLE = 0.6
 _FEWEST_PARTS = 2
+_WINDOWS_AGREE = 1.5
+_MOST_LOOKED_AT = 8
+"""Repeats in which a window is looked for."""
 
 
 class _Repeat(Frozen):
@@ -32,6 +42,12 @@ class _Repeat(Frozen):
     curves: Mapping[str, Sequence[Sequence[float]]]
     start_s: float
     end_s: float
+    ended_s: float
+    parts_out: tuple[PartOut, ...] = ()
+
+    def within(self, source: str) -> list[float]:
+        """The power that a sensor shows in the phase. The values at both ends may be of the time before and after."""
+        return [watts for at, watts in self.curves.get(source, ()) if self.start_s < at < self.end_s][1:-1]
 
     def of(self, scope: Scope) -> list[MeasuredEnergy]:
         """The sensors of a scope that show the energy, one for each part."""
@@ -60,7 +76,9 @@ def _repeat(seen: Mapping[str, Any]) -> _Repeat | None:
     try:
         phase, known = power["phase"], power["curves"].items()
         curves = {str(name): [(float(at), float(watts)) for at, watts in points] for name, points in known}
-        return _Repeat(energies, curves, float(phase["start_s"]), float(phase["end_s"]))
+        start_s, end_s = float(phase["start_s"]), float(phase["end_s"])
+        out = tuple(record_of(PartOut, one) for one in power.get("parts_out", ()))
+        return _Repeat(energies, curves, start_s, end_s, float(phase.get("ended_s", end_s)), out)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
@@ -96,6 +114,91 @@ def power_limit_reached(case: Case) -> Iterator[Finding]:
 
 
 @rule(Subject.POWER)
+def power_is_capped(case: Case) -> Iterator[Finding]:
+    """Fires if the power stays at its limit for a part of the phase, and is never above it, in every repeat. If it does
+    so on average, `power_limit_reached` fires."""
+    for name, _, repeats in _measured(case):
+        shares: dict[str, list[float]] = {}
+        limits = {one.source: one.limit for one in repeats[-1].energies if one.limit}
+        for source, limit in limits.items():
+            for repeat in repeats:
+                values = [watts / limit for watts in repeat.within(source)]
+                if len(values) >= _FEWEST_POINTS and max(values) <= _FLAT[1] and fmean(values) < _AT_LIMIT:
+                    shares.setdefault(source, []).append(fmean(value >= _FLAT[0] for value in values))
+        flat = {source: min(own) for source, own in shares.items() if len(own) == len(repeats)}
+        capped = [source for source, least in flat.items() if least >= _FLAT_SHARE]
+        if capped:
+            first = max(capped, key=lambda source: flat[source])
+            yield warning(
+                "power-capped",
+                observation=f"{name}: for {show_percent(median(shares[first]))} of its phase {first} showed its limit "
+                f"of {show(limits[first], 'W')}, and never more.",
+                diagnosis="Power that stays at its limit is held there: meanwhile the clock is lower than it would be. "
+                "By how much another limit would change the figure was not measured.",
+                remedy="Compare with another limit: the axis environment.power_limit (or environment.gpu_power_limit) "
+                "in a study; a limit of the whole node is set in its BMC",
+                evidence=(f"{source}: at least {show_percent(flat[source])} in each repeat" for source in capped),
+            )
+
+
+@rule(Subject.POWER)
+def readings_are_averaged(case: Case) -> Iterator[Finding]:
+    """Fires if a gauge shows the steps of the load as ramps of one length, in most repeats, and does not state that it
+    averages so long."""
+    for name, _, repeats in _measured(case):
+        found: dict[str, list[float]] = {}
+        looked_at = repeats[-_MOST_LOOKED_AT:]
+        for repeat in looked_at:
+            loads = ((repeat.start_s, repeat.end_s), (0.0, repeat.ended_s), (0.0, repeat.end_s))
+            for one in (one for one in repeat.energies if one.kind is SourceKind.GAUGE):
+                points = repeat.curves.get(one.source, ())
+                window_s = averaging_window([at for at, _ in points], [watts for _, watts in points], loads)
+                if window_s is not None and window_s > _WINDOWS_AGREE * (one.window_s or 0.0):
+                    found.setdefault(one.source, []).append(window_s)
+        for source, windows in found.items():
+            if 2 * len(windows) > len(looked_at) and max(windows) <= _WINDOWS_AGREE * min(windows):
+                window_s = median(windows)
+                yield warning(
+                    "power-averaged",
+                    observation=f"{name}: {source} shows the start and the end of the load as ramps of "
+                    f"{show(window_s, 's')}.",
+                    diagnosis=f"An average over the last {show(window_s, 's')} looks like this, and so does a device "
+                    "that raises and lowers its power slowly (power smoothing); which it is was not measured. The "
+                    "sensor does not state it, so the errors of its energy do not hold it.",
+                    remedy=f"Take samples for {show(10 * window_s, 's')} or longer, or use a counter of energy "
+                    "(`seatrial power` lists them)",
+                    evidence=f"{', '.join(show(one, 's') for one in windows)} in {count(len(windows), 'repeat')} of "
+                    f"{len(looked_at)}, at intervals of {show(_interval_s(looked_at[-1], source), 's')}",
+                )
+
+
+def _interval_s(repeat: _Repeat, source: str) -> float | None:
+    points = repeat.curves.get(source, ())
+    return median([later[0] - earlier[0] for earlier, later in pairwise(points)]) if len(points) > 1 else None
+
+
+@rule(Subject.POWER)
+def parts_are_out(case: Case) -> Iterator[Finding]:
+    """Fires if a BMC reported a fan or a supply that is out while experiments were measured."""
+    names: dict[PartOut, dict[str, None]] = {}
+    for name, _, repeats in _measured(case):
+        for part in (part for repeat in repeats for part in repeat.parts_out):
+            names.setdefault(part, {})[name] = None
+    if names:
+        measured = dict.fromkeys(name for own in names.values() for name in own)
+        yield warning(
+            "power-part-out",
+            observation=f"While {listed(measured)} {'was' if len(measured) == 1 else 'were'} measured, "
+            f"{count(len(names), 'part')} of the node {'was' if len(names) == 1 else 'were'} out, as the BMC reports: "
+            f"{listed(part.words for part in names)}.",
+            diagnosis="Without a fan, others turn faster and draw more, or parts get warmer; without a supply, the "
+            "others work at another efficiency. What it changed in these figures was not measured.",
+            remedy="Have the part replaced, then measure again; look at it in the BMC's event log",
+            evidence=(f"{part.source}: {part.words}, with {listed(own)}" for part, own in names.items()),
+        )
+
+
+@rule(Subject.POWER)
 def power_falls(case: Case) -> Iterator[Finding]:
     """Fires if the power of the node, or of a part if no sensor measures the node, falls within the phase of every
     repeat."""
@@ -122,9 +225,8 @@ def power_falls(case: Case) -> Iterator[Finding]:
 
 
 def _fall(repeat: _Repeat, source: str) -> float | None:
-    """By which share the power of the last fifth of the phase is below that of the first; None: too few values. The
-    values at both ends may be of the time before and after."""
-    within = [watts for at, watts in repeat.curves.get(source, ()) if repeat.start_s < at < repeat.end_s][1:-1]
+    """By which share the power of the last fifth of the phase is below that of the first; None: too few values."""
+    within = repeat.within(source)
     if len(within) < _FEWEST_POINTS:
         return None
     fifth = len(within) // 5

@@ -36,6 +36,22 @@ class Supply(StrEnum):
     UNKNOWN = "unknown"
 
 
+class PartOut(Frozen):
+    """A fan or power supply that is out, or redundancy that is lost, as a BMC reports it."""
+
+    kind: Annotated[Text, "fan, power supply or redundancy"]
+    name: Text
+    why: Annotated[str, "its state, in the words of the source"]
+    source: Annotated[str, "the object that states it"]
+    node: Annotated[str, 'which it is of; "": this one'] = ""
+
+    @property
+    def words(self) -> str:
+        """Such as: "fan Fan 3 (state Disabled)"."""
+        name = self.name if self.name.lower().startswith(self.kind) else f"{self.kind} {self.name}"
+        return f"{name}{f' of {self.node}' if self.node else ''} ({self.why})"
+
+
 class PowerSource(Frozen):
     """A sensor of power or energy, and what it reads now."""
 

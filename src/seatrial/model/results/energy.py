@@ -9,7 +9,7 @@ from msgspec import field
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.json_shape import Later, Text
-from seatrial.model.machine.power import Scope, SourceKind, Supply
+from seatrial.model.machine.power import PartOut, Scope, SourceKind, Supply
 
 
 class MeasuredEnergy(Frozen):
@@ -57,6 +57,7 @@ class PowerOverTime(Frozen):
 
     energies: tuple[MeasuredEnergy, ...] = ()
     curves: Annotated[Mapping[str, Curve], "sensor -> (seconds, W)"] = field(default_factory=dict)
+    parts_out: Later[Annotated[tuple[PartOut, ...], "fans and supplies that were out, as BMCs report"]] = ()
 
 
 class PhaseEnergy(Frozen):
@@ -73,3 +74,4 @@ class CommandEnergy(Frozen):
     exit_status: Annotated[int, "as in a shell"]
     elapsed_s: float
     energies: tuple[MeasuredEnergy, ...]
+    parts_out: Later[Annotated[tuple[PartOut, ...], "fans and supplies that were out, as the BMC reports"]] = ()

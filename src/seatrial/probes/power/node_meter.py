@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 from seatrial.model.environment.site import PowerAccess
-from seatrial.model.machine.power import Scope, SourceKind
+from seatrial.model.machine.power import PartOut, Scope, SourceKind
 from seatrial.model.results.energy import Curve, PowerOverTime
 from seatrial.plan.site_in_force import place_in_force, site_in_force
 from seatrial.probes.power.beside import Beside, idle_s, reading
 from seatrial.probes.power.measured import measured
-from seatrial.probes.power.reader import Orders, period_s
+from seatrial.probes.power.reader import orders_for, period_s
 from seatrial.probes.power.source import Reading, Sensor
-from seatrial.probes.power.sources import recorded_sensors, sensors_of_nodes, usable_sensors
+from seatrial.probes.power.sources import (
+    parts_out_here,
+    recorded_parts_out,
+    recorded_sensors,
+    sensors_of_nodes,
+    usable_sensors,
+)
 from seatrial.stats.energy import FEWEST_VALUES
 
 LONGEST_PHASE_S = 120.0
@@ -29,13 +36,18 @@ LONGEST_PHASE_S = 120.0
 _WATCH_S = 3.0
 _SPARE = 1.3
 _MOST_POINTS = 600
+_PARTS_EVERY_S = 60.0
+"""A BMC is asked for the states of its fans and supplies no more often."""
 
 
 class PowerMeter:
     """Sensors that are being read; `why_not`: why there are none, "" if there are."""
 
-    def __init__(self, beside: Beside | None, why_not: str = "") -> None:
-        self._beside, self.why_not = beside, why_not
+    def __init__(
+        self, beside: Beside | None, why_not: str = "", parts_out: Callable[[], Sequence[PartOut]] = lambda: ()
+    ) -> None:
+        self._beside, self.why_not, self._parts_out = beside, why_not, parts_out
+        self._out, self._asked_s = tuple(parts_out()), time.monotonic()
         self._idle_since_s = time.monotonic()
 
     @property
@@ -66,7 +78,10 @@ class PowerMeter:
         energies = tuple(measured(sensor, readings, start_s, end_s) for sensor, readings in found)
         curves = {sensor.name: curve(sensor, readings, started_s) for sensor, readings in found}
         self._beside.forget(end_s)
-        return PowerOverTime(energies, curves)
+        before = self._out
+        if time.monotonic() - self._asked_s > _PARTS_EVERY_S:
+            self._out, self._asked_s = tuple(self._parts_out()), time.monotonic()
+        return PowerOverTime(energies, curves, tuple(dict.fromkeys((*before, *self._out))))
 
 
 def power_meter_here(cpus: Sequence[int] | None = None) -> AbstractContextManager[PowerMeter]:
@@ -91,10 +106,15 @@ def power_meter(
     if not sensors:
         yield PowerMeter(None, "nothing usable measures power here; `seatrial power` lists what was found, and why not")
         return
-    orders = Orders(tuple(one.name for one in sensors), access, recorded, tuple(others))
+    orders = orders_for(sensors, access, recorded, others)
+    ask = (
+        partial(parts_out_here, access, others)
+        if recorded is None
+        else partial(recorded_parts_out, recorded[0], Path(recorded[1]))
+    )
     with ExitStack() as running:
         try:
-            meter = PowerMeter(running.enter_context(reading(orders, sensors, cpus)))
+            meter = PowerMeter(running.enter_context(reading(orders, sensors, cpus)), parts_out=ask)
         except OSError as error:
             meter = PowerMeter(None, f"power was not measured: {error.strerror or error}")
         yield meter

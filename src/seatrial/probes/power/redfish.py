@@ -25,7 +25,20 @@ from msgspec.structs import replace
 from seatrial.errors import ParseError
 from seatrial.model.machine.power import Scope, SourceKind, Supply
 from seatrial.model.spelling import count
-from seatrial.probes.power.redfish_found import REST, Answers, Found, Get, Json, Spot, at, latest, listed, state_of
+from seatrial.probes.power.redfish_found import (
+    REST,
+    ROOT,
+    Answers,
+    Found,
+    Get,
+    Json,
+    Spot,
+    at,
+    latest,
+    listed,
+    own_uri,
+    state_of,
+)
 from seatrial.probes.power.redfish_scope import (
     member_scope,
     metric_scope,
@@ -35,7 +48,6 @@ from seatrial.probes.power.redfish_scope import (
 )
 from seatrial.probes.power.source import Sensor, number
 
-ROOT = "/redfish/v1"
 LONGEST_WALK_S = 60.0
 _MOST_OBJECTS = 10_000
 _MOST_PAGES = 100
@@ -122,7 +134,7 @@ class _Tree:
         for key, factor in (("PowerWatts", 0.0), ("EnergyJoules", 1.0), ("EnergykWh", _KWH_J)):
             value = metrics.get(key)
             if isinstance(value, Mapping):
-                sensor_uri = _own(value.get("DataSourceUri"))
+                sensor_uri = own_uri(value.get("DataSourceUri"))
                 if sensor_uri in self._seen:
                     continue
                 sensor = self._object(sensor_uri)
@@ -132,13 +144,13 @@ class _Tree:
                     spot = Spot(sensor_uri, ("Reading",), ("ReadingTime",), factor or 1.0)
                 label = f"{name}/{_last(sensor_uri) or key}"
                 found = self._sensor(label, scope, spot, of, sensor, is_counter=factor > 0, whole=whole)
-                yield replace(found, chassis=name)
+                yield replace(found, chassis=name, limit_W=_limit_W(metrics.get("PowerLimitWatts"), "SetPoint"))
 
     def _of_power_control(self, uri: str, power: Json, scope: Scope, name: str, whole: str) -> Iterator[Found]:
         members = []
         for position, entry in enumerate(listed(power, "PowerControl")):
-            own = entry if set(entry) - {_LINK, "@odata.type"} else self._object(_own(entry.get(_LINK)))
-            spot = Spot(uri, ("PowerControl", position)) if own is entry else Spot(_own(entry.get(_LINK)))
+            own = entry if set(entry) - {_LINK, "@odata.type"} else self._object(own_uri(entry.get(_LINK)))
+            spot = Spot(uri, ("PowerControl", position)) if own is entry else Spot(own_uri(entry.get(_LINK)))
             members.append((spot, own))
         scopes = [member_scope(member, scope) for _, member in members]
         is_sure = scopes.count(scope) <= 1
@@ -149,8 +161,8 @@ class _Tree:
             if not spot.uri:
                 sensor = replace(sensor, unusable="is a link to something that is not in this service")
             if found is scope:
-                sensor = replace(sensor, whole=whole, supply=_supply(member, power))
-                sensor = replace(sensor, chassis=name)
+                limit_W = _limit_W(member.get("PowerLimit"), "LimitInWatts")
+                sensor = replace(sensor, whole=whole, supply=_supply(member, power), chassis=name, limit_W=limit_W)
                 if not is_sure:
                     why = "is one of several in PowerControl that do not state what they measure"
                     sensor = replace(sensor, unusable=why)
@@ -182,7 +194,7 @@ class _Tree:
         for key, kind in (("InputPowerWatts", _line(supply)), ("OutputPowerWatts", Supply.DC)):
             value = metrics.get(key)
             if isinstance(value, Mapping) and not is_absent:
-                sensor_uri = _own(value.get("DataSourceUri"))
+                sensor_uri = own_uri(value.get("DataSourceUri"))
                 self._seen.add(sensor_uri)
                 spot = Spot(metrics_uri, (key, "Reading"))
                 of = f"{'input' if key.startswith('I') else 'output'} of {name}"
@@ -300,8 +312,8 @@ class _Tree:
         while page and page not in pages and len(pages) < _MOST_PAGES:
             pages.add(page)
             collection = self._object(page, must)
-            found.update((_own(entry.get(_LINK)), None) for entry in listed(collection, "Members"))
-            page = _own(collection.get("Members@odata.nextLink"))
+            found.update((own_uri(entry.get(_LINK)), None) for entry in listed(collection, "Members"))
+            page = own_uri(collection.get("Members@odata.nextLink"))
         for uri in found:
             if uri in self._seen or (skipped is not None and skipped.match(_last(uri))):
                 continue
@@ -309,15 +321,9 @@ class _Tree:
                 yield uri, one
 
 
-def _own(uri: object) -> str:
-    """A URI of this service without its fragment; "" if it is none, or another service's."""
-    path = uri.partition("#")[0].rstrip("/") if isinstance(uri, str) else ""
-    return path if path.startswith(f"{ROOT}/") and "/../" not in f"{path}/" else ""
-
-
 def _link(of: Json, key: str) -> str:
     found = of.get(key)
-    return _own(found.get(_LINK)) if isinstance(found, Mapping) else ""
+    return own_uri(found.get(_LINK)) if isinstance(found, Mapping) else ""
 
 
 def _last(uri: str) -> str:
@@ -345,6 +351,14 @@ def _supply(member: Json, power: Json) -> Supply:
         if watts and values and None not in values and abs(sum(value or 0.0 for value in values) - watts) <= 1:
             return kind
     return Supply.AC if "input" in str(member.get("Name") or "").lower() else Supply.UNKNOWN
+
+
+def _limit_W(stated: object, key: str) -> float | None:
+    """A power limit, if it is in force."""
+    if not isinstance(stated, Mapping) or stated.get("ControlMode") == "Disabled":
+        return None
+    limit = number(stated.get(key))
+    return limit if limit and limit > 0 else None
 
 
 def _step_J(value: object) -> float:

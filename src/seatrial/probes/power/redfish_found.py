@@ -20,6 +20,7 @@ Json = Mapping[str, Any]
 Get = Callable[[str], Any]
 """The object of a URI, None if there is none; raises OSError if the service does not answer."""
 Path = tuple[str | int, ...]
+ROOT = "/redfish/v1"
 
 _OFF = frozenset({"Absent", "Disabled", "UnavailableOffline", "StandbyOffline"})
 _MOST_ANSWERS = 64
@@ -57,6 +58,7 @@ class Found(Frozen):
     unusable: str = ""
     note: str = ""
     whole: str = ""
+    limit_W: float | None = None
 
 
 class Answers:
@@ -88,6 +90,7 @@ class Answers:
             note=found.note,
             whole=found.whole,
             is_remote=self._is_remote,
+            limit_W=found.limit_W,
         )
 
     def _ask(self, uri: str) -> tuple[float, float, Any]:
@@ -183,3 +186,9 @@ def _time_s(text: object) -> float | None:
         return None if found is None or found.tzinfo is None else found.timestamp()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def own_uri(uri: object) -> str:
+    """A URI of this service without its fragment; "" if it is none, or another service's."""
+    path = uri.partition("#")[0].rstrip("/") if isinstance(uri, str) else ""
+    return path if path.startswith(f"{ROOT}/") and "/../" not in f"{path}/" else ""

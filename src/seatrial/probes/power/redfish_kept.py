@@ -24,7 +24,7 @@ from seatrial.store.files import write_once
 
 FOLDER = "bmcs"
 _LONGEST_S, _LONGEST_OF_SOME_S = 7 * 86_400.0, 3600.0
-_VERSION = 1
+_VERSION = 2
 _DEEPEST = 6
 _STATED = frozenset(
     {"UUID", "RedfishVersion", "Product", "Vendor", "Name", "ManagerFirmwareVersion", "ServiceTag", "@odata.id"}
@@ -39,9 +39,11 @@ class Kept(Frozen):
     root: str
     at_s: float
     sensors: tuple[Found, ...]
+    parts: tuple[str, ...] = ()
+    """The URIs of the objects with the states of fans and supplies."""
 
 
-def load(access: RedfishAccess, root: Any) -> tuple[Found, ...] | None:
+def load(access: RedfishAccess, root: Any) -> Kept | None:
     """What was found earlier in this service; None if nothing that can still be used is kept."""
     with suppress(OSError, ValueError, UsageError, BuildError, msgspec.DecodeError):
         data = own_cache().read(FOLDER, _name(access))
@@ -49,18 +51,17 @@ def load(access: RedfishAccess, root: Any) -> tuple[Found, ...] | None:
             kept = msgspec.json.decode(data, type=Kept)
             longest_s = _LONGEST_OF_SOME_S if any(one.name == REST for one in kept.sensors) else _LONGEST_S
             if kept.v == _VERSION and kept.root == _same(root) and 0 <= time.time() - kept.at_s < longest_s:
-                return kept.sensors
+                return kept
     return None
 
 
-def keep(access: RedfishAccess, root: Any, found: Sequence[Found]) -> None:
+def keep(access: RedfishAccess, root: Any, found: Sequence[Found], parts: Sequence[str]) -> None:
     """Keep what was found. A cache that cannot be written keeps nothing."""
     with suppress(OSError, UsageError, BuildError):
         folder = own_cache().path / FOLDER
         make_folder(folder)
-        write_once(
-            folder, _name(access), data=msgspec.json.encode(Kept(_VERSION, _same(root), time.time(), tuple(found)))
-        )
+        kept = Kept(_VERSION, _same(root), time.time(), tuple(found), tuple(parts))
+        write_once(folder, _name(access), data=msgspec.json.encode(kept))
 
 
 def forget(access: RedfishAccess) -> None:

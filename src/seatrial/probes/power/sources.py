@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from seatrial.errors import UsageError
 from seatrial.machine.files import FileTree
 from seatrial.model.environment.site import PduAccess, PowerAccess, RedfishAccess
-from seatrial.model.machine.power import PowerSource, Scope, SourceKind
+from seatrial.model.machine.power import PartOut, PowerSource, Scope, SourceKind
 from seatrial.probes.power import amdsmi, hwmon, ipmi, nvml, pdu, pm_counters, rapl, redfish, redfish_kept, slurm
 from seatrial.probes.power.credentials import password_of
-from seatrial.probes.power.redfish_found import Answers, Found
+from seatrial.probes.power.redfish_found import ROOT, Answers, Found
+from seatrial.probes.power.redfish_parts import parts_in, parts_out
 from seatrial.probes.power.redfish_service import Recorded, Service
 from seatrial.probes.power.source import Reading, Sensor, states
 from seatrial.stats.energy import refresh_interval
@@ -73,7 +74,7 @@ def recorded_sensors(kind: str, folder: Path) -> list[Sensor]:
         raise UsageError(f"{folder}: not a folder", f"--from {kind}=DIR takes the folder that holds the tree")
     if kind == "redfish":
         recorded = Recorded(folder)
-        if recorded.get(redfish.ROOT) is None:
+        if recorded.get(ROOT) is None:
             todo = "give the folder that has redfish/v1/index.json"
             raise UsageError(f"{folder}: no Redfish tree found", todo)
         return redfish.sensors(recorded.get)
@@ -151,18 +152,36 @@ def _of_service(stated: RedfishAccess, opened: ExitStack) -> list[Sensor]:
 
 def _found_in(stated: RedfishAccess, service: Service, answers: Answers) -> Sequence[Found]:
     """The sensors of a service: those that were found earlier, if they are still there. Raises OSError."""
-    root = service.get(redfish.ROOT)
-    found = redfish_kept.load(stated, root)
-    if found is not None:
-        for one in found:
+    root = service.get(ROOT)
+    kept = redfish_kept.load(stated, root)
+    if kept is not None:
+        for one in kept.sensors:
             if one.scope is Scope.NODE and one.spot.uri:
                 answers.sensor(one).read()
         if not answers.is_gone:
-            return found
+            return kept.sensors
     answers.is_gone = False
     known = redfish.found_in(service.get)
-    redfish_kept.keep(stated, root, known)
+    redfish_kept.keep(stated, root, known, () if isinstance(stated, PduAccess) else parts_in(service.get))
     return known
+
+
+def parts_out_here(access: PowerAccess, others: Iterable[tuple[str, PowerAccess]] = ()) -> list[PartOut]:
+    """Fans and power supplies that are out, and redundancy that is lost, by the BMC of this node and of others. A BMC
+    that does not answer shows none."""
+    found = []
+    for node, own in (("", access), *others):
+        if own.redfish is not None:
+            with suppress(OSError), closing(Service(own.redfish, password_of(own.redfish))) as service:
+                kept = redfish_kept.load(own.redfish, service.get(ROOT))
+                found += parts_out(service.get, parts_in(service.get) if kept is None else kept.parts, node)
+    return found
+
+
+def recorded_parts_out(kind: str, folder: Path) -> list[PartOut]:
+    """The same of a recorded tree of a BMC; another one has none."""
+    get = Recorded(folder).get
+    return parts_out(get, parts_in(get)) if kind == "redfish" else []
 
 
 def _of_our_node(sensor: Found, chassis: str | None, found: Sequence[Found]) -> Found:
@@ -181,13 +200,9 @@ def _of_our_node(sensor: Found, chassis: str | None, found: Sequence[Found]) -> 
 class _SysTree(FileTree):
     """A copy of what is in /sys."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._folder = folder
-
-    def data(self, path: str) -> bytes | None:
+    def where(self, path: str) -> Path:
         """As `FileTree`."""
-        return super().data(path.removeprefix("/sys"))
+        return super().where(path.removeprefix("/sys"))
 
     def names(self, path: str) -> tuple[str, ...]:
         """As `FileTree`."""

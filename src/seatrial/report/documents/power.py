@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from seatrial.model.json_object import filled
 from seatrial.model.json_shape import Json, shape
-from seatrial.model.machine.power import PowerSource
+from seatrial.model.machine.power import PartOut, PowerSource
 from seatrial.model.results.energy import CommandEnergy, PhaseEnergy
 
 
@@ -17,6 +17,7 @@ class PowerJson(TypedDict):
 
     schema: Literal["seatrial.power/1"]
     sources: list[PowerSource]
+    parts_out: NotRequired[Annotated[list[PartOut], "fans and supplies that are out, and redundancy that is lost"]]
     measured: NotRequired[Annotated[CommandEnergy, "the energy of the command that was given"]]
     phases: NotRequired[Annotated[list[PhaseEnergy], "the energy of what has run, by an external meter"]]
 
@@ -26,8 +27,10 @@ def phases_document(phases: Sequence[PhaseEnergy]) -> Json:
     return filled(PowerJson, None, sources=[], phases=phases)
 
 
-def power_document(sources: Sequence[PowerSource], found: CommandEnergy | None = None) -> Json:
+def power_document(
+    sources: Sequence[PowerSource], found: CommandEnergy | None = None, parts_out: Sequence[PartOut] = ()
+) -> Json:
     """The document."""
     if found is None:
-        return filled(PowerJson, None, sources=sources)
+        return filled(PowerJson, None, sources=sources, parts_out=parts_out)
     return filled(PowerJson, None, sources=sources, measured=found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from seatrial.model.machine.power import PowerSource, Scope, SourceKind
+from seatrial.model.machine.power import PartOut, PowerSource, Scope, SourceKind
 from seatrial.model.results.energy import CommandEnergy, MeasuredEnergy, PhaseEnergy
 from seatrial.model.spelling import count, show, show_percent
 from seatrial.report.blocks import Detail
@@ -15,12 +15,13 @@ _MOST_PARTS = 12
 """Parts of a node that are listed one by one."""
 
 
-def power_text(sources: Sequence[PowerSource], style: Style, detail: Detail) -> str:
+def power_text(sources: Sequence[PowerSource], style: Style, detail: Detail, parts_out: Sequence[PartOut] = ()) -> str:
     """What measures the node first; then its parts, and what is not used."""
     nodes = [one for one in sources if one.usable and one.scope is Scope.NODE]
     parts = [one for one in sources if one.usable and one.scope is not Scope.NODE]
     unusable = [one for one in sources if not one.usable]
-    lines = [style.paint(line, "heading") for line in style.wrapped(plain(_first(sources, nodes, parts)))]
+    first = f"{_first(sources, nodes, parts)}{_out_words(parts_out, ' {} out: {}.')}"
+    lines = [style.paint(line, "heading") for line in style.wrapped(plain(first))]
     if detail is Detail.BRIEF:
         return "\n".join(lines)
     shown = len(parts) if detail is Detail.FULL else _MOST_PARTS
@@ -48,6 +49,14 @@ def _first(sources: Sequence[PowerSource], nodes: Sequence[PowerSource], parts: 
     )
 
 
+def _out_words(parts_out: Sequence[PartOut], form: str) -> str:
+    """Number and names of the parts that are out, in these words; "" without any."""
+    if not parts_out:
+        return ""
+    named = "; ".join(one.words for one in parts_out[:_MOST_PARTS])
+    return form.format(f"{count(len(parts_out), 'part')} {'is' if len(parts_out) == 1 else 'are'}", named)
+
+
 def _row(one: PowerSource) -> list[str]:
     reads = show(one.joules, "J") if one.kind is SourceKind.COUNTER else show(one.watts, "W")
     if one.accuracy is not None:
@@ -73,7 +82,8 @@ def energy_text(found: CommandEnergy, style: Style, detail: Detail) -> str:
     """The energy of a command: by the sensor of the node first, else by those of its parts."""
     known = [one for one in found.energies if one.energy is not None]
     unknown = [one for one in found.energies if one.energy is None]
-    lines = [style.paint(line, "heading") for line in style.wrapped(plain(_energy_sentence(found, known)))]
+    first = f"{_energy_sentence(found, known)}{_out_words(found.parts_out, ' Meanwhile {} out: {}.')}"
+    lines = [style.paint(line, "heading") for line in style.wrapped(plain(first))]
     if detail is Detail.BRIEF:
         return "\n".join(lines)
     rows = [_energy_row(one) for one in known]
