@@ -26,7 +26,7 @@ from seatrial.model.environment.site import PowerAccess
 from seatrial.model.machine.machine import Machine
 from seatrial.plan.site_in_force import place_in_force, site_in_force
 from seatrial.probes.power.beside import reading
-from seatrial.probes.power.reader import Orders
+from seatrial.probes.power.reader import Orders, orders_for
 from seatrial.probes.power.sources import live_sensors, recorded_sensors, usable_sensors
 from seatrial.stats.block_test import BlockTest
 
@@ -58,7 +58,7 @@ def sensors_of(folder: Path, *, is_site: bool) -> Iterator[tuple[Orders, list[An
         access = site_in_force().power_at(place_in_force(), os.uname().nodename.partition(".")[0])
         with live_sensors(access) as found:
             sensors = usable_sensors(found, 1.0)
-        yield Orders(tuple(one.name for one in sensors), access), sensors
+        yield orders_for(sensors, access), sensors
         return
     over = threading.Event()
     writer = threading.Thread(target=_change, args=(folder, over), daemon=True)
@@ -66,7 +66,7 @@ def sensors_of(folder: Path, *, is_site: bool) -> Iterator[tuple[Orders, list[An
     writer.start()
     sensors = recorded_sensors("sysfs", folder)
     try:
-        yield Orders(tuple(one.name for one in sensors), PowerAccess(), ("sysfs", str(folder))), sensors
+        yield orders_for(sensors, PowerAccess(), ("sysfs", str(folder))), sensors
     finally:
         over.set()
         writer.join()

@@ -27,11 +27,15 @@ class FileTree:
         """Whether this is the root of the running system."""
         return self.root == Path("/")
 
+    def where(self, path: str) -> Path:
+        """The file itself."""
+        return self.root / path.lstrip("/")
+
     def data(self, path: str) -> bytes | None:
         """The bytes of a file, at most 16 MiB, or None."""
         try:
             # In small pieces: /proc/sys refuses reads of 4 MiB or more, which would need a kernel buffer of that size.
-            with (self.root / path.lstrip("/")).open("rb", buffering=0) as stream:
+            with self.where(path).open("rb", buffering=0) as stream:
                 data = bytearray()
                 while len(data) < _LIMIT_BYTES and (piece := stream.read(_PIECE_BYTES)):
                     data += piece

@@ -103,7 +103,7 @@ def test_lines_of_the_reader() -> None:
         (0, Reading(2.0, 0.25, fault="no answer: two\nlines")),
     ]
     text = "".join(line_of(number, sensors[number], one) for number, one in readings)
-    first, second = readings_of(f"{text}0 3.0 0.1 37", sensors)  # the last line is not whole
+    first, second = readings_of(f"{text}0 3.0 0.1 37".encode(), sensors)  # the last line is not whole
     assert first == [readings[0][1], Reading(2.0, 0.25, fault="no answer: two lines")]
     assert second == [readings[1][1]]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import time
 from pathlib import Path
 
@@ -93,17 +95,16 @@ def test_counters_of_a_cray_node(tmp_path: Path) -> None:
     assert found["pm_counters:memory_power"].why == "reports -1.00 W: a power is not negative"
 
 
-def test_a_set_that_changes_while_it_is_read_is_not_used(tmp_path: Path) -> None:
+def test_a_set_that_changes_while_it_is_read_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, "sys/cray/pm_counters", power="452 W", freshness=1)
+    freshness, numbers, pread = tmp_path / "sys/cray/pm_counters/freshness", itertools.count(2), os.pread
 
-    class Restless(FileTree):
-        def data(self, path: str) -> bytes | None:
-            if path.endswith("freshness"):
-                self.count = getattr(self, "count", 0) + 1
-                return str(self.count).encode()
-            return super().data(path)
+    def restless(file: int, length: int, offset: int) -> bytes:
+        freshness.write_text(f"{next(numbers)}")
+        return pread(file, length, offset)
 
-    (found,) = read_all(local_sensors(Restless(tmp_path)))
+    monkeypatch.setattr(os, "pread", restless)
+    (found,) = read_all(local_sensors(FileTree(tmp_path)))
     assert (found.usable, found.why) == (False, "changed each time that it was read")
 
 

@@ -38,7 +38,7 @@ class Beside:
         fresh = os.pread(file, os.fstat(file).st_size - self._read_B, self._read_B)
         whole = fresh[: fresh.rfind(b"\n") + 1]
         self._read_B += len(whole)
-        for known, new in zip(self._known, readings_of(whole.decode("utf-8", "replace"), self.sensors), strict=True):
+        for known, new in zip(self._known, readings_of(whole, self.sensors), strict=True):
             known += new
         return self._known
 

@@ -9,10 +9,12 @@ Performance Tuning Guide, "Power Telemetry"); amd_energy the sockets and cores (
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from seatrial.machine.files import FileTree
 from seatrial.model.machine.power import Scope, SourceKind, Supply
-from seatrial.probes.power.source import Reading, Sensor, timed
+from seatrial.probes.power.files import file_of, integer
+from seatrial.probes.power.source import Sensor, Values
 
 _FOLDER = "/sys/class/hwmon"
 _VALUE = re.compile(r"(?P<stem>(?P<what>power|energy)(?P<number>\d+))_(?:input|average)")
@@ -61,18 +63,20 @@ def _sensor(tree: FileTree, folder: str, driver: str, stem: str, file: str) -> S
     window_s = interval_ms / 1000 if interval_ms and file.endswith("_average") else None
     accuracy = (tree.word(f"{folder}/{stem}_accuracy") or "").rstrip("%")
     scope = _scope(driver, label)
+    value = file_of(tree, f"{folder}/{file}", partial(_values, "joules" if is_counter else "watts"))
     return Sensor(
         f"hwmon:{folder.split('/')[4]}/{driver}/{label or stem}",
         scope,
         SourceKind.COUNTER if is_counter else SourceKind.GAUGE,
         label or driver,
-        lambda: _read(tree, f"{folder}/{file}", is_counter=is_counter),
+        value.read,
         Supply.UNKNOWN if scope is Scope.NODE else Supply.DC,
         window_s=window_s,
         refresh_s=window_s,
         accuracy=float(accuracy) / 100 if accuracy.replace(".", "", 1).isdigit() else None,
         quantum=_MICRO,
         whole=_gpu(tree, folder) if scope is Scope.DEVICE and driver in _BY_DRIVER else "",
+        file=value,
     )
 
 
@@ -91,9 +95,6 @@ def _scope(driver: str, label: str) -> Scope:
     return Scope.PACKAGE if _SOCKET.fullmatch(label) else _BY_DRIVER.get(driver, Scope.PART)
 
 
-def _read(tree: FileTree, path: str, *, is_counter: bool) -> Reading:
-    with timed() as request:
-        value = tree.integer(path)
-    if value is None:
-        return request.reading(fault="cannot be read without root" if path in tree.refused else "reports no value")
-    return request.reading(**{"joules" if is_counter else "watts": value * _MICRO})
+def _values(what: str, data: bytes, _: float) -> Values:
+    value = integer(data)
+    return {"fault": "reports no value"} if value is None else {what: value * _MICRO}

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import re
 import time
-from functools import partial
 
 from seatrial.machine.files import FileTree
 from seatrial.model.machine.power import Scope, SourceKind, Supply
-from seatrial.probes.power.source import Reading, Sensor, timed
+from seatrial.probes.power.files import file_of
+from seatrial.probes.power.source import Sensor, Values
 
 _FOLDER = "/sys/cray/pm_counters"
-_VALUE = re.compile(r"(-?\d+)\s*(W|J)(?:\s+(\d+)\s*us)?")
+_VALUE = re.compile(rb"(-?\d+)\s*(W|J)(?:\s+(\d+)\s*us)?")
 _FILE = re.compile(r"(?:(?P<part>cpu\d*|memory|accel\d+)_)?(?P<what>power|energy)")
 _SCOPES = {"cpu": Scope.PACKAGE, "memory": Scope.MEMORY, "accel": Scope.DEVICE}
 _USUAL_HZ = 10
-_MOST_TRIES = 5
 _LONGEST_AGE_S = 3600.0
 
 
@@ -36,36 +35,29 @@ def sensors(tree: FileTree) -> list[Sensor]:
             part = match["part"] or ""
             is_sum = part == "cpu" and has_each_cpu  # of what is listed one by one
             is_counter = match["what"] == "energy"
+            file = file_of(tree, f"{_FOLDER}/{name}", _values, same=tree.where(f"{_FOLDER}/freshness"))
             found.append(
                 Sensor(
                     f"pm_counters:{name}",
                     Scope.PART if is_sum else _SCOPES[part.rstrip("0123456789")] if part else Scope.NODE,
                     SourceKind.COUNTER if is_counter else SourceKind.GAUGE,
                     part or "node",
-                    partial(_read, tree, name),
+                    file.read,
                     Supply.DC,
                     refresh_s=refresh_s,
                     quantum=1.0,
+                    file=file,
                 )
             )
     return found
 
 
-def _read(tree: FileTree, name: str) -> Reading:
-    """A value that did not change while it was read."""
-    for _ in range(_MOST_TRIES):
-        before = tree.word(f"{_FOLDER}/freshness")
-        with timed() as request:
-            text = tree.word(f"{_FOLDER}/{name}")
-        if before is not None and tree.word(f"{_FOLDER}/freshness") == before:
-            break
-    else:
-        if before is not None:
-            return request.reading(fault="changed each time that it was read")
-    match = _VALUE.fullmatch(text or "")
+def _values(data: bytes, at_s: float) -> Values:
+    match = _VALUE.fullmatch(data.strip())
     if match is None:
-        return request.reading(fault="reports no value")
-    age_s = time.time() - int(match[3]) / 1e6 if match[3] else None
+        return {"fault": "reports no value"}
+    read_s = at_s + time.time() - time.monotonic()
+    age_s = read_s - int(match[3]) / 1e6 if match[3] else None
     if age_s is not None and not 0.0 <= age_s <= _LONGEST_AGE_S:  # another clock, or a tree that was recorded
         age_s = None
-    return request.reading(**{"joules" if match[2] == "J" else "watts": float(match[1])}, age_s=age_s)
+    return {"joules" if match[2] == b"J" else "watts": float(match[1]), "age_s": age_s}

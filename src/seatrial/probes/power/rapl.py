@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from seatrial.machine.files import FileTree
 from seatrial.model.machine.power import Scope, SourceKind, Supply
 from seatrial.probes.power import perf
-from seatrial.probes.power.source import Reading, Sensor, timed
+from seatrial.probes.power.files import file_of, integer
+from seatrial.probes.power.source import Reading, Sensor, Values
 
 _FOLDER = "/sys/class/powercap"
 _DOMAIN = re.compile(r"intel-rapl(?P<mmio>-mmio)?:\d+(?::\d+)?")
@@ -55,9 +56,11 @@ def _either(powercap: Sensor | None, label: str, event: perf.Event) -> Sensor:
 
 def _of_powercap(tree: FileTree, folder: str, label: str) -> Sensor:
     largest = tree.integer(f"{folder}/max_energy_range_uj")
+    file = file_of(tree, f"{folder}/energy_uj", _values, refused="cannot be read: only root may, on most systems")
     return replace(
         _sensor(label),
-        read=lambda: _read(tree, f"{folder}/energy_uj"),
+        read=file.read,
+        file=file,
         modulus_J=None if not largest or largest <= 0 else largest * _MICRO,
         limit_W=_limit_W(tree, folder),
     )
@@ -93,10 +96,6 @@ def _scope(domain: str) -> Scope:
     return Scope.MEMORY if domain == "dram" else Scope.PART
 
 
-def _read(tree: FileTree, path: str) -> Reading:
-    with timed() as request:
-        value = tree.integer(path)
-    if value is None:
-        why = "cannot be read: only root may, on most systems" if path in tree.refused else "reports no value"
-        return request.reading(fault=why)
-    return request.reading(joules=value * _MICRO)
+def _values(data: bytes, _: float) -> Values:
+    value = integer(data)
+    return {"fault": "reports no value"} if value is None else {"joules": value * _MICRO}

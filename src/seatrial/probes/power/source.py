@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.power import PowerSource, Scope, SourceKind, Supply
 from seatrial.model.spelling import show
+
+if TYPE_CHECKING:
+    from seatrial.probes.power.files import SensorFile
 
 STALE_AFTER = 2.5
 """A value that is older than so many of its refresh intervals is stale."""
@@ -21,6 +25,10 @@ _MOST_OF_NODE = 1.1
 """A part that is read at another moment than its node can be above it by so much."""
 LONGEST_WINDOW_S = 60.0
 """A value that is an average of a longer time shows no run of usual length."""
+
+
+Values = Mapping[str, Any]
+"""What a `Reading` has besides its time."""
 
 
 class Reading(Frozen):
@@ -40,7 +48,7 @@ class Sensor(Frozen):
     `quantum` the step of its values in W or J. `unusable`: why it is not used, whatever it reads; `note`: what
     qualifies it. Sensors with the same `whole` measure the same thing, and the first usable one of them is used.
     `is_remote`: each reading is a request to a BMC. `limit_W`: the largest power that it may draw.
-    `node`: which it is of; "": this one."""
+    `node`: which it is of; "": this one. `file`: the one that `read` reads, if it is one."""
 
     name: str
     scope: Scope
@@ -59,6 +67,7 @@ class Sensor(Frozen):
     is_remote: bool = False
     limit_W: float | None = None
     node: str = ""
+    file: SensorFile | None = None
 
 
 class Timed:
