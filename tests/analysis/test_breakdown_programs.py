@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from analysis.test_breakdown import NOISE, of
-from diagnosis.test_disturbance import locks, looks, program, repeat, waits_for
+from diagnosis.test_disturbance import locks, looks, program, repeat, waits_for, waits_on
 
 from seatrial.model.study.comparison import Breakdown
 from seatrial.model.study.result import Compared
@@ -58,6 +58,16 @@ SLOWER = {
         program(cpu_s=2.0, wall_s=2.0, processes=waits_for("make", 1.0, 1.0)),
         [("child-process", 1.0)],
         "solver waited",
+    ),
+    "the data of a slower producer": (
+        program(cpu_s=2.0, wall_s=2.0, processes=waits_on("pipe", 1.0, 1.0)),
+        [("waits-for-data", 1.0)],
+        "Waiting for data of another process: 0.0 % -> 50 % of the time",
+    ),
+    "a lock on a file": (
+        program(cpu_s=2.0, wall_s=2.0, processes=waits_on("file lock", 1.0, 1.0)),
+        [("file-lock", 1.0)],
+        "Waiting for a lock on a file: 0.0 % -> 50 % of the time",
     ),
     "nothing that was counted": (program(cpu_s=1.0, wall_s=2.0), [("not-known", 1.0)], "The rest is unknown."),
     "calls that are not counted": (

@@ -342,3 +342,48 @@ def test_reads_started_threads_and_threads_that_wait_are_counted(tmp_path: Path,
     assert record.seen["started_tasks"] >= 2
     assert (seen["most_threads"], seen["most_processes"], len(seen["thread_cpu_s"])) == (2, 1, 2)
     assert seen["thread_waits"] > 0 and seen["thread_wait_s"] > 0 and seen["openings"] == 0
+
+
+_WAITS_ON_ITS_CHILD = r"""
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void caught(int number) { _exit(number); }
+int main(int count, char** words) {
+  (void)count;
+  char byte = 0;
+  int ends[2];
+  signal(SIGSEGV, caught);
+  if (pipe(ends) != 0)
+    return 1;
+  if (fork() == 0) {
+    const int file = open(words[1], O_RDWR | O_CREAT, 0600);
+    const int is_told = flock(file, LOCK_EX) == 0 && write(ends[1], &byte, 1) == 1;
+    usleep(150000);
+    flock(file, LOCK_UN);
+    usleep(150000);
+    _exit(is_told && write(ends[1], &byte, 1) == 1 ? 0 : 1);
+  }
+  close(ends[1]);
+  const int file = open(words[1], O_RDWR | O_CREAT, 0600);
+  int ended = 1;
+  if (read(ends[0], &byte, 1) != 1 || flock(file, LOCK_EX) != 0 || read(ends[0], &byte, 1) != 1)
+    return 1;
+  wait(&ended);
+  return ended;
+}
+"""
+
+
+@real
+def test_what_a_process_waits_for_that_another_one_does_is_seen(tmp_path: Path, live_machine: Machine) -> None:
+    program, file = compiled(tmp_path, "waits", _WAITS_ON_ITS_CHILD), tmp_path / "locked"
+    record = measured(tmp_path, live_machine, str(program), str(file), most_runs="1")
+    looks = record.seen["looks"]
+    found = {one["in"]: one for process in looks["processes"] for one in process["waits_on"]}
+    assert found.keys() == {"pipe", "file lock"} and looks["catches_faults"] is True
+    for one in found.values():
+        assert one["name"] == "waits" and one["is_child"] and one["looks"] > 0 and one["wait_s"] > 0
+    assert (found["file lock"]["path"], found["pipe"]["path"]) == (str(file), "")

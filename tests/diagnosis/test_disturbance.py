@@ -285,6 +285,13 @@ def waits_for(child: str, wait_s: float, own_s: float, name: str = "solver") -> 
     return [{"name": name, **times, "waits_for": waits}]
 
 
+def waits_on(where: str, wait_s: float, own_s: float, *, is_child: bool = False, **more: Any) -> list[dict[str, Any]]:
+    """A process that waits for another one, which runs meanwhile."""
+    n = round(10 * wait_s)
+    other = {"in": where, "name": "maker", "path": "/data/a", "is_child": is_child, "looks": n, "ran": n, **more}
+    return [{**waits_for("", 0.0, own_s)[0], "waits_for": [], "waits_on": [{**other, "wait_s": wait_s}]}]
+
+
 MANY = 4
 """Repeats with enough looks."""
 TEAM = {"threads": 2, "most_threads": 2, "thread_wait_s": 0.5, "thread_waits": 5}
@@ -396,10 +403,40 @@ def test_threads_that_differ_for_a_reason(seen):
         (program(system_s=0.6, faults=200_000), ("page-faults", 0.6)),
         (program(cpu_s=0.5, sleep_s=0.5, sleep_looks=5), ("sleep", 0.5)),
         (program(cpu_s=0.3, processes=waits_for("gzip", 0.7, 0.3)), ("child-process", 0.7)),
+        (program(processes=waits_on("pipe", 0.9, 0.05)), ("waits-for-data", 0.9)),
+        (program(processes=waits_on("full pipe", 0.6, 0.4)), ("waits-for-data", 0.6)),
+        (program(processes=waits_on("socket", 0.6, 0.4, name="")), ("waits-for-data", 0.6)),
+        (program(processes=waits_on("file lock", 0.6, 0.4, is_child=True)), ("file-lock", 0.6)),
+        (program(processes=waits_on("file lock", 0.6, 0.4, name="solver")), ("file-lock", 0.6)),
     ],
 )
 def test_what_a_program_does_itself(seen, found):
     assert causes(seen, seen) == [found]
+
+
+def test_another_process_that_is_waited_for_is_named():
+    def said(**more: Any) -> str:
+        (found,) = disturbances(signals([program(processes=waits_on(**more))] * 2))
+        return f"{sentence(found)} {remedy(found)}."
+
+    assert said(where="pipe", wait_s=0.9, own_s=0.05) == (
+        "solver waited 90 % of its time for data of maker (a pipe); maker ran in 100 % of that time. Make maker "
+        "faster, or divide its work: the program cannot be faster than it."
+    )
+    assert "measure it alone with" in said(where="pipe", wait_s=0.9, own_s=0.05, ran=0)
+    assert "for data of a process that is unknown (a socket). See which" in said(
+        where="socket", wait_s=0.9, own_s=0.1, name=""
+    )
+    assert "for a lock on /data/a (flock, fcntl), which another solver held; that one ran in" in said(
+        where="file lock", wait_s=0.9, own_s=0.1, name="solver"
+    )
+
+
+def test_a_handler_for_page_faults_is_a_hint_where_the_reason_for_kernel_time_is_unknown():
+    (found,) = disturbances(signals([program(system_s=0.6, catches_faults=True)] * MANY))
+    assert found.cause is RepeatCause.KERNEL_TIME
+    assert sentence(found).endswith("It catches SIGSEGV: page faults that end in a signal are not counted.")
+    assert "signal=SIGSEGV" in remedy(found)
 
 
 @pytest.mark.parametrize(
@@ -416,6 +453,8 @@ def test_what_a_program_does_itself(seen, found):
         program(system_s=0.6, faults=200_000, cpu_s=1.0, processes=[]),  # a shell starts many programs
         program(sleep_s=0.05, sleep_looks=5),
         program(cpu_s=0.0, processes=waits_for("solver", 1.0, 0.01, name="sh")),  # a launcher
+        program(cpu_s=0.0, processes=waits_on("pipe", 1.0, 0.05, is_child=True)),  # it reads what its child prints
+        program(cpu_s=0.0, processes=waits_on("pipe", 1.0, 0.001)),  # it passes data on: tee, cat
     ],
 )
 def test_what_a_program_may_do(seen):

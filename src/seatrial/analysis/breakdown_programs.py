@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from seatrial.analysis.fairness.side import clearly_apart
 from seatrial.diagnosis.cpu import EXPLAINS, LEAST_DELAY
 from seatrial.diagnosis.disturbance.cause import CPU_CAUSES, Disturbance, RepeatCause, remedy, sentence
-from seatrial.diagnosis.disturbance.diagnose import disturbances
+from seatrial.diagnosis.disturbance.diagnose import disturbances, of_file_lock, works_beside
 from seatrial.diagnosis.disturbance.habits import Habits
 from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.model.frozen import Frozen
@@ -45,7 +45,9 @@ _ADDITIVE: Mapping[ChangeSignal, str] = {
     ChangeSignal.FILE_WAIT: "waiting for files",
 }
 REST = "other time"
-_COUNTED_BESIDE = (ChangeSignal.CHILD_WAIT, ChangeSignal.THREAD_WAIT)
+_COUNTED_BESIDE = (
+    *(ChangeSignal.CHILD_WAIT, ChangeSignal.THREAD_WAIT, ChangeSignal.DATA_WAIT, ChangeSignal.FILE_LOCK_WAIT),
+)
 """Waiting while other threads or processes of the program work, whose CPU time is a part."""
 _CAUSE_OF: Mapping[ChangeSignal, frozenset[RepeatCause]] = {
     ChangeSignal.KERNEL: frozenset(
@@ -60,6 +62,8 @@ _CAUSE_OF: Mapping[ChangeSignal, frozenset[RepeatCause]] = {
     ChangeSignal.FILE_WAIT: frozenset({RepeatCause.FILE_SYSTEM, RepeatCause.SYNCHRONISED_IO, RepeatCause.IO_LIMIT}),
     ChangeSignal.CHILD_WAIT: frozenset({RepeatCause.CHILD}),
     ChangeSignal.THREAD_WAIT: frozenset({RepeatCause.UNEVEN_THREADS}),
+    ChangeSignal.DATA_WAIT: frozenset({RepeatCause.OTHERS_DATA}),
+    ChangeSignal.FILE_LOCK_WAIT: frozenset({RepeatCause.FILE_LOCK}),
 }
 """What may be the cause of a part."""
 _UNKNOWN: Mapping[ChangeSignal, Change] = {
@@ -145,9 +149,24 @@ def _run(record: RepeatRecord) -> Run | None:
             span.seconds for one in habits.processes for span in one.waits_for.values() if _works(one.cpu_s, one.seen_s)
         ),
         ChangeSignal.THREAD_WAIT: habits.thread_waits.seconds,
+        ChangeSignal.DATA_WAIT: _for_others_s(habits, is_lock=False),
+        ChangeSignal.FILE_LOCK_WAIT: _for_others_s(habits, is_lock=True),
     }
     parts = {part: value / runs for part, value in seconds.items()}
     return Run(known.wall_s / runs, parts, str(record.seen.get("block") or ""))
+
+
+def _for_others_s(habits: Habits, *, is_lock: bool) -> float:
+    """The longest waiting of one process for another one."""
+    return max(
+        (
+            sums.span.seconds / max(1.0, one.processes / habits.runs)
+            for one in habits.processes
+            for other, sums in one.waits_on.items()
+            if of_file_lock(other) is is_lock and (is_lock or works_beside(one, other))
+        ),
+        default=0.0,
+    )
 
 
 def _works(cpu_s: float, seen_s: float) -> bool:
@@ -336,7 +355,7 @@ def _without_repetition(
         evidence = tuple(dict.fromkeys(each for one in cpu for each in one.evidence))
         whole = _named(found, Change.PROCESS_STARTS, sum(one.share for one in cpu), evidence, cpu[0].p_value, started)
         named = [*(one for one in named if one not in cpu), whole]
-    waits = {Change.CHILD, Change.UNEVEN_THREADS}
+    waits = {Change.CHILD, Change.UNEVEN_THREADS, Change.OTHERS_DATA, Change.FILE_LOCK}
     if any(one.change in waits and one.share >= EXPLAINS for one in named):
         named = [one for one in named if one.change is not Change.USER_CODE]
     return list(named)

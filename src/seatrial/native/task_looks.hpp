@@ -10,10 +10,13 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <csignal>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,6 +25,7 @@
 
 #include "blocked_calls.hpp"
 #include "mapped_files.hpp"
+#include "process_waits.hpp"
 #include "system_calls.hpp"
 #include "thread_masks.hpp"
 
@@ -74,6 +78,21 @@ public:
     std::string path; // the last of these files
   };
 
+  // Waiting for another process, of the same or another program: for its data, until it reads, or
+  // for a lock that it holds.
+  struct OtherWait {
+    ProcessWait::For what = ProcessWait::For::data;
+    std::string name = {}; // of the process; empty: not known
+    std::string path = {}; // of the file that is locked
+    bool is_child = false;
+    auto operator<=>(const OtherWait&) const = default;
+  };
+
+  struct OtherSpan {
+    Span span;
+    std::size_t ran = 0; // looks in which the other process ran
+  };
+
   // Processes of one name.
   struct Process {
     std::size_t processes = 0;
@@ -81,7 +100,8 @@ public:
     double cpu_s = 0.0;
     double system_s = 0.0; // the part of it in the kernel
     double minor_faults = 0.0;
-    std::map<std::string, Span> children = {}; // that it waited for while none of its threads ran
+    std::map<std::string, Span> children = {};  // that it waited for while none of its threads ran
+    std::map<OtherWait, OtherSpan> others = {}; // in the same way
   };
 
   // Looks at these processes once. `since_s`: the seconds since the last look, which this one
@@ -103,6 +123,7 @@ public:
     if (is_running_)
       allowed_ = running_.text();
     note_children();
+    note_others();
     if (is_running_ || left == 0)
       return;
     if (sleeps())
@@ -124,6 +145,13 @@ public:
   [[nodiscard]] std::size_t most_processes() const noexcept { return most_processes_; }
 
   [[nodiscard]] const Openings& openings() const noexcept { return openings_; }
+
+  // Whether one of the processes has a handler for SIGSEGV: page faults that end in one are in no
+  // counter of a process.
+  [[nodiscard]] bool catches_faults() const noexcept {
+    return std::ranges::any_of(processes_,
+                               [](const auto& one) { return one.second.catches_faults; });
+  }
 
   // Threads that waited for others of their process, which ran: all threads together.
   [[nodiscard]] const Span& thread_waits() const noexcept { return thread_waits_; }
@@ -197,6 +225,12 @@ public:
         sum.children[child].seconds += span.seconds;
         sum.children[child].looks += span.looks;
       }
+      for (const auto& [other, span] : one.sum.others) {
+        auto& all = sum.others[other];
+        all.span.seconds += span.span.seconds;
+        all.span.looks += span.span.looks;
+        all.ran += span.ran;
+      }
     }
     std::vector<std::pair<std::string, Process>> all(by_name.begin(), by_name.end());
     std::ranges::stable_sort(all, std::greater{},
@@ -229,7 +263,6 @@ private:
   static constexpr double settled_s = 0.1; // at its start, a program opens libraries and input
   static constexpr std::size_t most_listed = 64;
   static constexpr std::size_t most_files = 32; // open in a process, of those that are looked at
-  static constexpr std::size_t longest_path = 300;
 
   using Place = std::pair<std::string, std::string>;
 
@@ -248,6 +281,7 @@ private:
     std::vector<std::string> files = {};  // open at the last look, ...
     std::vector<std::string> opened = {}; // ... those of them that were not open before
     bool is_known = false;                // whether they were looked at before
+    bool catches_faults = false;          // it has a handler for SIGSEGV
   };
 
   // A process in this look.
@@ -260,7 +294,8 @@ private:
     bool waits_elsewhere = false; // one of its threads: not for time, a child or another thread
     bool leader_waits_elsewhere = false;
     bool leader_sleeps = false;
-    std::size_t waiting_threads = 0; // for others of its threads
+    std::size_t waiting_threads = 0;       // for others of its threads
+    std::optional<ProcessWait> other = {}; // one of its threads: for another process
   };
 
   void look_at(pid_t process, std::size_t& left) {
@@ -338,6 +373,8 @@ private:
     case Blocked::other:
       seen.waits_elsewhere = true;
       seen.leader_waits_elsewhere = seen.leader_waits_elsewhere || is_leader;
+      if (call.number >= 0 && !seen.other)
+        seen.other = process_wait(process, call);
       if (call.number >= 0)
         look_at_file(process, call);
     }
@@ -350,10 +387,12 @@ private:
     std::string path;
     if (kind.has_descriptor) {
       const auto descriptor = static_cast<unsigned>(call.arguments[0]);
-      path = path_of(process + "/fd/" + std::to_string(descriptor));
+      path = detail::link_of(process + "/fd/" + std::to_string(descriptor));
       if (!path.starts_with('/') || path.starts_with("/dev/")) // a pipe, a socket, a terminal
         return;
-      if (kind.name == "write" && is_synchronous(process, descriptor))
+      const auto flags =
+          detail::open_flags(detail::descriptor_text(process, std::to_string(descriptor)));
+      if (kind.name == "write" && (flags & O_DSYNC) != 0) // each write waits for its device
         return void(waiting_.emplace_back("sync", std::move(path)));
     }
     waiting_.emplace_back(std::string(kind.name), std::move(path));
@@ -388,6 +427,8 @@ private:
     known.sum.cpu_s = (fields[10] + fields[11]) / ticks;
     known.sum.system_s = fields[11] / ticks;
     note_files(folder, known);
+    if (!known.catches_faults)
+      known.catches_faults = detail::catches(folder, SIGSEGV);
   }
 
   // The files in folders that are open, but for those of the kernel.
@@ -401,7 +442,7 @@ private:
         break;
       if (entry->d_name[0] == '.')
         continue;
-      auto path = path_of(folder + "/fd/" + entry->d_name);
+      auto path = detail::link_of(folder + "/fd/" + entry->d_name);
       if (path.starts_with('/') && !path.starts_with("/dev/") && !path.starts_with("/proc/"))
         files.push_back(std::move(path));
     }
@@ -451,6 +492,39 @@ private:
     }
   }
 
+  // Processes that wait for another one while none of their threads runs.
+  void note_others() {
+    for (const auto& one : seen_) {
+      if (one.is_running || !one.other || !processes_.contains(one.id))
+        continue;
+      OtherWait wait{.what = one.other->what};
+      if (wait.what == ProcessWait::For::lock)
+        wait.path = one.other->file;
+      const auto* const other = other_of(one);
+      if (other != nullptr && processes_.contains(other->id)) {
+        wait.name = processes_.at(other->id).name;
+        wait.is_child = other->parent == one.id;
+      }
+      auto& others = processes_[one.id].sum.others;
+      if (others.size() == most_names && !others.contains(wait))
+        continue;
+      auto& sum = others[std::move(wait)];
+      sum.span.add(since_s_);
+      sum.ran += other != nullptr && other->is_running ? 1 : 0;
+    }
+  }
+
+  // The process that another one waits for, one that runs if several may be. None: it is not one
+  // of those that are looked at, or not known.
+  [[nodiscard]] const SeenProcess* other_of(const SeenProcess& one) const {
+    const SeenProcess* found = nullptr;
+    for (const auto& other : seen_)
+      if (other.id != one.id && (found == nullptr || (other.is_running && !found->is_running)) &&
+          has_other_side("/proc/" + std::to_string(other.id), *one.other))
+        found = &other;
+    return found;
+  }
+
   // One that runs, if there is one.
   [[nodiscard]] const SeenProcess* child_of(const SeenProcess& parent) const noexcept {
     const SeenProcess* found = nullptr;
@@ -478,28 +552,6 @@ private:
     const auto text = detail::all_of(task + "stat", 512);
     const auto end = text.rfind(") ");
     return end == text.npos || end + 2 >= text.size() ? '?' : text[end + 2];
-  }
-
-  // Whether each write to a file waits for its device: opened with O_DSYNC or O_SYNC
-  // (proc_pid_fdinfo: `flags:` in octal digits).
-  [[nodiscard]] static bool is_synchronous(const std::string& process, unsigned descriptor) {
-    constexpr std::string_view key = "flags:";
-    const auto text =
-        detail::all_of(process + "/fdinfo/" + std::to_string(descriptor), std::size_t{1} << 12);
-    const auto at = text.find(key);
-    if (at == text.npos)
-      return false;
-    const auto digits = text.find_first_not_of("\t ", at + key.size());
-    unsigned flags = 0;
-    if (digits != text.npos)
-      std::from_chars(text.data() + digits, text.data() + text.size(), flags, 8);
-    return (flags & O_DSYNC) != 0;
-  }
-
-  [[nodiscard]] static std::string path_of(const std::string& link) {
-    std::array<char, longest_path> path{};
-    const auto length = ::readlink(link.c_str(), path.data(), path.size());
-    return {path.data(), length > 0 ? static_cast<std::size_t>(length) : 0};
   }
 
   [[nodiscard]] static std::array<double, 3> three_numbers(std::string_view text) {

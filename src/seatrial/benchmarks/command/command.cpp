@@ -201,7 +201,7 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
       .add("turns", all.turns);
 }
 
-// The processes with the most CPU time, and the children that they waited for.
+// The processes with the most CPU time, and the children and other processes that they waited for.
 [[nodiscard]] std::vector<json::Object> processes(const TaskLooks& tasks) {
   std::vector<json::Object> all;
   for (const auto& [name, one] : tasks.processes()) {
@@ -209,6 +209,16 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
     for (const auto& [child, span] : one.children)
       children.push_back(
           json::Object().add("name", child).add("looks", span.looks).add("wait_s", span.seconds));
+    std::vector<json::Object> others;
+    for (const auto& [other, sum] : one.others)
+      others.push_back(json::Object()
+                           .add("in", name_of(other.what))
+                           .add("name", other.name)
+                           .add("path", other.path)
+                           .add("is_child", other.is_child)
+                           .add("looks", sum.span.looks)
+                           .add("ran", sum.ran)
+                           .add("wait_s", sum.span.seconds));
     all.push_back(json::Object()
                       .add("name", name)
                       .add("processes", one.processes)
@@ -216,7 +226,8 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
                       .add("cpu_s", one.cpu_s)
                       .add("system_s", one.system_s)
                       .add("minor_faults", one.minor_faults)
-                      .add("waits_for", children));
+                      .add("waits_for", children)
+                      .add("waits_on", others));
   }
   return all;
 }
@@ -264,6 +275,7 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
       .add("thread_wait_s", tasks.thread_waits().seconds)
       .add("openings", tasks.openings().looks)
       .add("opened", tasks.openings().path)
+      .add("catches_faults", tasks.catches_faults())
       .add("cpu_s", counted.cpu_s)
       .add("delay_s", counted.delay_s)
       .add("allowed", tasks.allowed())

@@ -49,6 +49,9 @@ class RepeatCause(StrEnum):
     THREAD_STARTS = "thread-starts"
     PROCESS_STARTS = "process-starts"
     UNEVEN_THREADS = "uneven-threads"
+    OTHERS_DATA = "waits-for-data"
+    """For data of another process, or until it reads."""
+    FILE_LOCK = "file-lock"
 
 
 CPU_CAUSES = frozenset(
@@ -71,7 +74,7 @@ IN_KERNEL = frozenset(
 
 HABITS = IN_KERNEL | {
     *(RepeatCause.LOCKS, RepeatCause.PAGE_FAULTS, RepeatCause.SLEEP, RepeatCause.CHILD),
-    RepeatCause.UNEVEN_THREADS,
+    *(RepeatCause.UNEVEN_THREADS, RepeatCause.OTHERS_DATA, RepeatCause.FILE_LOCK),
 }
 """How the program works: it does so in all repeats, so this does not explain why they differ."""
 
@@ -233,7 +236,8 @@ def _kernel_time(one: Disturbance) -> str:
     if one.seen["waits"]:
         return f"{_capital(_kernel(one))}, and threads or processes waited for each other very often ({switches})."
     counted = ", ".join(filter(None, (f"{_rounded(one.seen['faults'])} page faults", _calls(one))))
-    return f"{_capital(_kernel(one))}; for which calls is unknown: {counted} and {switches} do not explain it."
+    faults = " It catches SIGSEGV: page faults that end in a signal are not counted." if one.seen["catches"] else ""
+    return f"{_capital(_kernel(one))}; for which calls is unknown: {counted} and {switches} do not explain it.{faults}"
 
 
 _READ_S = 2e-6
@@ -256,6 +260,38 @@ def _uneven(one: Disturbance) -> str:
         f"{count(seen['threads'], 'thread')} used {seen['used']:.2g} CPUs: one ran for {show_percent(seen['busiest'])} "
         f"of the time, {others} for {show_percent(seen['others'])}, and waited for other threads for most of the rest."
     )
+
+
+_FOR_DATA = {
+    "pipe": "for data of {} (a pipe)",
+    "full pipe": "until {} read its data (the pipe was full)",
+    "socket": "for data of {} (a socket)",
+}
+
+
+def _other(one: Disturbance) -> str:
+    name, waits = one.seen["other"], one.seen["process"]
+    return f"another {name}" if name == waits else name or "a process that is unknown"
+
+
+def _ran(one: Disturbance) -> str:
+    if not one.seen["other"]:
+        return ""
+    name = "that one" if one.seen["other"] == one.seen["process"] else one.seen["other"]
+    return f"; {name} ran in {show_percent(one.seen['ran'])} of that time"
+
+
+def _sets_pace(one: Disturbance) -> str:
+    """What to do about another process that is waited for."""
+    name = one.seen["other"]
+    if not name:
+        return "See which process it waits for (`lsof -p PID`, `ss -xp`), and what that one does"
+    if one.seen["ran"] >= _MOSTLY:
+        return f"Make {name} faster, or divide its work: the program cannot be faster than it"
+    return f"See what {name} waits for: measure it alone with `seatrial run command`"
+
+
+_MOSTLY = 0.5
 
 
 def _rounded(value: float) -> str:
@@ -336,6 +372,13 @@ _SENTENCE: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
         f"{_starts(one, 'processes and threads')}, mostly {' and '.join(one.seen['names'])}."
     ),
     RepeatCause.UNEVEN_THREADS: _uneven,
+    RepeatCause.OTHERS_DATA: lambda one: (
+        f"{one.seen['process']} waited {_share(one)} {_FOR_DATA[one.seen['in']].format(_other(one))}{_ran(one)}."
+    ),
+    RepeatCause.FILE_LOCK: lambda one: (
+        f"{one.seen['process']} waited {_share(one)} for a lock on {one.seen['path'] or 'a file'} (flock, fcntl), "
+        f"which {_other(one)} held{_ran(one)}."
+    ),
 }
 
 _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
@@ -377,6 +420,7 @@ _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
         "Hand over more work at a time, so that threads and processes wait for each other less often"
         if one.seen["waits"]
         else "See which system calls it makes (`strace -c -f`, `perf trace -s`), and make fewer of them"
+        + (" (`strace -f -e trace=mprotect -e signal=SIGSEGV` shows signals)" if one.seen["catches"] else "")
     ),
     RepeatCause.SMALL_CALLS: lambda one: (
         "Keep files open, or read each once and keep what it contains (`strace -c -f` counts the calls); and read and "
@@ -391,6 +435,10 @@ _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
     RepeatCause.THREAD_STARTS: lambda _: "Start the threads once and give them work again and again (a pool, OpenMP)",
     RepeatCause.PROCESS_STARTS: lambda _: (
         "Do their work in the program, start them once and send them work over a pipe, or give each more to do"
+    ),
+    RepeatCause.OTHERS_DATA: _sets_pace,
+    RepeatCause.FILE_LOCK: lambda _: (
+        "Hold the lock for a shorter time, lock parts of the file (fcntl), or give each process its own file"
     ),
     RepeatCause.UNEVEN_THREADS: lambda _: (
         "Where the threads share a loop, hand out its iterations in small parts (`schedule(dynamic)`); where one works "

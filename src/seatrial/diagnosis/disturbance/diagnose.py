@@ -2,7 +2,7 @@
 then the program itself.
 
 Causes in the program itself: its threads wait for each other's locks, its pages are handed out again and again, it
-sleeps, it waits for a child process, or its time goes into the kernel.
+sleeps, it waits for a child or another process, or its time goes into the kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from seatrial.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
 from seatrial.diagnosis.cpu import CpuSignals, is_busy, is_used_up
 from seatrial.diagnosis.disturbance.cause import Disturbance, RepeatCause
-from seatrial.diagnosis.disturbance.habits import Habits, HabitSpan
+from seatrial.diagnosis.disturbance.habits import Habits, HabitSpan, Other, Processes
 from seatrial.diagnosis.disturbance.kernel import has_other_reason, kernel_cause, kernel_left_s, uneven_threads
 from seatrial.diagnosis.disturbance.signals import Signals
 from seatrial.diagnosis.node import AGAIN, MOST_MINOR_FAULT_S, PAGE_B
@@ -49,7 +49,8 @@ def own_causes(signals: Signals) -> Iterator[Disturbance]:
         return
     locks, faults = _locks(signals, known), _page_faults(signals, known)
     kernel = kernel_cause(signals, known, has_locks=locks is not None)
-    for found in (locks, faults, kernel, uneven_threads(signals, known), _sleep(known), _child(known)):
+    others = (_other(known, RepeatCause.OTHERS_DATA), _other(known, RepeatCause.FILE_LOCK))
+    for found in (locks, faults, kernel, uneven_threads(signals, known), _sleep(known), _child(known), *others):
         if found is not None:
             yield found
 
@@ -127,6 +128,41 @@ def _child(known: Habits) -> Disturbance | None:
         seen = {"process": one.name, "child": child, "others": len(one.waits_for) - 1, "own": own}
         found = Disturbance(RepeatCause.CHILD, share, Sureness.MEASURED, seen)
     return found
+
+
+_LEAST_OWN = 0.01
+"""A process that waits for another one works itself for so much of its time at least: else it only passes data on."""
+
+
+def works_beside(one: Processes, other: Other) -> bool:
+    """Whether a process that waits for another one has its own work: one that started the other may only read its
+    result."""
+    return one.cpu_s >= (LEAST_SHARE if other.is_child else _LEAST_OWN) * one.seen_s > 0
+
+
+def of_file_lock(other: Other) -> bool:
+    """Whether it waits for a lock, not for data."""
+    return other.where == "file lock"
+
+
+def _other(known: Habits, cause: RepeatCause) -> Disturbance | None:
+    """The process that waited longest for the data of another one, or for a lock that another one holds."""
+    is_lock = cause is RepeatCause.FILE_LOCK
+    waits = [
+        (sums.span, sums.ran, one, other)
+        for one in known.processes
+        for other, sums in one.waits_on.items()
+        if of_file_lock(other) is is_lock and (is_lock or works_beside(one, other))
+    ]
+    if not waits:
+        return None
+    span, ran, one, other = max(waits, key=lambda found: found[0].seconds)
+    # Several processes of a name wait at the same time.
+    share = min(1.0, span.seconds / max(known.looked_s, one.seen_s))
+    if share < LEAST_SHARE or not _is_seen(span):
+        return None
+    seen = {"process": one.name, "other": other.name, "in": other.where, "path": other.path}
+    return Disturbance(cause, share, Sureness.MEASURED, {**seen, "ran": ran / span.looks})
 
 
 _ALL_BUSY = 0.9

@@ -30,8 +30,26 @@ class Locks(Frozen):
     turns: float
 
 
+class Other(Frozen):
+    """Another process that is waited for: `where` is a "pipe" that has no data, a "full pipe", a "file lock" (of the
+    file `path`) or a "socket". `name` is "" if it is not known."""
+
+    where: str
+    name: str
+    path: str = ""
+    is_child: bool = False
+
+
+class OtherSpan(Frozen):
+    """How long another process was waited for, and in how many of these looks it ran."""
+
+    span: HabitSpan = HabitSpan()
+    ran: float = 0.0
+
+
 class Processes(Frozen):
-    """The processes of one name. `waits_for`: by the name of a child, while no thread of theirs ran."""
+    """The processes of one name. `waits_for`: by the name of a child, while no thread of theirs ran; `waits_on`: other
+    processes, in the same way."""
 
     name: str
     processes: float
@@ -40,6 +58,7 @@ class Processes(Frozen):
     system_s: float
     minor_faults: float
     waits_for: Mapping[str, HabitSpan] = {}
+    waits_on: Mapping[Other, OtherSpan] = {}
 
 
 class Habits(Frozen):
@@ -48,8 +67,8 @@ class Habits(Frozen):
     `system_s`, `minor_faults` and `voluntary` (switches) are of the program and the children that it waited for, and so
     are the `calls` that read and wrote `moved_B`. `started_tasks` are those of the machine. `short_threads` and
     `short_processes`: that were seen beyond the most at one look. `openings`: looks with a file that was open neither
-    at the look before nor at the next. `teams`: the CPU time of the threads of each repeat of one run. What records of
-    earlier versions do not have is 0.
+    at the look before nor at the next. `catches_faults`: a process has a handler for SIGSEGV.
+    `teams`: the CPU time of the threads of each repeat of one run. What records of earlier versions do not have is 0.
     """
 
     looked_s: float
@@ -72,6 +91,7 @@ class Habits(Frozen):
     thread_waits: HabitSpan = HabitSpan()
     openings: float = 0.0
     opened: str = ""
+    catches_faults: bool = False
     teams: tuple[tuple[float, ...], ...] = ()
 
 
@@ -112,6 +132,7 @@ def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
         thread_waits=HabitSpan(_total(looks, "thread_wait_s"), _total(looks, "thread_waits")),
         openings=_total(looks, "openings"),
         opened=next((str(one["opened"]) for one in looks if one.get("opened")), ""),
+        catches_faults=any(one.get("catches_faults") is True for one in looks),
         teams=tuple(_team(one) for one in looks if _number(one, "runs") == 1),
     )
 
@@ -146,4 +167,16 @@ def _of_name(name: str, parts: Sequence[Mapping[str, Any]]) -> Processes:
         key = str(child.get("name", ""))
         waits[key] = waits.get(key, HabitSpan()) + HabitSpan(_number(child, "wait_s"), _number(child, "looks"))
     processes, seen_s, cpu_s = (_total(parts, what) for what in ("processes", "seen_s", "cpu_s"))
-    return Processes(name, processes, seen_s, cpu_s, _total(parts, "system_s"), _total(parts, "minor_faults"), waits)
+    faults, system_s = _total(parts, "minor_faults"), _total(parts, "system_s")
+    return Processes(name, processes, seen_s, cpu_s, system_s, faults, waits, _others(parts))
+
+
+def _others(parts: Sequence[Mapping[str, Any]]) -> dict[Other, OtherSpan]:
+    found: dict[Other, OtherSpan] = {}
+    for one in (one for part in parts for one in part.get("waits_on") or ()):
+        name, path = str(one.get("name", "")), str(one.get("path", ""))
+        key = Other(str(one.get("in", "")), name, path, one.get("is_child") is True)
+        before = found.get(key, OtherSpan())
+        span = before.span + HabitSpan(_number(one, "wait_s"), _number(one, "looks"))
+        found[key] = OtherSpan(span, before.ran + _number(one, "ran"))
+    return found

@@ -95,6 +95,7 @@ def _in_kernel(signals: Signals, known: Habits) -> Disturbance | None:
     is_often = known.voluntary >= _LEAST_WAITS_HZ * cpu_s and left_s <= _MOST_WAIT_S * known.voluntary
     waits = is_often and not is_alone
     seen |= {"faults": known.minor_faults / runs, "switches": known.voluntary / signals.wall_s, "waits": waits}
+    seen["catches"] = known.catches_faults
     return Disturbance(RepeatCause.KERNEL_TIME, share, Sureness.MEASURED, seen)
 
 

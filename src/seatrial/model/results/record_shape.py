@@ -54,15 +54,22 @@ _LOCKS = check_of_keys(
 _WAITED_FOR = check_of_keys({"name": str, "looks": Count, "wait_s": NonNegative})
 """A child that processes of a name waited for."""
 
+_WAITED_ON = check_of_keys(
+    {"in": str, "name": str, "looks": Count, "ran": Count, "wait_s": NonNegative}, {"path": str, "is_child": bool}
+)
+"""Another process that processes of a name waited for: `in` a "pipe" without data, a "full pipe", for a "file lock" or
+a "socket". It ran in `ran` of these looks."""
+
 _PROCESSES = check_of_keys(
     {
         "name": str,
         "processes": Count,
         **_amounts("seen_s", "cpu_s", "system_s", "minor_faults"),
         "waits_for": list_of(_WAITED_FOR),
-    }
+    },
+    {"waits_on": list_of(_WAITED_ON)},
 )
-"""The processes of a name, as they were last seen, and the children that they waited for."""
+"""The processes of a name, as they were last seen, the children that they waited for, and other processes."""
 
 _LOOKS = check_of_keys(
     {},
@@ -71,6 +78,7 @@ _LOOKS = check_of_keys(
         **dict.fromkeys(("most_threads", "most_processes", "thread_waits", "openings"), Count),
         "thread_cpu_s": list[NonNegative],
         "opened": str,
+        "catches_faults": bool,
         **_amounts("cpu_s", "delay_s", "covered_s", "program_s", "program_cpu_s", "program_system_s", "sleep_s"),
         **_amounts("thread_wait_s"),
         **_amounts(*_FAULTS),
@@ -83,7 +91,8 @@ _LOOKS = check_of_keys(
 )
 """What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended. `most_...`:
 at one look. `thread_cpu_s`: of the busiest threads. `thread_waits`: of threads for others that ran. `openings`: looks
-with a file that was open neither before nor after, `opened` the last such file."""
+with a file that was open neither before nor after, `opened` the last such file. `catches_faults`: a process had a
+handler for SIGSEGV."""
 
 _QUOTA = check_of_keys({"cpus": NonNegative, "file": str}, _amounts("periods", "throttled_periods", "throttled_s"))
 """A CPU quota, in CPUs, and how far it was used up meanwhile."""

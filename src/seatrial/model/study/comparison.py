@@ -343,6 +343,8 @@ class Change(StrEnum):
     UNEVEN_THREADS = "uneven-threads"
     SLEEP = "sleep"
     CHILD = "child-process"
+    OTHERS_DATA = "waits-for-data"
+    FILE_LOCK = "file-lock"
     FILES = "files"
     FILE_SYSTEM = "file-system"
     SYNCHRONISED_IO = "synchronised-io"
@@ -384,6 +386,9 @@ class ChangeSignal(StrEnum):
     FILE_WAIT = "file-wait"
     CHILD_WAIT = "child-wait"
     THREAD_WAIT = "thread-wait"
+    DATA_WAIT = "data-wait"
+    """... for data of another process, or until it reads, and ..."""
+    FILE_LOCK_WAIT = "file-lock-wait"
 
 
 class ChangeEvidence(Frozen):

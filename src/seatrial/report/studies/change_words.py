@@ -182,6 +182,8 @@ _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
     Change.UNEVEN_THREADS: _of_run("threads that wait for a busier one", ChangeSignal.THREAD_WAIT),
     Change.SLEEP: _of_run("sleep", ChangeSignal.SLEEP),
     Change.CHILD: _of_run("waiting for child processes", ChangeSignal.CHILD_WAIT),
+    Change.OTHERS_DATA: _of_run("waiting for data of another process", ChangeSignal.DATA_WAIT),
+    Change.FILE_LOCK: _of_run("waiting for a lock on a file", ChangeSignal.FILE_LOCK_WAIT),
     Change.FILES: _of_run("waiting for files", ChangeSignal.FILE_WAIT),
     Change.FILE_SYSTEM: _of_run("waiting for files", ChangeSignal.FILE_WAIT),
     Change.SYNCHRONISED_IO: _of_run("waiting for files", ChangeSignal.FILE_WAIT),
