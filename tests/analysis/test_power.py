@@ -6,17 +6,22 @@ from pathlib import Path
 
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
+from analysis.test_rules_expectation import made, result
+from msgspec.structs import replace
 
 from seatrial.analysis.power import missing_energy
 from seatrial.analysis.results import all_results, trials_of
 from seatrial.analysis.study_results import study_results
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.json_object import plain
 from seatrial.model.machine.power import Scope, Supply
-from seatrial.model.results.energy import MeasuredEnergy
+from seatrial.model.results.energy import MeasuredEnergy, PowerOverTime
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import Outcome
 from seatrial.model.study.comparison import Comparison, Verdict
 from seatrial.model.study.study import Axis, BestOf, Compare, Study, StudyBenchmark
+from seatrial.report.charts.energy_parts import energy_by_part
+from seatrial.report.charts.power import power_chart
 from seatrial.report.charts.trade_off import trade_offs
 from seatrial.report.documents.results import results_document
 from seatrial.report.pages.page import page
@@ -127,10 +132,60 @@ def test_the_page_shows_the_front_and_power_over_time(tmp_path: Path) -> None:
         key = made.add(noisy(LEVEL * factor, 8, seed=len(name)), power=(watts, 0.01), seen={"power": power}, label=name)
         keys.append((key, {"label": name}))
     made.keep(Study("trade", "?", SIDES.benchmarks, SIDES.axes), keys)
-    (chart,) = trade_offs(all_results(made.contents), "x")
+    (chart,) = trade_offs(all_results(made.contents), "x", {})
     rows = {row[0].text: row[-1].text for row in chart.table.rows}
-    assert rows == {"label=fast": "yes", "label=slow": "yes", "label=worse": "no"}
+    assert rows == {"label fast": "yes", "label slow": "yes", "label worse": "no"}
     html = page(trials_of(made.contents), studies=study_results(made.contents))
     assert "Speed against energy" in html and "Power over time" in html
     assert "hostile<b>" not in html and "hostile&lt;b&gt;" in html
     assert "no level" in html.lower()  # the accuracy of the meter is not stated
+
+
+def test_names_in_the_trade_off_have_the_settings_of_the_machine() -> None:
+    """Experiments that differ in their governor alone had the number of their environment as their name."""
+    results, given = [], {}
+    for number, governor in enumerate(("powersave", "schedutil", "performance")):
+        figures = (
+            made(1.0 + number, None, name="wall", better=Better.LOWER),
+            made(100.0 - number, None, name="wall_energy", better=Better.LOWER, point={"scope": "node"}),
+        )
+        one = result(*figures, benchmark="command", argv=("./app",))
+        results.append(replace(one, id=governor))
+        given[governor] = {"environment.governor": governor}
+    (chart,) = trade_offs(results, "x", given)
+    assert {row[0].text for row in chart.table.rows} == {
+        "governor powersave",
+        "governor schedutil",
+        "governor performance",
+    }
+
+
+def _by(source: str, scope: Scope, joules: float, node: str = "") -> MeasuredEnergy:
+    return replace(_energy(scope, joules), source=source, energy_error=0.01 * joules, of=source, node=node)
+
+
+def test_energy_by_part_names_what_is_left_out() -> None:
+    parts = [_by("p0", Scope.PACKAGE, 200.0), _by("dram", Scope.MEMORY, 50.0), _by("gpu", Scope.DEVICE, 150.0)]
+    chart = energy_by_part("x", "energy by part", [_by("bmc", Scope.NODE, 500.0), *parts])
+    assert chart is not None
+    rows = {row[1].text: (row[3].text, row[4].text, row[-1].text) for row in chart.table.rows}
+    assert rows["node"][0].startswith("500 J") and "network" in rows["node"][2]
+    assert rows["not measured apart"][0].startswith("100 J") and rows["not measured apart"][1] == "20 %"
+    assert "memory modules" in rows["p0"][2]
+    assert "<svg" in str(chart.svg)
+    assert energy_by_part("x", "t", parts) is None and energy_by_part("x", "t", []) is None
+
+
+def test_a_line_for_each_node() -> None:
+    nodes = [f"n{k}" for k in range(20)]
+    energies = [_by(f"{node}:bmc", Scope.NODE, 100.0 + k, node) for k, node in enumerate(nodes)]
+    curves = {f"{node}:bmc": ((0.0, 300.0 + k), (1.0, 310.0 + k)) for k, node in enumerate(nodes)}
+    power = PowerOverTime((*energies, _by("n0:cpu", Scope.PACKAGE, 1.0, "n0")), {**curves, "n0:cpu": curves["n0:bmc"]})
+    few = PowerOverTime(tuple(energies[:3]), curves)
+    for of_nodes, shown in ((power, ("n0", "n19")), (few, ("n0", "n1", "n2"))):
+        chart = power_chart("x", "power over time", "", of_nodes, (0.0, 1.0))
+        assert "A line for each node" in chart.caption
+        svg = str(chart.svg)
+        assert all(f">{name}<" in svg for name in shown) and ">n0:cpu<" not in svg
+    by_part = energy_by_part("x", "t", power.energies)
+    assert by_part is not None and "The first 16 of 20 nodes" in by_part.caption

@@ -30,6 +30,7 @@ def profiles_of_tables(folder: Path, limits: NodeLimits | None = None) -> tuple[
     `limits` are those of the machine, if all ranks ran on one that was measured."""
     from msgspec.structs import replace
 
+    from seatrial.profiler.mpi_energy import mpi_energies
     from seatrial.profiler.tables.io_samples import read_io_samples  # they load numpy
     from seatrial.profiler.tables.power import read_power
     from seatrial.profiler.tables.process_table import read_table
@@ -40,7 +41,10 @@ def profiles_of_tables(folder: Path, limits: NodeLimits | None = None) -> tuple[
     resolve = Symbols.of_this_machine().frames
     made = diagnosed_profiles(tables, names, resolve, damaged, samples, limits)
     power = read_power(folder, min((table.loaded_at_s for table in tables), default=None))
-    return (made if power is None else [replace(one, power=power) for one in made]), damaged
+    if power is None:
+        return made, damaged
+    divided = (mpi_energies(one.over_time, power, one.hosts) for one in made)
+    return [replace(one, power=power, mpi_energy=own) for one, own in zip(made, divided, strict=True)], damaged
 
 
 def profiles_in(results: Path) -> list[Profile]:

@@ -137,6 +137,7 @@ def study_result(kept: KeptStudy, contents: Contents, known: Mapping[str, Experi
         needed=needed_budget(
             (one for side in compared_sides or () for one in side.comparisons), repeat_s, spent + start
         ),
+        given=given,
     )
 
 

@@ -27,7 +27,7 @@ from seatrial.model.json_shape import (
     key,
     published,
 )
-from seatrial.model.results.energy import PowerOverTime
+from seatrial.model.results.energy import MpiEnergy, PowerOverTime
 from seatrial.profiler.cause import CallSite, Diagnosis
 from seatrial.profiler.cpu import CpuSlices, CpuUse, NodeLimits, RankCounters, SliceDifferences
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
@@ -356,7 +356,8 @@ class Profile(Frozen):
     command. `io` is None if it was not requested. `nodes` are those with CPU time of all their ranks; `diagnoses` say
     why time is lost, the largest share first. `regions` are those that the program names, by time, with their `faults`;
     `parallel` the call sites of its OpenMP regions, by the time that threads lose there. `limits` are those of its only
-    node, if they were measured, and `power` is that of its only node, over the time since the first rank was started.
+    node, if they were measured, and `power` is that of its only node, over the time since the first rank was started,
+    and `mpi_energy` divides its energy.
     `differences` are those of the ranks in slices of time, None if not known.
     `noncontiguous_B` are the bytes passed for sending or writing whose datatypes have gaps. `operations` are the
     reduction operations of the program; of `untimed_operations` the time is unknown.
@@ -385,6 +386,7 @@ class Profile(Frozen):
     operations: tuple[Operation, ...] = ()
     limits: Later[NodeLimits | None] = None
     power: Later[PowerOverTime | None] = None
+    mpi_energy: Later[Annotated[tuple[MpiEnergy, ...], "of that power, in MPI and outside; by sensor"]] = ()
     differences: Hidden[SliceDifferences | None] = None
     noncontiguous_B: Hidden[int] = 0
     untimed_operations: Hidden[int] = 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.model.machine.power import Scope, Supply
-from seatrial.model.results.energy import MeasuredEnergy
+from seatrial.model.results.energy import MeasuredEnergy, MpiEnergy
 from seatrial.model.spelling import NO_VALUE, show, show_percent
 from seatrial.model.units import Unit
 from seatrial.report.blocks import Cell, Cells, Column, Table, headings, right
@@ -28,6 +28,14 @@ def energy_words(one: MeasuredEnergy) -> str:
         return f"{one.source}: no energy; {one.reason}."
     mean = with_error(one.mean_power, one.mean_power_error, "W")
     return f"{one.source}: {with_error(one.energy, one.energy_error, 'J')}, {mean} on average."
+
+
+def mpi_energy_words(one: MpiEnergy) -> str:
+    """The energy in MPI and outside of it by one sensor, as a sentence."""
+    if one.in_mpi is None or one.outside is None:
+        return f"{one.source}: the energy in MPI is not known; {one.reason}."
+    inside, outside = with_error(one.in_mpi, one.in_mpi_error, "J"), with_error(one.outside, one.outside_error, "J")
+    return f"{one.source}: {inside} in MPI, {outside} outside of it."
 
 
 def energy_table(title: str, energies: Sequence[MeasuredEnergy]) -> Table:

@@ -60,6 +60,19 @@ class PowerOverTime(Frozen):
     parts_out: Later[Annotated[tuple[PartOut, ...], "fans and supplies that were out, as BMCs report"]] = ()
 
 
+class MpiEnergy(Frozen):
+    """The energy of a node in MPI and outside of it, in J, by one sensor, for all of its ranks; `reason` states why
+    there is none. Each error is a half-width."""
+
+    source: Text
+    in_mpi: float | None
+    in_mpi_error: float | None
+    outside: float | None
+    outside_error: float | None
+    slice_s: Annotated[float | None, "the shortest time that the readings show; null: not known"]
+    reason: str = ""
+
+
 class PhaseEnergy(Frozen):
     """The energy of something that has run, by an external meter."""
 

@@ -237,6 +237,8 @@ class StudyResult(Frozen):
     start_s: float = 0.0
     repeat_s: Mapping[str, float] = {}
     needed: NeededBudget | None = None
+    given: Mapping[str, Mapping[str, Value | None]] = {}
+    """Experiment -> the values of the axes, as written in the study."""
 
     def __repr__(self) -> str:
         from seatrial.model.results.rows import outcomes_text, verdicts_text

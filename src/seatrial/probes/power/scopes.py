@@ -30,13 +30,13 @@ def scope_samples(
     results = [one for one in results if not is_of_power(one.figure) and not one.figure.is_secondary]
     samples: list[Sample] = []
     for scope in SCOPES:
-        own = _sensors_of(scope, [one for one in found.energies if one.node in nodes])
+        own = sensors_of(scope, [one for one in found.energies if one.node in nodes])
         if {one.node for one in own} == set(nodes) and all(one.energy is not None for one in own):
             samples += _of_scope(scope, own, found.curves, results, runs)
     return tuple(samples)
 
 
-def _sensors_of(scope: Scope, energies: Sequence[MeasuredEnergy]) -> list[MeasuredEnergy]:
+def sensors_of(scope: Scope, energies: Sequence[MeasuredEnergy]) -> list[MeasuredEnergy]:
     """A sensor of each part, which has its energy if one of them does, counters first: others measure the same. All
     sensors of a node measure the same."""
     parts: dict[tuple[str, str], MeasuredEnergy] = {}

@@ -9,11 +9,13 @@ from typing import Any
 from seatrial.analysis.grouped import grouped
 from seatrial.benchmarks import registry
 from seatrial.model.benchmark.benchmark import Better
+from seatrial.model.benchmark.parameter import Value
 from seatrial.model.benchmark.power import SCOPE, SCOPES, of_result
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.power import Scope
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
-from seatrial.model.spelling import NO_VALUE, arrow, display_scale, settings, show, show_range
+from seatrial.model.spelling import NO_VALUE, arrow, display_scale, label, show, show_range
+from seatrial.model.study.study import ENVIRONMENT_PREFIX
 from seatrial.report.blocks import Cell, Cells, Chart, Table, headings, right
 from seatrial.report.charts import vega
 
@@ -21,6 +23,11 @@ _WIDTH, _HEIGHT = 620, 300
 _FEWEST = 3
 _MOST_NAMED = 12
 _ROOM = 0.06
+_LETTER_PX, _LINE_PX = 6.6, 14.0
+_BESIDE = ((8, -9, "left"), (8, 13, "left"), (-8, -9, "right"), (-8, 13, "right"))
+"""Where a name is beside its point: pixels to the right and down, and its alignment; the first that is free."""
+Given = Mapping[str, Mapping[str, Value | None]]
+"""Experiment -> the values of the axes of its study."""
 
 
 class TradeOff(Frozen):
@@ -32,19 +39,20 @@ class TradeOff(Frozen):
     is_best: bool = False
 
 
-def trade_offs(results: Sequence[ExperimentResult], ident: str) -> Iterator[Chart]:
-    """A chart for each figure and scope that three experiments or more have with its energy."""
+def trade_offs(results: Sequence[ExperimentResult], ident: str, given: Given) -> Iterator[Chart]:
+    """A chart for each figure that three experiments or more have with its energy, of the largest scope that they
+    have."""
     by_name = grouped((result.experiment.benchmark, result) for result in results)
     number = 0
     for name, own in by_name.items():
         declared = registry().get(name)
         for figure in () if declared is None else declared.figures:
             cost = None if figure.is_secondary else of_result(figure)
-            for scope in SCOPES if cost is not None else ():
-                points = _points(own, figure.name, cost.name if cost else "", scope)
-                if len(points) >= _FEWEST:
-                    number += 1
-                    yield _chart(f"{ident}-{number}-energy", f"{name} {figure.name}", scope, front(points))
+            each = ((scope, _points(own, figure.name, cost.name, scope, given)) for scope in SCOPES) if cost else ()
+            scope, points = next((one for one in each if len(one[1]) >= _FEWEST), (Scope.NODE, []))
+            if points:
+                number += 1
+                yield _chart(f"{ident}-{number}-energy", f"{name} {figure.name}", scope, front(points))
 
 
 def front(points: Sequence[TradeOff]) -> list[TradeOff]:
@@ -62,8 +70,8 @@ def _beats(one: TradeOff, other: TradeOff) -> bool:
     return all(gain >= 0 for gain in gains) and any(gain > 0 for gain in gains)
 
 
-def _points(results: Sequence[ExperimentResult], speed: str, cost: str, scope: Scope) -> list[TradeOff]:
-    names = _names(results)
+def _points(results: Sequence[ExperimentResult], speed: str, cost: str, scope: Scope, given: Given) -> list[TradeOff]:
+    names = _names(results, given)
     found: list[TradeOff] = []
     for result in results:
         fast = [one for one in result.figures if one.name == speed and one.median > 0]
@@ -77,12 +85,28 @@ def _points(results: Sequence[ExperimentResult], speed: str, cost: str, scope: S
     return found
 
 
-def _names(results: Sequence[ExperimentResult]) -> Mapping[str, str]:
-    """Experiment -> the parameters that distinguish it; its environment if none does."""
+def environment_given(experiment: str, results: Sequence[ExperimentResult], given: Given) -> dict[str, Value | None]:
+    """The settings of its environment that its study gave and that differ among these, without the prefix."""
+    own = [given.get(result.id, {}) for result in results]
+    return {
+        name.removeprefix(ENVIRONMENT_PREFIX): value
+        for name, value in given.get(experiment, {}).items()
+        if name.startswith(ENVIRONMENT_PREFIX) and len({repr(one.get(name)) for one in own}) > 1
+    }
+
+
+def _names(results: Sequence[ExperimentResult], given: Given) -> Mapping[str, str]:
+    """Experiment -> the settings that distinguish it; its environment if none does."""
     all_of = [result.experiment.parameters for result in results]
     varying = [name for name in all_of[0] if len({repr(own.get(name)) for own in all_of}) > 1]
     return {
-        result.id: settings({name: result.experiment.parameters[name] for name in varying})
+        result.id: ", ".join(
+            label(name, value)
+            for name, value in (
+                *((name, result.experiment.parameters[name]) for name in varying),
+                *environment_given(result.id, results, given).items(),
+            )
+        )
         or result.experiment.environment[:8]
         for result in results
     }
@@ -125,8 +149,9 @@ def _spec(points: Sequence[TradeOff]) -> dict[str, Any]:
         {"text": one.name, "best": one.is_best, **_ends("x", one.speed, x_scale), **_ends("y", one.cost, y_scale)}
         for one in points
     ]
-    x = vega.quantity("x", f"{x_of.name}, {x_unit} {arrow(x_of.better)}", scale=_domain(rows, "x"))
-    y = vega.quantity("y", f"{y_of.name}, {y_unit} {arrow(y_of.better)}", scale=_domain(rows, "y"))
+    domains = {axis: _domain(rows, axis) for axis in ("x", "y")}
+    x = vega.quantity("x", f"{_plain(x_of.name)}, {x_unit} {arrow(x_of.better)}", scale={"domain": domains["x"]})
+    y = vega.quantity("y", f"{_plain(y_of.name)}, {y_unit} {arrow(y_of.better)}", scale={"domain": domains["y"]})
     best = sorted((row for row in rows if row["best"]), key=lambda row: row["x"])
     colour = "var(--series-1)"
     wide = {"x": {**x, "field": "x_low"}, "x2": {"field": "x_high"}, "y": y}
@@ -138,8 +163,8 @@ def _spec(points: Sequence[TradeOff]) -> dict[str, Any]:
         vega.layer("point", {"x": x, "y": y}, best, filled=True, size=60, opacity=1, color=colour),
         vega.layer("point", {"x": x, "y": y}, [row for row in rows if not row["best"]], size=50, color=colour),
     ]
-    if len(rows) <= _MOST_NAMED:
-        layers += vega.text_layers(rows, {"align": "left", "dx": 8, "dy": -9, "color": "var(--ink)"}, x, y)
+    for (dx, dy, align), named in _beside(rows, domains).items():
+        layers += vega.text_layers(named, {"align": align, "dx": dx, "dy": dy, "color": "var(--ink)"}, x, y)
     return {"width": _WIDTH, "height": _HEIGHT, "layer": layers}
 
 
@@ -148,7 +173,34 @@ def _ends(axis: str, figure: FigureResult, scale: float) -> dict[str, float]:
     return {axis: figure.median / scale, f"{axis}_low": low / scale, f"{axis}_high": high / scale}
 
 
-def _domain(rows: Sequence[Mapping[str, Any]], axis: str) -> dict[str, Any]:
+def _plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _beside(
+    rows: Sequence[Mapping[str, Any]], domains: Mapping[str, tuple[float, float]]
+) -> dict[tuple[int, int, str], list[Mapping[str, Any]]]:
+    """The rows whose names have room, by where they are beside their points; those on the front first. The others are
+    in the table."""
+    found: dict[tuple[int, int, str], list[Mapping[str, Any]]] = {}
+    taken: list[tuple[float, float, float, float]] = []
+    for row in sorted(rows, key=lambda row: not row["best"])[:_MOST_NAMED]:
+        (x_low, x_high), (y_low, y_high) = domains["x"], domains["y"]
+        x = _WIDTH * (row["x"] - x_low) / (x_high - x_low)
+        y = _HEIGHT * (1 - (row["y"] - y_low) / (y_high - y_low))
+        length = _LETTER_PX * len(row["text"])
+        for dx, dy, align in _BESIDE:
+            left = x + dx - (length if align == "right" else 0.0)
+            box = (left, left + length, y + dy - _LINE_PX / 2, y + dy + _LINE_PX / 2)
+            is_free = all(box[0] > b[1] or box[1] < b[0] or box[2] > b[3] or box[3] < b[2] for b in taken)
+            if is_free and box[0] >= 0 and box[1] <= _WIDTH and box[2] >= 0 and box[3] <= _HEIGHT:
+                taken.append(box)
+                found.setdefault((dx, dy, align), []).append(row)
+                break
+    return found
+
+
+def _domain(rows: Sequence[Mapping[str, Any]], axis: str) -> tuple[float, float]:
     low, high = min(row[f"{axis}_low"] for row in rows), max(row[f"{axis}_high"] for row in rows)
     room = (high - low or abs(high) or 1.0) * _ROOM
-    return {"domain": [max(0.0, low - room), high + 2 * room], "nice": True}
+    return max(0.0, low - room), high + 2 * room

@@ -53,6 +53,7 @@ _CONFIG: dict[str, Any] = {
         "tickColor": "var(--axis)",
         "tickSize": 4,
     },
+    "axisLeft": {"titlePadding": 10},  # browsers draw labels wider than the renderer reserves
     "header": {"labelColor": "var(--ink)", "labelFontSize": _FONT_PX, "labelAnchor": "start", "labelOrient": "top"},
     "legend": {**_LEGIBLE, "labelColor": "var(--ink)", "titleColor": "var(--muted)", "labelLimit": 420},
 }

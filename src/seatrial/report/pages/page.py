@@ -49,8 +49,8 @@ def study_article(
         *start_sections(result.results),
         *scaling_sections(result.scaling, ident),
         *best_of_sections(result.best_of, ident),
-        *trade_off_sections(result.results, ident),
-        *experiment_sections(result.results, record),
+        *trade_off_sections(result.results, ident, result.given),
+        *experiment_sections(result.results, record, result.given),
     ]
     place = next((at for at, section in enumerate(results, start=1) if section.name == "verdicts"), 1)
     sections = [*results[:place], *published_sections(result.study), *results[place:]]

@@ -27,8 +27,9 @@ from seatrial.report.blocks import (
     headings,
     right,
 )
+from seatrial.report.charts.energy_parts import energy_by_part
 from seatrial.report.charts.power import power_chart
-from seatrial.report.power_words import energy_words
+from seatrial.report.power_words import energy_words, mpi_energy_words
 from seatrial.report.profile import words
 from seatrial.report.profile.charts.calls import calls_chart, sizes_charts, wall_time_chart
 from seatrial.report.profile.charts.over_time import io_charts, io_table, lanes_over_time, share_over_time
@@ -99,11 +100,13 @@ _POWER = "What the sensors of this node showed, on the same clock as MPI over ti
 def _power(profile: Profile, power: PowerOverTime, ident: str) -> list[Section]:
     """Energy of the whole command, and its power over time."""
     lines = [energy_words(one) for one in power.energies] or ["No usable sensor measures power here."]
+    lines += [mpi_energy_words(one) for one in profile.mpi_energy]
     caption = "The band is the time from the first rank's start to the end of the longest one."
     blocks: list[Block] = [Lines(lines, look="list")]
     if power.curves:
         chart = power_chart(f"{ident}-power", "Power over time", caption, power, (0.0, profile.elapsed_s))
-        blocks = [About(_POWER), chart, *blocks]
+        by_part = energy_by_part(f"{ident}-energy-parts", "Energy by part", power.energies)
+        blocks = [About(_POWER), chart, *([] if by_part is None else [by_part]), *blocks]
     return [Section("power", "Power", blocks=blocks, detail=Detail.USUAL)]
 
 

@@ -44,7 +44,7 @@ from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
-from seatrial.report.charts.trade_off import trade_offs
+from seatrial.report.charts.trade_off import Given, environment_given, trade_offs
 from seatrial.report.intervals import share_words
 from seatrial.report.pages.view import median_cells, nearest
 from seatrial.report.studies import best_of_words, change_words, scaling_words
@@ -261,14 +261,21 @@ def best_of_sections(results: Sequence[BestOfResult], ident: str) -> list[Sectio
     return [Section("best-of", "Best of the sweep", blocks=blocks)] if blocks else []
 
 
+_MOST_TRADES = 4
 _TRADE = (
     "What a faster setting costs. Look for a point on the front that is nearly as fast as the fastest, and costs less."
 )
 
 
-def trade_off_sections(results: Sequence[ExperimentResult], ident: str) -> list[Section]:
+def trade_off_sections(results: Sequence[ExperimentResult], ident: str, given: Given) -> list[Section]:
     """Speed against energy; empty if the energy of fewer than three experiments is known."""
-    return chart_section("energy", "Speed against energy", _TRADE, list(trade_offs(results, ident)))
+    charts = list(trade_offs(results, ident, given))
+    return chart_section("energy", "Speed against energy", _TRADE, charts[:_MOST_TRADES], _more(charts))
+
+
+def _more(charts: Sequence[Chart]) -> list[str]:
+    left_out = len(charts) - _MOST_TRADES
+    return [f"{count(left_out, 'more figure')} not drawn: their numbers are below."] if left_out > 0 else []
 
 
 def outlier_section(screen: ScreenResult) -> Section:
@@ -278,11 +285,11 @@ def outlier_section(screen: ScreenResult) -> Section:
     return _shown("outliers", "Outliers", found, Lines(best_of_words.outlier_lines(screen)))
 
 
-def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -> list[Section]:
+def experiment_sections(results: Sequence[ExperimentResult], record: Recorded, given: Given) -> list[Section]:
     """One section: experiments without a result first, then the table of figures."""
     if not results:
         return []
-    names = _names(results)
+    names = _names(results, given)
     rows = [_row(names[result.id], result, figure, record) for result in results for figure in result.shown]
     numbers = right("Median", "95 % interval", "Repeats", "Fraction of limit")
     columns = headings("Experiment", "Figure", *numbers, "Record")
@@ -300,8 +307,9 @@ def experiment_sections(results: Sequence[ExperimentResult], record: Recorded) -
     return [Section("experiments", "Experiments", blocks=blocks)]
 
 
-def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
-    """Experiment id -> the benchmark with the settings that distinguish its experiments."""
+def _names(results: Sequence[ExperimentResult], given: Given) -> dict[str, str]:
+    """Experiment id -> the benchmark with the settings that distinguish its experiments; those of environments as the
+    study gives them."""
     settings = grouped((result.experiment.benchmark, result.experiment.parameters) for result in results)
     distinct = {benchmark: varying(own) for benchmark, own in settings.items()}
     several = len({result.experiment.environment for result in results}) > 1
@@ -312,6 +320,8 @@ def _names(results: Sequence[ExperimentResult]) -> dict[str, str]:
         words = [benchmark, *(label(name, parameters[name]) for name in distinct[benchmark] if name in parameters)]
         if has_containers:
             words.append(f"in {result.container}" if result.container else "no container")
+        elif of_environment := environment_given(result.id, results, given):
+            words += [label(name, value) for name, value in of_environment.items()]
         elif several and result.experiment.environment:
             words.append(f"environment {result.experiment.environment}")
         names[result.id] = " · ".join(words)
