@@ -119,6 +119,6 @@ def _spec(bars: Sequence[_Bar]) -> dict[str, Any]:
         },
         "order": {"field": "place", "type": "quantitative"},
     }
-    placed = [{**row, "place": parts.index(row["part"])} for row in rows]
+    placed = [{**row, "place": parts.index(str(row["part"]))} for row in rows]
     bar = vega.layer("bar", encoding, placed, size=18, stroke="var(--paper)", strokeWidth=1)
     return {"width": _WIDTH, "height": _ROW * len(order), "layer": [bar]}
