@@ -82,6 +82,23 @@ def test_a_node_that_uses_the_folder_slowly_is_named_with_its_latency() -> None:
     assert "had no CPU for part of the time, which may be why" in busy.odd[0].why
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("nfs4", "the results folder is on nfs4 on n3: look at the way to its server (nfsstat -c"),
+        ("fuse.sshfs", "look at the process that serves it (findmnt"),
+        ("lustre", "lctl get_param"),
+        ("panfs", "the way to its servers"),
+        ("ext4", "look at its device (iostat"),
+        ("", "see on which file system"),
+    ],
+)
+def test_the_remedy_is_that_of_the_file_system(kind: str, said: str) -> None:
+    own = [use(1), use(2), replace(use(3, times=20.0), file_system=kind), use(4)]
+    for odd in screened(own).odd:
+        assert said in odd.remedy and ("nfsstat" in odd.remedy) == (kind == "nfs4")
+
+
 def test_noise_of_latencies_names_nobody() -> None:
     assert not [seed for seed in range(300) if screened([use(seed * 8 + k) for k in range(4)]).odd]
     slow = [use(k, times=20.0) for k in range(4)]
@@ -98,6 +115,9 @@ def test_what_repeats_saw_of_the_folder_is_screened(tmp_path: Path) -> None:
     made = MadeUpFolder(tmp_path / "results")
     for k, node in enumerate(_NODES):
         seen = {"folder": {"claim_s": 1e-3, "write_s": 1e-3, "clock_s": 3.0 * (k == 1), "clock_error_s": 0.006}}
+        seen["folder"] |= {"type": "fuse.sshfs", "claim_s": 0.05 if k == 2 else 1e-3}
         made.add(noisy(1e9, 6, seed=k), host=node, seen=seen)
-    (odd,) = screen([made.folder.path]).odd
-    assert (odd.what, odd.figure, odd.value) == ("n2", "clock", 3.0)
+    odd = {one.figure: one for one in screen([made.folder.path]).odd}
+    assert (odd["clock"].what, odd["clock"].value) == ("n2", 3.0)
+    slow = odd["making a folder in the results folder"]
+    assert slow.what == "n3" and "on fuse.sshfs on n3" in slow.remedy

@@ -155,6 +155,7 @@ def test_only_the_output_of_the_last_run_is_kept_and_each_reads_its_input(
     ready = make_ready(COMMAND, live_machine, folder, **settings)
     run_experiments([ready], live_machine, folder, StoppingRule(maximum=1, minimum=1), Listener(), keep=True)
     (record,) = read_contents(folder).records[ready.experiment.id]
+    assert record.seen["folder"]["type"]
     assert [sample.i for sample in record.samples if sample.series == "wall"] == [0, 1, 2]
     (output,) = folder.path.glob("artefacts/*/*/stdout")
     assert output.read_text() == "what it reads\n"

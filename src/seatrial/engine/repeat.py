@@ -425,6 +425,8 @@ def _record(made: _Made, writer: RecordWriter, *, keep: bool) -> RepeatRecord:
         and (files := file_system_of(_works_in(ready, claim))) is not None
     ):
         noted["file_system"] = files
+    if "folder" in noted and (own := file_system_of(str(claim.path.absolute()))) is not None:
+        noted["folder"] = {**noted["folder"], "type": own["type"]}
     if (place := place_in_force()) is not None:
         noted["system"] = f"{place.system.name}:{place.partition.name}"
     if program.hello is not None:

@@ -99,6 +99,8 @@ class ScreenColumns(Struct):
     """Record -> the counters of links that grew."""
     no_cpu: dict[int, NoCpu] = {}
     """Record -> that its programs had no CPU for a tenth of its time or more."""
+    file_systems: dict[str, str] = {}
+    """Node -> the type of the results folder's file system there."""
     pairs: dict[int, dict[str, dict[NodePair, float]]] = {}
     """Record -> figure -> the value between two nodes."""
     declared: dict[int, tuple[int, int]] = {}
@@ -243,6 +245,8 @@ class _Filler:
                 )
                 for column, cell in zip(columns.records.values(), row, strict=True):
                     column.append(cell)
+                if kind := record.seen.get("folder", {}).get("type"):
+                    columns.file_systems[hosts.stated] = kind
                 if links := record.seen.get("links"):
                     columns.links.setdefault(number, links)
                 if (missing := missing_of_repeat(record.seen, "a node")) is not None:

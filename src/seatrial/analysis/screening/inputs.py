@@ -130,7 +130,7 @@ def _folder_use(folders: Sequence[ScreenFolder]) -> dict[str, FolderUse]:
         clock = tuple(ClockReading(*one) for one in readings if all(map(isfinite, one)))
         made, written = (tuple(filter(isfinite, each.tolist())) for each in (claim_s, write_s))
         if node and (made or written or clock):
-            found[node] = FolderUse(made, written, clock)
+            found[node] = FolderUse(made, written, clock, folder.file_systems.get(node, ""))
     return found
 
 

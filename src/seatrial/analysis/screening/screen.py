@@ -17,7 +17,7 @@ from seatrial.analysis.grouped import grouped
 from seatrial.analysis.screening.links import link_name, screen_halves, screen_pairs
 from seatrial.analysis.screening.losses import losing_nodes
 from seatrial.analysis.screening.nodes import Share, confirmed, over_nodes, screen_figure
-from seatrial.analysis.screening.shared_folder import clocks_off, clocks_that_drift, slow_folders
+from seatrial.analysis.screening.shared_folder import clocks_off, clocks_that_drift, folder_remedy, slow_folders
 from seatrial.analysis.screening.silent import SilentNode, silent_nodes
 from seatrial.benchmarks import benchmark_of
 from seatrial.model.benchmark.benchmark import Better, Role
@@ -363,10 +363,7 @@ def _unlike_in_the_folder(used: Mapping[str, FolderUse], nodes: int, no_cpu: Seq
         why = f"the median of {count(slow.repeats, 'repeat')}"
         if slow.node in busy:
             why += "; its programs had no CPU for part of the time, which may be why"
-        remedy = (
-            f"look at the mount of the results folder on {slow.node} and the way to its server (nfsstat -c, mount, "
-            "ip -s link)"
-        )
+        remedy = folder_remedy(slow.node, used[slow.node].file_system)
         values = (slow.median_s, slow.usual_s, slow.median_s / slow.usual_s)
         figure = f"{slow.what} in the results folder"
         yield _read(OddKind.NODE, slow.node, slow.node, figure, values, remedy, nodes, why, "s")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, quantiles
 
+from seatrial.diagnosis.disturbance.diagnose import is_slow
 from seatrial.model.frozen import Frozen
 from seatrial.model.study.screen import LEAST_CLOCK_S, ClockReading, FolderUse
 
@@ -68,6 +69,33 @@ def _drift(readings: Sequence[ClockReading]) -> tuple[float, float] | None:
     if between_s <= 0:
         return None
     return (last.ahead_s - first.ahead_s) / between_s, (last.error_s + first.error_s) / between_s
+
+
+_LOOK = {
+    "nfs": "the way to its server (nfsstat -c, ip -s link)",
+    "nfs4": "the way to its server (nfsstat -c, ip -s link)",
+    "cifs": "the way to its server (/proc/fs/cifs/Stats, ip -s link)",
+    "smb3": "the way to its server (/proc/fs/cifs/Stats, ip -s link)",
+    "lustre": "its servers (lfs check servers, lctl get_param osc.*.import, ip -s link)",
+    "gpfs": "what it waits for (mmdiag --waiters, mmdiag --network)",
+    "beegfs": "its servers (beegfs-ctl --listnodes --nodetype=storage --reachable, ip -s link)",
+    "ceph": "its servers (ceph -s, ip -s link)",
+    "9p": "the host, which serves it",
+    "virtiofs": "the host, which serves it",
+}
+"""What to look at where a file system is slow on one node."""
+
+
+def folder_remedy(node: str, kind: str) -> str:
+    """What to look at on a node that uses the results folder slowly, by the type of its file system there."""
+    if not kind:
+        return f"see on which file system the results folder is on {node} (findmnt -T FOLDER), and look at its server"
+    look = _LOOK.get(kind, "its device (iostat -x 1, dmesg)")
+    if kind == "fuse" or kind.startswith("fuse."):
+        look = "the process that serves it (findmnt -T FOLDER, top, its log), and the way to a server if it has one"
+    elif kind not in _LOOK and is_slow(kind):
+        look = "the way to its servers (ip -s link)"
+    return f"the results folder is on {kind} on {node}: look at {look}"
 
 
 class SlowFolder(Frozen):

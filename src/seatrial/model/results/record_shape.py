@@ -127,9 +127,10 @@ _MPI = check_of_keys(
 _IO = check_of_keys(_amounts("asked_read_B", "asked_written_B", "device_read_B", "device_written_B"))
 """The counters of the I/O probe, in bytes."""
 
-_FOLDER = check_of_keys({}, {"clock_s": float, **_amounts("claim_s", "write_s", "clock_error_s")})
+_FOLDER = check_of_keys({}, {"type": str, "clock_s": float, **_amounts("claim_s", "write_s", "clock_error_s")})
 """What the results folder did when the repeat was claimed (`store/claim.py`): the time to make its folder and to write
-a small file, and by how much the clock of the node is ahead of the one that stamped that file."""
+a small file, and by how much the clock of the node is ahead of the one that stamped that file; `type` is that of its
+file system on this node."""
 
 _SEEN: Mapping[str, Any] = {
     **dict.fromkeys(("host", "block", "study"), str),

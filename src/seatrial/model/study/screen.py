@@ -177,11 +177,13 @@ class ClockReading(Frozen):
 
 
 class FolderUse(Frozen):
-    """What a node saw of the results folder in each repeat: seconds to make a folder and to write a small file."""
+    """What a node saw of the results folder in each repeat: seconds to make a folder and to write a small file; and the
+    type of its file system there, "" if it is not known."""
 
     claim_s: Sequence[float] = ()
     write_s: Sequence[float] = ()
     clock: Sequence[ClockReading] = ()
+    file_system: str = ""
 
 
 class ScreenInput(Frozen):
