@@ -35,6 +35,7 @@ from applications.result_texts import (
     stream,
     stream_mpi,
 )
+from applications.training_texts import TEXTS as TRAINING_TEXTS
 from conftest import SHARED_DATA
 from fabric.fabric_texts import DUMPS as FABRIC_TEXTS
 from machine.mutations import _MUTATIONS as TEXT_MUTATIONS
@@ -105,6 +106,7 @@ _MADE_UP = {
     "nccl-inspector": (inspector(),),
     "dcgm-diag": (dcgm(), as_bytes(dcgm_json()).decode()),
     "likwid-bench": (likwid_bench(),),
+    **{kind: (text,) for kind, text in TRAINING_TEXTS.items()},
 }
 """Kinds without a real file need one here."""
 _MOST_REAL = 8

@@ -13,6 +13,7 @@ from functools import cache
 from statistics import fmean
 
 import numpy as np
+from applications.training_texts import TEXTS as TRAINING
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.importing import Given, ImportedRepeat, ResultFile, read_repeats
@@ -44,8 +45,8 @@ def figures_in(repeats: Iterable[ImportedRepeat]) -> Figures:
     return found
 
 
-_MEANS = ("hoomd", "nccl-inspector", "star-ccm")
-"""Kinds whose figures are means or differences of rows: no number of the text gives them."""
+_MEANS = ("hoomd", "nccl-inspector", "star-ccm", *TRAINING)
+"""Kinds whose figures are means, sums or differences of rows: no number of the text gives them."""
 _BROKEN = "dcgm-diag"
 """Kind whose tables break numbers at the end of a line."""
 

@@ -2,8 +2,9 @@
 line. What stands before every line is taken off here, for all readers.
 
 pdsh and clush write "node01: ", srun -l "0: " (right-aligned), mpirun --tag-output "[1,0]<stdout>:", MPICH "[0] ",
-kubectl and logs a time and a level, mails "> ". A label counts only if several lines have it, so "NIC0: mlx5_0" or a
-line of prose stays unchanged. Lines of several nodes or ranks are kept apart.
+torchrun "[rank0]:", Docker Compose "trainer  | ", Ray "(Worker pid=7, ip=10.0.0.1) ", kubectl and logs a time and a
+level, mails "> ". A label counts only if several lines have it, so "NIC0: mlx5_0" or a line of prose stays unchanged.
+Lines of several nodes or ranks are kept apart, unless the reader knows that all of them write one log.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ _TIME = (
 )
 _LABEL = re.compile(
     rf"(?P<time>{_TIME}|\[(?:{_TIME})\])(?=[ \t\[]|\Z)"
-    r"|(?P<level>DEBUG|INFO|WARN(?:ING)?|ERROR|stdout|stderr)(?=[ \t:|])[:|]?"
-    r"|(?P<rank>\[[A-Za-z0-9_.\-]{1,80}(?:,[0-9]{1,9}){0,3}\](?:<std(?:out|err)>:?|:|(?=[ \t]|\Z)))"
+    rf"|(?P<level>[DIWEF]\d{{4}} {_CLOCK} +\d{{1,20}} [\w./\-]{{1,80}}:\d{{1,7}}\](?=[ \t]|\Z)"  # glog, absl
+    r"|(?:DEBUG|INFO|WARN(?:ING)?|ERROR|stdout|stderr)(?=[ \t:|])[:|]?)"
+    r"|(?P<rank>\[(?:[A-Za-z0-9_./\-]{1,80}(?:,[0-9]{1,9}){0,3}|[0-9]{1,9},mpirank:[0-9]{1,9},[\w.\-]{1,60})\]"
+    r"(?:<std(?:out|err)>:?|:|(?=[ \t]|\Z)))"
+    r"|(?P<worker>\([A-Za-z][\w.:\-]{0,80} pid=\d{1,9}(?:, ip=[\w.:]{1,45})?\)(?=[ \t]|\Z))"
+    r"|(?P<service>[A-Za-z0-9][A-Za-z0-9_.\-]{0,80} {1,40}\|(?=[ \t]|\Z))"
     r"|(?P<host>[A-Za-z0-9][A-Za-z0-9_.\-]{0,80}(?:,[0-9]{1,9})?:)(?=[ \t]|\Z)",
     re.ASCII,
 )
@@ -52,7 +57,7 @@ _Labels = list[tuple[_Keys, int]]
 
 def labels_of(text: str) -> _Labels:
     """The possible labels at the beginning of a line. The name of a node is the last one."""
-    if not text or not (text[0].isalnum() or text[0] in " ["):
+    if not text or not (text[0].isalnum() or text[0] in " [("):
         return []  # most lines: blank, or indented by a tab
     padding = _PADDING.match(text)
     at = padding.end() if padding else 0
@@ -151,13 +156,17 @@ class Unlabelled(Frozen):
         )
 
 
-def unlabelled(text: str) -> Unlabelled:
-    """A text as it is."""
+def unlabelled(text: str, *, has_bars: bool = False) -> Unlabelled:
+    """A text as it is. With `has_bars`, a carriage return ends a line, too, as bars of progress write it; the parts of
+    a line have its number."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     is_ended = lines[-1] == ""
     if is_ended:
         lines.pop()
-    return Unlabelled(tuple(lines), range(1, len(lines) + 1), is_ended)
+    if not has_bars or "\r" not in text:
+        return Unlabelled(tuple(lines), range(1, len(lines) + 1), is_ended)
+    parts = [(number, part) for number, line in enumerate(lines, start=1) for part in line.split("\r")]
+    return Unlabelled(tuple(part for _, part in parts), tuple(number for number, _ in parts), is_ended)
 
 
 def row_beside(source: Unlabelled, other: Unlabelled) -> str:
@@ -167,13 +176,26 @@ def row_beside(source: Unlabelled, other: Unlabelled) -> str:
     return next(filter(_ROW.fullmatch, rows), "")
 
 
-def peeled(text: str) -> Iterator[list[Unlabelled]]:
+def peeled(text: str, *, is_one_log: bool = False) -> Iterator[list[Unlabelled]]:
     """What a text may be without the quotes, labels and indentation of its lines, one layer after another, the
-    outermost first: each time the lines of all sources (ranks, nodes, depths of quotes)."""
-    layer = [[unlabelled(text)]]
+    outermost first: each time the lines of all sources (ranks, nodes, depths of quotes). With `is_one_log`, the lines
+    of all ranks as one source come before those of each."""
+    layer = [[unlabelled(text, has_bars=is_one_log)]]
     for _ in range(_MAX_LABELS):
         layer = [found for sources in layer for peel in (_quoted, _labelled, _outdented) if (found := peel(sources))]
+        if is_one_log:
+            yield from ([_in_order(sources)] for sources in layer if len(sources) > 1)
         yield from layer
+
+
+def _in_order(sources: Sequence[Unlabelled]) -> Unlabelled:
+    """The lines of all sources in the order of the text. Those that several have (without a label) are there once."""
+    lines: dict[tuple[int, str], None] = {}
+    for source in sources:
+        lines.update(dict.fromkeys(zip(source.numbers, source.lines, strict=True)))
+    order = sorted(lines, key=lambda line: line[0])
+    is_ended = all(one.is_ended for one in sources)
+    return Unlabelled(tuple(t for _, t in order), tuple(n for n, _ in order), is_ended, sources[0].taken_off)
 
 
 def _quoted(sources: Sequence[Unlabelled]) -> list[Unlabelled]:

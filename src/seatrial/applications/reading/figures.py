@@ -14,6 +14,7 @@ from functools import partial
 
 from seatrial.applications.reading.job import ProgramOptions
 from seatrial.applications.reading.pasted import Form, read_pasted
+from seatrial.applications.reading.runs import Starts
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Figure, ImportedOnly, LimitOf, elapsed
 from seatrial.model.benchmark.parameter import UNKNOWN, Parameter, Params, Value
 from seatrial.model.benchmark.quotients import WorkRate
@@ -26,11 +27,12 @@ from seatrial.model.units import SIUnit, Unit
 
 
 class Reader(Frozen):
-    """`kind` is its name on the command line. `parse` is pure; it raises ParseError (tool, line, text, why) for a
-    file that is incomplete, from another tool, or has an impossible number. A text with several runs is split where one
-    of the lines `begins` is (runs.py); `options` are those of the tool's programs that state parameters. A part of the
+    """`kind` is its name on the command line. `parse` is pure; it raises ParseError (tool, line, text, why) for a file
+    that is incomplete, from another tool, or has an impossible number. A text with several runs is split where one of
+    the lines `begins` is (runs.py); `options` are those of the tool's programs that state parameters. A part of the
     text with a line `aside` is of a program without figure, which the first group names. `is_from_documentation`: no
-    test reads a real text of this format, and lists label it so."""
+    test reads a real text of this format, and lists label it so. `starts` replaces `begins` in logs to which all ranks
+    of a run write (pasted.py)."""
 
     kind: str
     parse: Callable[[bytes], ImportedFile]
@@ -38,11 +40,12 @@ class Reader(Frozen):
     options: ProgramOptions = ProgramOptions()
     aside: str = ""
     is_from_documentation: bool = False
+    starts: Starts | None = None
 
     def read(self, data: bytes) -> ImportedFile:
         """The contents of a file as users have it: compressed, with something before each line, of several runs. Raises
         ParseError."""
-        return read_pasted(Form(self.kind, self.parse, self.begins, self.options, self.aside), data)
+        return read_pasted(Form(self.kind, self.parse, self.begins, self.options, self.aside, self.starts), data)
 
 
 _NO_POINT: Mapping[str, Value] = {}

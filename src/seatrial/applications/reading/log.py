@@ -17,6 +17,7 @@ from copy import copy
 from datetime import datetime
 
 from seatrial.applications.reading.figures import Reader, in_SI, rate_sample, time_sample
+from seatrial.applications.reading.runs import Starts
 from seatrial.applications.reading.tables import body
 from seatrial.applications.reading.text import LogLine, Pattern, number, read_lines
 from seatrial.errors import ParseError
@@ -307,13 +308,15 @@ Words = tuple[str, str]
 
 
 class Measured(Frozen):
-    """What the function of a reader takes from a log: samples, and what the declaration of the log does not have."""
+    """What the function of a reader takes from a log: samples, and what the declaration of the log does not have.
+    `failed`: why its figures mean nothing, though the log is whole."""
 
     samples: Sequence[Sample]
     parameters: Mapping[str, Value] = {}
     notes: Mapping[str, object] = {}
     remarks: Sequence[str] = ()
     version: str | None = None
+    failed: str = ""
 
 
 def plain_reader(
@@ -325,19 +328,29 @@ def plain_reader(
     aside: str = "",
     is_spaced_once: bool = False,
     is_from_documentation: bool = False,
+    starts: Starts | None = None,
 ) -> Reader:
     """The reader of logs of `tool`, with the figures that `of` declares, where `measured` does all of it: it raises
     ParseError for a run without figure. `begins` is the line with which each run begins, if there is one; `aside`
-    one of a program that has no figure (Reader)."""
+    one of a program that has no figure, `starts` as in `Reader`."""
 
     def read(data: bytes) -> ImportedFile:
         found = measured(Log(tool, data, is_spaced_once=is_spaced_once))
         samples, remarks = tuple(found.samples), tuple(found.remarks)
-        experiment = ImportedExperiment(of.name, samples, found.parameters, found.notes, remarks=remarks)
+        experiment = ImportedExperiment(
+            of.name, samples, found.parameters, found.notes, failed=found.failed, remarks=remarks
+        )
         return ImportedFile(tool, found.version or "", (experiment,))
 
     kind = of.name.removeprefix("imported.")
-    return Reader(kind, read, (begins,) if begins else (), aside=aside, is_from_documentation=is_from_documentation)
+    return Reader(
+        kind,
+        read,
+        (begins,) if begins else (),
+        aside=aside,
+        is_from_documentation=is_from_documentation,
+        starts=starts,
+    )
 
 
 def log_reader(
@@ -395,7 +408,7 @@ def log_reader(
         declared = next((named.text(k) for k, one in enumerate(named.match.groups(), start=1) if one is not None), "")
         parameters = {**found.parameters, **log.stated(numbers)}
         version = declared if found.version is None else found.version
-        return Measured(found.samples, parameters, found.notes, remarks, version)
+        return Measured(found.samples, parameters, found.notes, remarks, version, found.failed)
 
     if begins is None:
         begins = "" if is_begun_anywhere else begin[0]

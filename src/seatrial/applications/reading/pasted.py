@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from seatrial.applications.reading import commands
 from seatrial.applications.reading.job import Job, ProgramOptions, device_of, job_of, specified
 from seatrial.applications.reading.json_text import INVALID_JSON
-from seatrial.applications.reading.runs import Part, parts_of
+from seatrial.applications.reading.runs import Part, Starts, parts_of
 from seatrial.applications.reading.text import MAX_BYTES
 from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
@@ -24,13 +24,19 @@ _MOST_NAMED = 5
 
 class Form(Frozen):
     """What a reader declares about its texts: `begins`, the lines with which a run begins (runs.py), the options of its
-    programs, and `aside`, a line of programs of the same tool that have no figure."""
+    programs, and `aside`, a line of programs of the same tool that have no figure. With `starts` in place of `begins`,
+    all ranks write one log, in which carriage returns end lines, too."""
 
     kind: str
     parse: Callable[[bytes], ImportedFile]
     begins: tuple[str, ...] = ()
     options: ProgramOptions = ProgramOptions()
     aside: str = ""
+    starts: Starts | None = None
+
+    def parts(self, lines: Sequence[str]) -> list[Part]:
+        """The runs in these lines."""
+        return parts_of(lines, self.begins, self.starts)
 
 
 def read_pasted(form: Form, data: bytes) -> ImportedFile:
@@ -45,12 +51,14 @@ def read_pasted(form: Form, data: bytes) -> ImportedFile:
     except ValueError as error:
         raise ParseError(form.kind, None, "", str(error)) from error
     text = data.decode("utf-8-sig", "replace")
+    is_one_log = form.starts is not None
+    given = unlabelled(text, has_bars=is_one_log)
     try:
-        return _with_caution(_merged(_runs(form, unlabelled(text), data)), data)
+        return _with_caution(_merged(_runs(form, given, None if is_one_log else data)), data)
     except ParseError as error:
         as_given = error
     first: ParseError | None = None
-    for sources in peeled(text):
+    for sources in peeled(text, is_one_log=is_one_log):
         found: list[tuple[list[ImportedFile], Unlabelled]] = []
         unread: list[tuple[ParseError, Unlabelled]] = []
         for one in sources:
@@ -69,7 +77,7 @@ def read_pasted(form: Form, data: bytes) -> ImportedFile:
 def _runs(form: Form, source: Unlabelled, data: bytes | None = None) -> list[ImportedFile]:
     """The runs of one source; `data` is its text, if that is given. Raises ParseError unless all are whole; a last one
     that is damaged is left out with a remark: it was stopped, or is not pasted to its end."""
-    parts, left_out = _with_figures(form, source, parts_of(source.lines, form.begins))
+    parts, left_out = _with_figures(form, source, form.parts(source.lines))
     of_text = specified(source.lines)
     found: list[ImportedFile] = []
     known, job = _Known(), Job()
@@ -203,7 +211,7 @@ def _few(names: Sequence[str]) -> str:
 
 def _begins(form: Form, source: Unlabelled) -> bool:
     """Whether a run begins somewhere in the lines of a source."""
-    return parts_of(source.lines, form.begins)[0].begin < len(source.lines)
+    return form.parts(source.lines)[0].begin < len(source.lines)
 
 
 def _labelled(run: ImportedFile, source: Unlabelled) -> ImportedFile:

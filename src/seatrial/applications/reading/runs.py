@@ -3,7 +3,7 @@ first. What is above that line, from the last command on (a prompt, the trace of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from seatrial.applications.reading.commands import command_of
@@ -15,6 +15,10 @@ JSON_BEGIN = r"(?<!\s)\{(?!.*\}$).*"
 _LONGEST_BANNER = 1000
 
 
+Starts = Callable[[Sequence[str]], Sequence[int]]
+"""The lines, as indices, at which runs begin: for logs in which several lines together decide that."""
+
+
 class Part(Frozen):
     """The lines of one run, as indices: those from `above` to `begin` may be of the shell, those to `end` are of the
     program, and of what was printed after it."""
@@ -24,13 +28,14 @@ class Part(Frozen):
     end: int
 
 
-def parts_of(lines: Sequence[str], begins: Sequence[str]) -> list[Part]:
-    """The runs in these lines, in order; one part with all lines if at most one line begins a run.
+def parts_of(lines: Sequence[str], begins: Sequence[str], starts_of: Starts | None = None) -> list[Part]:
+    """The runs in these lines, in order; one part with all lines if at most one line begins a run. `starts_of` replaces
+    `begins`.
 
     `begins` are patterns of lines with which a run begins, in the order in which the program prints them: a line of the
     same pattern as the last one, or of an earlier one, begins another run.
     """
-    starts = _starts(lines, begins)
+    starts = _starts(lines, begins) if starts_of is None else starts_of(lines)
     if len(starts) < 2:
         return [Part(0, starts[0] if starts else len(lines), len(lines))]
     above = [0, *(_first_above(lines, before + 1, start) for before, start in pairwise(starts))]
