@@ -66,5 +66,11 @@ lint: .venv/test-ready
 	$(write_schemas)
 	@touch $@ .venv/run-ready
 
+# Frameworks for the tests of training, in an environment of their own: seatrial does not need them.
+.training/ready:
+	$(PYTHON) -m venv .training
+	.training/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy
+	@touch $@
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .training .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from applications.log_damage import log, needs_logs
-from engine.harness import make_ready, run_one
+from engine.harness import in_python, make_ready, run_one
 
 from seatrial.applications import amber_water
 from seatrial.applications.amber import read_energies
@@ -197,7 +197,7 @@ def test_openmm_measures(settings: dict[str, str], live_machine: Machine, tmp_pa
         pytest.skip("OpenMM has no platform OpenCL here")
     if int(settings.get("threads", 1)) > len(live_machine.allowed_cpus):
         pytest.skip("needs 2 CPUs")
-    point, record = measured(OPENMM, live_machine, tmp_path / "results", steps="20", python=python, **settings)
+    point, record = measured(OPENMM, live_machine, tmp_path / "results", steps="20", **in_python(python), **settings)
     assert record.outcome.is_ok, record.outcome
     assert figure(OPENMM, live_machine, point, record, "step_rate") > 0
 
@@ -231,7 +231,7 @@ def test_faults_of_openmm_are_found(live_machine: Machine, tmp_path: Path) -> No
             return [str(planted), *program.arguments(params, directory)[1:]]
 
         broken = replace(OPENMM, program=replace(program, arguments=arguments))
-        settings = {"steps": "20", "threads": "1", "python": python}
+        settings = {"steps": "20", "threads": "1", **in_python(python)}
         _, record = measured(broken, live_machine, tmp_path / reason[:-2], **settings)
         assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(reason), record.outcome
 
@@ -243,7 +243,7 @@ def test_both_compute_the_published_protein(live_machine: Machine, tmp_path: Pat
     folder = os.environ.get("SEATRIAL_JAC")
     if not folder:
         pytest.skip("SEATRIAL_JAC names no folder with JAC.prmtop and JAC.inpcrd (openmmtools/data/dhfr)")
-    for benchmark, more in ((AMBER, {}), (OPENMM, {"python": with_openmm()})):
+    for benchmark, more in ((AMBER, {}), (OPENMM, in_python(with_openmm()))):
         settings = {"case": "jac", "inputs": folder, "steps": "100", **more}
         _, record = measured(benchmark, live_machine, tmp_path / benchmark.name, **settings)
         assert record.outcome.is_ok, record.outcome

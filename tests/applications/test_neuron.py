@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine.harness import make_ready, run_one
+from engine.harness import in_python, make_ready, run_one
 
 from seatrial.applications.neuron import BENCHMARK as NEURON
 from seatrial.applications.neuron import SCRIPT, read_run
@@ -107,7 +107,7 @@ def test_it_measures(
     if int(ranks) * int(threads) > len(live_machine.allowed_cpus):
         pytest.skip("needs 2 CPUs")
     split = {"ranks": ranks, "threads": threads}
-    record = measured(NEURON, live_machine, tmp_path / "results", mpi, python=python, **split, **SMALL)
+    record = measured(NEURON, live_machine, tmp_path / "results", mpi, **in_python(python), **split, **SMALL)
     assert record.outcome.is_ok, record.outcome
     assert (record.checks["ranks"], record.checks["threads"]) == (int(ranks), int(threads))
 
@@ -139,7 +139,7 @@ def test_faults_are_found(live_machine: Machine, tmp_path: Path, need: Callable[
             return [str(planted), *program.arguments(params, directory)[1:]]
 
         broken = replace(NEURON, program=replace(program, arguments=arguments))
-        record = measured(broken, live_machine, tmp_path / reason[:-2], None, ranks="1", python=python, **SMALL)
+        record = measured(broken, live_machine, tmp_path / reason[:-2], None, ranks="1", **in_python(python), **SMALL)
         assert record.outcome.state is State.INVALID and record.outcome.reason.startswith(reason), record.outcome
 
 
@@ -165,5 +165,5 @@ def test_spikes_of_two_ranks_that_differ_are_found(
         return [str(planted), *program.arguments(params, directory)[1:]]
 
     broken = replace(NEURON, program=replace(program, arguments=arguments))
-    record = measured(broken, live_machine, tmp_path / "results", "openmpi", ranks="2", python=python, **SMALL)
+    record = measured(broken, live_machine, tmp_path / "results", "openmpi", ranks="2", **in_python(python), **SMALL)
     assert record.outcome.reason.startswith("spikes_differ: "), record.outcome

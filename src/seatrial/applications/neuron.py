@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.applications.running.copies import problem
-from seatrial.applications.running.interpreter import interpreter, read_result
+from seatrial.applications.running.interpreter import read_result
 from seatrial.benchmarks.figures import between, duration, exactly, time_step
 from seatrial.benchmarks.placement import RANK_LAYOUT, cpus_of, openmp_variables, resolved
 from seatrial.model.benchmark.benchmark import Check, Skip
@@ -111,7 +111,8 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = problem(
     PythonScript(
         name="NEURON",
-        install="install NEURON (python -m pip install neuron) into a Python on PATH, or set python to its path",
+        install="install NEURON (python -m pip install neuron) into a Python on PATH, or set "
+        "environment.python to its path",
         output=_OUTPUT,
         arguments=_run,
         parse=read_run,
@@ -131,7 +132,6 @@ BENCHMARK = problem(
         Parameter.integer("time_ms", 100, "simulated time, in steps of 0.025 ms", minimum=20),
         *RANK_LAYOUT,
         Parameter.integer("threads", 1, "threads of NEURON per rank", minimum=1),
-        interpreter("NEURON"),
     ),
     figures=(
         time_step(RUN, "one time step of 0.025 ms, of all cells"),

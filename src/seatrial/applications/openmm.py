@@ -18,7 +18,7 @@ from typing import Any
 from seatrial.applications import amber_water
 from seatrial.applications.amber import CELLS, JAC, JAC_CASE, START_K, WATER, atoms_bound, energy_bound, files_of
 from seatrial.applications.running.copies import problem
-from seatrial.applications.running.interpreter import interpreter, read_result
+from seatrial.applications.running.interpreter import read_result
 from seatrial.benchmarks.figures import between, duration, exactly, rate
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.model.benchmark.benchmark import Check, Skip
@@ -127,7 +127,8 @@ def _estimate_s(params: Params) -> float:
 BENCHMARK = problem(
     PythonScript(
         name="OpenMM",
-        install="install OpenMM (python -m pip install openmm) into a Python on PATH, or set python to its path",
+        install="install OpenMM (python -m pip install openmm) into a Python on PATH, or set "
+        "environment.python to its path",
         output=_OUTPUT,
         arguments=_arguments,
         parse=read_run,
@@ -158,7 +159,6 @@ BENCHMARK = problem(
             (AUTO, *_OF_DEVICES),
         ),
         Parameter.integer("threads", "all", "threads of the platform CPU", minimum=1),
-        interpreter("OpenMM"),
     ),
     figures=(
         rate("step_rate", "op/s", "time steps of 2 fs", "steps", series=RUN, customary=_ns_per_day),

@@ -141,7 +141,14 @@ def find_command(
 
 
 _NAMES = ("python3", "python")
-_ASKED = (("openmm", "openmm"), ("neuron", "neuron"))
+_ASKED = (
+    ("openmm", "openmm"),
+    ("neuron", "neuron"),
+    ("torch", "torch"),
+    ("jax", "jax"),
+    ("tensorflow", "tensorflow"),
+    ("PIL", "pillow"),
+)
 """Modules and their packages: an interpreter is asked once for all of them."""
 _QUESTION = """
 import sys

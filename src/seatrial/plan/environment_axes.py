@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seatrial.errors import UnknownNameError, UsageError, did_you_mean, nearest_names
+from seatrial.model.benchmark import python_script
 from seatrial.model.benchmark.benchmark import Benchmark
 from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.environment import container as containers
@@ -45,6 +46,8 @@ VM = ENVIRONMENT_PREFIX + guests.VM
 CONTAINER_BUILD = ENVIRONMENT_PREFIX + containers.CONTAINER_BUILD
 CONTAINER_MOUNTS = ENVIRONMENT_PREFIX + containers.CONTAINER_MOUNTS
 CONTAINER_DEVICES = ENVIRONMENT_PREFIX + containers.CONTAINER_DEVICES
+PYTHON = ENVIRONMENT_PREFIX + python_script.PYTHON
+"""Affects only scripts of libraries of Python."""
 OF_CONTAINERS = (CONTAINER, CONTAINER_RUNTIME, CONTAINER_MPI, CONTAINER_BUILD, CONTAINER_MOUNTS, CONTAINER_DEVICES)
 OF_BUILDS = (COMPILER, FLAGS, CONTAINER_BUILD)
 """Axes that affect only benchmarks compiled here."""
@@ -55,7 +58,7 @@ OF_MACHINES = tuple(ENVIRONMENT_PREFIX + name for name in MACHINE_SETTINGS)
 OF_GPUS = frozenset(ENVIRONMENT_PREFIX + name for name, one in MACHINE_SETTINGS.items() if one.of_gpus)
 """Axes that affect only programs that may use a GPU."""
 NAMED = (
-    *(*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES, VM),
+    *(*OF_BUILDS, *OF_RANKS, CONTAINER, CONTAINER_RUNTIME, CONTAINER_MOUNTS, CONTAINER_DEVICES, VM, PYTHON),
     *OF_MACHINES,
 )
 """All axes of the environment except environment variables."""
@@ -137,6 +140,8 @@ def concerns_environment(name: str, benchmark: Benchmark) -> bool:
     is_built = program.source is not None
     if name in OF_BUILDS:
         return is_built
+    if name == PYTHON:
+        return isinstance(program, python_script.PythonScript)
     if name in OF_GPUS and is_built:
         starts_commands = getattr(program, "commands", None) is not None
         return starts_commands or getattr(program, "library", None) == "gpu"
@@ -301,6 +306,16 @@ def _parts_of(text_of: Callable[[list[str]], Iterable[str]]) -> Callable[[Enviro
     return read
 
 
+def _interpreter(axis: EnvironmentAxis, node: YamlNode) -> str:
+    """The absolute path of an interpreter, or of a virtual environment's folder; links are kept, since the folder of a
+    virtual environment decides which libraries its interpreter has."""
+    text = _text(node)
+    if not text.startswith(("/", "./", "../", "~/")) or not text.isprintable() or len(text) > _LONGEST_VALUE:
+        raise axis.refuse(node, "not the path of an interpreter")
+    path = Path(text).expanduser().absolute()
+    return str(path / "bin" / "python") if path.is_dir() else str(path)
+
+
 def _guest(axis: EnvironmentAxis, node: YamlNode) -> str:
     """The name of a guest, or a topology file as an absolute path."""
     text = _text(node)
@@ -383,6 +398,9 @@ _AXES = (
         _word,
         containers.BUILDS,
         suggests=False,
+    ),
+    EnvironmentAxis(
+        PYTHON, "the path of a Python interpreter, or the folder of a virtual environment, with / in it", _interpreter
     ),
     EnvironmentAxis(
         VM,

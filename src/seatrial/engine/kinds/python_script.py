@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from seatrial.engine.kinds.external import ExternalKind
+from seatrial.engine.kinds.external import ExternalKind, ExternalProgram
 from seatrial.engine.ready import Ready, Refused
 from seatrial.environments.build import Environment
 from seatrial.environments.installed import Installed, find_interpreter
@@ -18,12 +18,21 @@ from seatrial.environments.loaded_libraries import files_among
 from seatrial.environments.mpi import choose_mpi, lacking_mpi
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import External
-from seatrial.model.benchmark.parameter import whole
-from seatrial.model.benchmark.program import RANKS
-from seatrial.model.benchmark.python_script import AUTO, PYTHON, PythonScript
+from seatrial.model.benchmark.program import launched
+from seatrial.model.benchmark.python_script import PythonScript
 from seatrial.model.environment.mpi import Mpi
 from seatrial.model.results.sample import Outcome
 from seatrial.plan.points import Point
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptProgram(ExternalProgram):
+    """A script with the interpreter that runs it."""
+
+    def arguments(self, ready: Ready, directory: Path) -> list[str]:
+        """Those of its declaration, and the CPUs of its processes if it places them."""
+        words = super(ScriptProgram, self).arguments(ready, directory)
+        return [*words, ",".join(map(str, ready.point.cpus))] if _of(self.declared).takes_cpus else words
 
 
 @dataclass(slots=True)
@@ -50,27 +59,29 @@ class PythonScriptKind(ExternalKind):
         return replace(found, variables=(*found.variables, (variable, str(found.mpi.library))))
 
     def _found_for(self, point: Point, program: External) -> tuple[External, Installed, dict[str, Any]]:
-        chosen = str(point.parameters[PYTHON])
-        installed = find_interpreter(_of(program).module, program.install, None if chosen == AUTO else chosen)
+        installed = find_interpreter(_of(program).module, program.install, point.environment.python)
         described: dict[str, Any] = {}
         if point.refusal is None:
-            words = program.arguments(point.parameters, Path())
+            words = [*program.arguments(point.parameters, Path()), *map(str, _of(program).parts)]
             described["files"] = {Path(word).name: content for word, content in files_among(words).items()}
         return program, installed, described
 
     def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:
         """The chosen library or the first one, which the script loads; none for a single rank, unless it is asked
         for."""
-        if whole(point.parameters[RANKS]) == 1 and point.environment.mpi is None:
+        if launched(point.parameters) == 1 and point.environment.mpi is None:
             return None
         with suppress(BuildError):
             return choose_mpi(point.environment.mpi, variables)
         return None
 
     def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
-        if point.benchmark.ranks == "mpi" and mpi is None and whole(point.parameters[RANKS]) > 1:
+        if point.benchmark.ranks == "mpi" and mpi is None and launched(point.parameters) > 1:
             return Outcome.unsupported("mpi", lacking_mpi() or "no MPI library was found")
         return None
+
+    def _runnable(self, declared: External, found: Installed) -> ExternalProgram:
+        return ScriptProgram(declared, found)
 
 
 def _of(program: External) -> PythonScript:

@@ -224,6 +224,13 @@ def _nan_if_none(value: Any) -> float:
 RANKS, THREADS, NODES = "ranks", "threads", "nodes"
 """The parameters of an MPI program: its ranks, the threads of each, and its nodes (1 if it has no such parameter)."""
 
+
+def launched(params: Params) -> int:
+    """How many processes a launcher starts: the ranks; without this parameter one on each node, which starts the
+    others itself."""
+    return whole(params[RANKS] if RANKS in params else params[NODES])
+
+
 BINDING, UNBOUND = "binding", "none"
 """The setting of an environment for unbound ranks, which the kernel's scheduler may move."""
 
@@ -269,11 +276,11 @@ class Layout(Frozen):
 
 
 def layout_of(params: Params, cpus: Sequence[int], binding: str | None = None, hosts: tuple[str, ...] = ()) -> Layout:
-    """The layout for resolved parameters and the CPUs from a benchmark's `placement`: one CPU per thread, rank by rank.
-    No CPUs: ranks share them. `binding` is the setting of a study; `none`: no binding. `hosts` are the nodes; empty:
-    this one. Raises ValueError if the number of CPUs does not match."""
-    ranks = whole(params[RANKS])
-    threads = whole(params.get(THREADS, 1))
+    """The layout for resolved parameters and the CPUs from a benchmark's `placement`: one CPU per thread, rank by rank;
+    without the parameter `ranks`, all those of a node. No CPUs: ranks share them. `binding` is the setting of a study;
+    `none`: no binding. `hosts` are the nodes; empty: this one. Raises ValueError for a wrong number of CPUs."""
+    ranks = launched(params)
+    threads = whole(params.get(THREADS, 1)) if RANKS in params else len(cpus) // ranks
     if not cpus:
         return Layout(ranks, hosts=hosts, shares_cpus=True)
     if len(cpus) != ranks * threads:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from seatrial.model.benchmark.benchmark import External
 
 PYTHON = "python"
-"""The parameter that names the interpreter."""
+"""The part of the environment that names the interpreter."""
 
 AUTO = "auto"
 
 
 class PythonScript(External, kw_only=True):
-    """A script whose path comes first among the `arguments`. Files among these are part of the experiment's identity.
+    """A script whose path is among the `arguments`. Files among these, and the `parts` that it imports, are part of the
+    experiment's identity. `takes_cpus`: it binds its processes itself, and its last argument is the list of their CPUs.
 
     `module` is what the interpreter must be able to import, `package` the distribution that states its version.
     `variable_of_mpi` tells the library where the MPI library is that starts the ranks ("": it is linked with one).
@@ -20,3 +23,5 @@ class PythonScript(External, kw_only=True):
     module: str
     package: str
     variable_of_mpi: str = ""
+    parts: tuple[Path, ...] = ()
+    takes_cpus: bool = False

@@ -49,6 +49,9 @@ class EnvironmentChoice(Frozen):
     )
     container_devices: Annotated[str | None, "the devices that it gets, with + between several"] = None
     vm: Annotated[str | None, "the guest that programs run in; null: this machine"] = None
+    python: Annotated[Sparse[str | None], "the interpreter of libraries of Python; null: the first that has them"] = (
+        None
+    )
     machine_settings: Annotated[
         Sparse[tuple[tuple[str, str], ...]],
         As(dict[str, str]),
@@ -68,7 +71,7 @@ class EnvironmentChoice(Frozen):
 AS_IT_IS = EnvironmentChoice()
 TEXT_PARTS = (
     *("mpi", "compiler", "container", "container_runtime", "container_mpi", "container_mounts", "container_devices"),
-    *("container_build", "vm"),
+    *("container_build", "vm", "python"),
 )
 """The parts that are one text each."""
 

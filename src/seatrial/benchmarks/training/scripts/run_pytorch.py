@@ -1,0 +1,339 @@
+"""Trains a network with PyTorch, and writes what it measured.
+
+    python run_pytorch.py SETTINGS OUTPUT CPUS
+    python -m torch.distributed.run --standalone --nproc-per-node N run_pytorch.py SETTINGS OUTPUT CPUS
+
+It runs in the interpreter of the site, which needs PyTorch and nothing of seatrial. Processes bind themselves to their
+share of the CPUs before PyTorch starts threads. A step is timed by the clock of the host on CPUs and by events on a
+device, which waits for the host only at the ends of a block.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from contextlib import nullcontext
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from harness.process import Process, peak_memory_B
+from harness.record import Record
+from harness.report import write_found
+from harness.steps import warm_up
+
+_POOL = 8
+_LOCAL_STEPS = 6
+_AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
+
+
+def main(settings_file: str, output: str, cpus: str) -> None:
+    """Train and write the record, by the first process."""
+    begun = time.perf_counter()
+    settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
+    process = Process([int(cpu) for cpu in cpus.split(",") if cpu], settings["threads"])
+    is_bound = process.bind()
+    import torch
+    from torch import distributed
+
+    if settings["device"] == "cuda" and not torch.cuda.is_available():
+        if process.number == 0:
+            record = Record(settings["program"], [], process.count)
+            record.skip("this PyTorch finds no GPU", "gpu")
+            record.write(output)
+        return
+    torch.set_num_threads(settings["threads"])
+    torch.set_num_interop_threads(settings["interop_threads"])
+    device = torch.device("cuda", process.number_here) if settings["device"] == "cuda" else torch.device("cpu")
+    if process.count > 1:
+        distributed.init_process_group(settings["backend"], timeout=timedelta(seconds=300))
+    run = Training(settings, process, device)
+    run.measure(begun)
+    found = run.gathered({"is_bound": is_bound})
+    if process.number == 0:
+        run.report(found, output)
+    if process.count > 1:
+        distributed.barrier()
+        distributed.destroy_process_group()
+
+
+class Training:
+    """A network with its data and optimizer, and what is seen of it."""
+
+    def __init__(self, settings: dict, process: Process, device: Any) -> None:
+        import torch
+        import torch_checks
+        import torch_data
+        import torch_network
+
+        self.settings, self.process, self.device = settings, process, device
+        self.torch, self.checks = torch, torch_checks
+        self.document = settings["network"]
+        self._set()
+        begun = time.perf_counter()
+        self.fingerprint = torch_checks.fingerprint(self.document, 1, device)
+        self.fingerprint_s = time.perf_counter() - begun
+        torch.manual_seed(settings["seed"])
+        self.plain = torch_network.build(self.document, recompute=settings["recompute"])
+        self.plain.to(device, memory_format=self._memory_format() if self._is_image() else torch.contiguous_format)
+        self.parameters = sum(one.numel() for one in self.plain.parameters())
+        self.network = self._distributed()
+        if settings["compiled"]:
+            self.network = torch.compile(self.network)
+        self.optimizer = self._optimizer()
+        self.scaler = torch.amp.GradScaler(device.type, enabled=settings["precision"] == "fp16")
+        seed = 1000 * (settings["seed"] + 1) + 100_000 * process.number
+        self.data = torch_data.MadeUp(
+            self.document, settings["batch"], _POOL, seed, device, self._placed, settings["data"] == "device"
+        )
+        self.losses: list = []
+        self.wait_s: list = []
+        self.marks: list = []
+
+    def _set(self) -> None:
+        """The settings that change the speed silently; `seen` is what PyTorch reports of them afterwards."""
+        torch, settings = self.torch, self.settings
+        is_tf32 = settings["precision"] == "tf32"
+        if self.device.type == "cuda":
+            torch.backends.cuda.matmul.allow_tf32 = is_tf32
+            torch.backends.cudnn.allow_tf32 = is_tf32
+            torch.backends.cudnn.benchmark = settings["autotune"]
+        torch.backends.mkldnn.set_flags(settings["onednn"])
+        torch.use_deterministic_algorithms(settings["deterministic"], warn_only=True)
+        torch.set_flush_denormal(False)
+        self.seen = {
+            "tf32": self.device.type == "cuda" and torch.backends.cudnn.allow_tf32,
+            "autotune": torch.backends.cudnn.benchmark,
+            "onednn": bool(torch.backends.mkldnn.enabled),
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
+            "threads": torch.get_num_threads(),
+            "interop_threads": torch.get_num_interop_threads(),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        }
+
+    def _is_image(self) -> bool:
+        return bool(self.document["counts"] == "images")
+
+    def _memory_format(self) -> Any:
+        return (
+            self.torch.channels_last
+            if self.settings["memory_format"] == "channels-last"
+            else (self.torch.contiguous_format)
+        )
+
+    def _placed(self, inputs: Any) -> Any:
+        return inputs.contiguous(memory_format=self._memory_format()) if self._is_image() else inputs
+
+    def _distributed(self) -> Any:
+        if self.process.count == 1:
+            return self.plain
+        if self.settings["strategy"] == "fsdp":
+            from torch.distributed.fsdp import fully_shard
+
+            fully_shard(self.plain)
+            return self.plain
+        from torch.nn.parallel import DistributedDataParallel
+
+        ids = [self.process.number_here] if self.device.type == "cuda" else None
+        return DistributedDataParallel(self.plain, device_ids=ids)
+
+    def _optimizer(self) -> Any:
+        kind, rate = self.settings["optimizer"], self.settings["learning_rate"]
+        of = self.plain.parameters()
+        if kind == "adamw":
+            return self.torch.optim.AdamW(of, lr=rate)
+        return self.torch.optim.SGD(of, lr=rate, momentum=0.9 if kind == "momentum" else 0.0)
+
+    def _autocast(self) -> Any:
+        name = _AUTOCAST.get(self.settings["precision"])
+        return nullcontext() if name is None else self.torch.autocast(self.device.type, getattr(self.torch, name))
+
+    def loss(self, network: Any, batch: Any) -> Any:
+        """The loss of a batch, in the precision of the run."""
+        with self._autocast():
+            outputs = network(batch[0])
+        return self.checks.loss_of(outputs, batch[1])
+
+    def step(self, *, is_local: bool = False) -> None:
+        """One training step. `is_local`: without the exchange of gradients; nothing is updated then."""
+        settings = self.settings
+        self.optimizer.zero_grad(set_to_none=True)
+        total = None
+        waited_s = 0.0
+        for part in range(settings["accumulate"]):
+            begun = time.perf_counter()
+            batch = next(self.data)
+            waited_s += time.perf_counter() - begun
+            with self._exchange(is_last=part == settings["accumulate"] - 1 and not is_local):
+                loss = self.loss(self.network, batch) / settings["accumulate"]
+                self.scaler.scale(loss).backward()
+            total = loss.detach() if total is None else total + loss.detach()
+        if not is_local:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+            self.losses.append(total)
+        self.wait_s.append(waited_s)
+
+    def _exchange(self, *, is_last: bool) -> Any:
+        if is_last or self.process.count == 1:
+            return nullcontext()
+        if self.settings["strategy"] == "fsdp":
+            self.network.set_requires_gradient_sync(False)
+            return _restored(lambda: self.network.set_requires_gradient_sync(True))
+        return self.network.no_sync()
+
+    def waited_for(self) -> float:
+        """The time, once the device has done what it was asked for."""
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def timed_step(self) -> float:
+        """One step, until the device has done it."""
+        begun = self.waited_for()
+        self.step()
+        return self.waited_for() - begun
+
+    def agreed(self, answer: bool) -> bool:
+        """The answer of the first process, for all."""
+        if self.process.count == 1:
+            return answer
+        said = self.torch.tensor([int(answer)], device=self.device)
+        self.torch.distributed.broadcast(said, 0)
+        return bool(said.item())
+
+    def barrier(self) -> None:
+        """Wait for all processes."""
+        if self.process.count > 1:
+            self.torch.distributed.barrier()
+
+    def block(self, steps: int, *, is_local: bool = False) -> tuple:
+        """The time of this many steps, that of each, and the time that each waited for data."""
+        self.barrier()
+        self.wait_s = []
+        begun = self.waited_for()
+        marks = [self._mark()]
+        for _ in range(steps):
+            self.step(is_local=is_local)
+            marks.append(self._mark())
+        total_s = self.waited_for() - begun
+        each = [self._between(a, b) for a, b in pairwise(marks)]
+        return total_s, each, list(self.wait_s)
+
+    def _mark(self) -> Any:
+        if self.device.type != "cuda":
+            return time.perf_counter()
+        event = self.torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def _between(self, start: Any, end: Any) -> float:
+        return end - start if self.device.type != "cuda" else start.elapsed_time(end) / 1e3
+
+    def measure(self, begun: float) -> None:
+        """All steps, in their order: the first, warm-up, the measured block, and what the checks need."""
+        settings = self.settings
+        self.first_digests = self.checks.digests_of_items(self.data.first)
+        self.start_s = time.perf_counter() - begun - self.fingerprint_s
+        self.first_s = self.timed_step()
+        self.warm_s, self.was_steady = warm_up(self.timed_step, settings["warmup"], self.agreed)
+        if self.device.type == "cuda":
+            self.torch.cuda.reset_peak_memory_stats()
+        self.began_s = time.clock_gettime(time.CLOCK_MONOTONIC)
+        self.total_s, self.steps_s, self.waits_s = self.block(settings["steps"])
+        self.ended_s = time.clock_gettime(time.CLOCK_MONOTONIC)
+        self.device_B = self.torch.cuda.max_memory_allocated() if self.device.type == "cuda" else 0
+        self.local_s = self.block(_LOCAL_STEPS, is_local=True)[1] if self.process.count > 1 else []
+        self.gradient_error = self._gradient_error()
+        while len(self.losses) < settings["task_steps"]:
+            self.step()
+        self.loss_values = [float(one) for one in self.losses]
+        self.saved_s, self.saved_B = self._save() if settings["checkpoint"] else (0.0, 0)
+
+    def _gradient_error(self) -> float:
+        if self.process.count == 1 or self.settings["strategy"] == "fsdp":
+            return 0.0
+        batch = next(self.data)
+        return self.checks.gradient_error(self.network, self.plain, batch, self.loss)
+
+    def _save(self) -> tuple:
+        """How long training stands still for a checkpoint that is safe on storage, and its size."""
+        self.barrier()
+        begun = self.waited_for()
+        size = 0
+        if self.process.number == 0 or self.settings["strategy"] == "fsdp":
+            path = Path(f"checkpoint-{self.process.number}.pt")
+            with path.open("wb") as file:
+                self.torch.save({"model": self.plain.state_dict(), "optimizer": self.optimizer.state_dict()}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            size = path.stat().st_size
+        self.barrier()
+        elapsed_s = time.perf_counter() - begun
+        if size:
+            path.unlink()
+        return elapsed_s, size
+
+    def _result(self) -> str:
+        """A hash of the loss of one batch, the same for all processes, with the parameters as they are now."""
+        import torch_data
+
+        inputs, labels = torch_data.made_up(self.document, 2, 7)
+        self.plain.train()
+        with self.torch.no_grad():
+            loss = self.loss(self.plain, (self._placed(inputs).to(self.device), labels.to(self.device)))
+        return f"{float(loss):.17g}"
+
+    def gathered(self, seen: dict) -> list:
+        """What each process saw, at the first one; None at the others."""
+        names = (
+            *("fingerprint", "first_digests", "start_s", "first_s", "warm_s", "total_s", "steps_s", "waits_s"),
+            *("local_s", "gradient_error", "loss_values", "device_B", "saved_s", "saved_B", "was_steady"),
+        )
+        own = {name: getattr(self, name) for name in names}
+        own.update(
+            seen,
+            cpus=sorted(os.sched_getaffinity(0)),
+            result=self._result(),
+            host=platform.node(),
+            memory_B=peak_memory_B(),
+        )
+        if self.process.count == 1:
+            return [own]
+        found: list = [None] * self.process.count
+        self.torch.distributed.gather_object(own, found if self.process.number == 0 else None)
+        return found
+
+    def report(self, found: list, output: str) -> None:
+        """Write what all processes saw."""
+        settings, torch = self.settings, self.torch
+        record = Record(settings["program"], [cpu for one in found for cpu in one["cpus"]], self.process.count)
+        write_found(record, found, settings)
+        record.check("parameters", self.parameters)
+        record.check("gradient_error", max(one["gradient_error"] for one in found))
+        record.note("framework", {"name": "PyTorch", "version": torch.__version__, **self.seen})
+        record.note("sampled", [self.began_s, self.ended_s])
+        if self.device.type == "cuda":
+            record.note("device", torch.cuda.get_device_name(self.device))
+        record.write(output)
+
+
+class _restored:
+    """Calls a function at the end of a block."""
+
+    def __init__(self, restore: Any) -> None:
+        self._restore = restore
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
