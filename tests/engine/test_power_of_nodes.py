@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from probes.power.made_up_bmc import PASSWORD, USER, redfish_bmc
+from probes.power.test_sysfs import rapl, write
 
 from seatrial.analysis.power import missing_energy
 from seatrial.model.environment.site import PowerAccess, RedfishAccess
-from seatrial.model.machine.power import Scope, Supply
+from seatrial.model.machine.power import Scope, SourceKind, Supply
 from seatrial.model.results.energy import MeasuredEnergy, PowerOverTime
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import Outcome
+from seatrial.probes.power import node_meter
+from seatrial.probes.power.elsewhere import Elsewhere, reading_on
+from seatrial.probes.power.on_node import line_of_sensor, words_for
 from seatrial.probes.power.scopes import scope_samples
+from seatrial.probes.power.source import Reading, Sensor
 from seatrial.probes.power.sources import sensors_of_nodes
 
 
@@ -104,6 +110,65 @@ def bmcs(folder: Path, **watts: float) -> Iterator[list[tuple[str, PowerAccess]]
             url, ca, _ = opened.enter_context(redfish_bmc(tree(power), own))
             found.append((node, PowerAccess(RedfishAccess(url, USER, password, (), ca))))
         yield found
+
+
+def readers_here(tmp_path: Path, *nodes: str) -> list[tuple[Sequence[str], Sequence[str]]]:
+    """In place of srun: readers of nodes with made-up trees are started on this node."""
+    for number, node in enumerate(("n2", "n3"), start=2):
+        rapl(tmp_path / node, "intel-rapl:0", "package-0", number * 1_000_000)
+        write(tmp_path / node, "sys/cray/pm_counters", power=f"{100 * number} W", freshness=1)
+    return [([node], words_for(node, None, f"{tmp_path}/{{node}}")) for node in nodes]
+
+
+@pytest.mark.real
+def test_readers_on_other_nodes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    commands = [*readers_here(tmp_path, "n2", "n3", "n4"), (["n5"], ["/does/not/exist"])]
+    with reading_on(commands) as there:
+        assert [one.name for one in there.sensors] == [
+            *("n2:pm_counters:power", "n2:rapl:package-0"),
+            *("n3:pm_counters:power", "n3:rapl:package-0"),
+        ]
+        end_s = time.monotonic() + 20
+        while not all(there.readings()) and time.monotonic() < end_s:
+            time.sleep(0.05)
+        values = [own[0].watts or own[0].joules for own in there.readings()]
+        assert values == [200.0, 2.0, 300.0, 3.0]
+        assert all(abs(own[-1].at_s - time.monotonic()) < 5 for own in there.readings())
+        there.forget(time.monotonic() + 1)
+    assert "/does/not/exist cannot be started" in caplog.text
+    assert all(f"{node}: its own sensors of power are not read" in caplog.text for node in ("n4", "n5"))
+
+
+def test_lines_that_a_launcher_has_mixed_are_left_out(tmp_path: Path) -> None:
+    sensor = Sensor("rapl:package-0", Scope.PACKAGE, SourceKind.COUNTER, "package-0", lambda: Reading(0.0))
+    with (tmp_path / "out").open("w+b") as output:
+        lines = (
+            line_of_sensor("n2", 0, sensor) + "seatrial-power n2 sensor 1 {\nseatrial-power n2 sensors 1\n"
+            "seatrial-power n2 read 0 seatrial-power n3 read 0 1.0 0.0 5.0 -\nsrun: error\n"
+            "seatrial-power n2 read 7 1.0 0.0 5.0 -\nseatrial-power n2 read 0 1.0 0.0 5.0 -\nseatrial-power n2 re"
+        )
+        output.write(lines.encode())
+        output.flush()
+        found = Elsewhere([output])
+        found.wait_started([(["n2"], None)])
+        assert [[one.joules for one in own] for own in found.readings()] == [[5.0]]
+        assert found.sensors[0].node == "n2"
+
+
+@pytest.mark.real
+def test_the_meter_has_the_sensors_of_all_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the BMCs of other nodes were read."""
+    monkeypatch.setattr(node_meter, "_WATCH_S", 0.2)
+    rapl(tmp_path / "here", "intel-rapl:0", "package-0", 1_000_000)
+    there = readers_here(tmp_path, "n2", "n3")
+    recorded = ("sysfs", str(tmp_path / "here"))
+    with node_meter.power_meter(PowerAccess(), None, recorded, elsewhere=there) as meter:
+        now = time.monotonic()
+        found = meter.of_phase(now - 1.0, now - 1.0, now)
+    assert {(one.node, one.scope) for one in found.energies} == {
+        *(("", Scope.PACKAGE), ("n2", Scope.PACKAGE), ("n3", Scope.PACKAGE)),
+        *(("n2", Scope.NODE), ("n3", Scope.NODE)),
+    }
 
 
 @pytest.mark.real

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from seatrial.engine.ready import Ready
 from seatrial.errors import ParseError
+from seatrial.launch.allocation import allocated, srun_words, ssh_words
 from seatrial.launch.local import Completed
 from seatrial.model.benchmark.program import ProgramRecord
 from seatrial.model.frozen import Frozen
@@ -28,6 +29,7 @@ from seatrial.model.study.study import IO
 from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import place_in_force, site_in_force
 from seatrial.probes.power.node_meter import PowerMeter, power_meter
+from seatrial.probes.power.on_node import words_for
 from seatrial.probes.power.scopes import scope_samples
 from seatrial.profiler.capture.functions import function_names
 from seatrial.profiler.capture.run import ProbeSettings, node_folder, on_node, profiled_variables, profiler
@@ -158,8 +160,19 @@ def probes_of(points: Iterable[Point], machine: Machine) -> Iterator[Probes]:
     site, place = site_in_force(), place_in_force()
     others = dict.fromkeys(node for point in of_power for node in _nodes(point) if node)
     access = [(node, site.power_at(place, node)) for node in others]
-    with power_meter(site.power_at(place, _here()), free or None, others=access) as meter:
+    there = _readers_on(list(others), free)
+    with power_meter(site.power_at(place, _here()), free or None, others=access, elsewhere=there) as meter:
         yield Probes(meter)
+
+
+def _readers_on(nodes: Sequence[str], cpus: Sequence[int]) -> list[tuple[Sequence[str], Sequence[str]]]:
+    """The commands that start readers on these nodes, each with its nodes, by what runs commands there."""
+    if not nodes:
+        return []
+    found = allocated(os.environ)
+    if found is not None and found.starter == "srun":
+        return [(nodes, srun_words(nodes, words_for(cpus=cpus)))]
+    return [([node], ssh_words(node, words_for(node, cpus))) for node in nodes]
 
 
 def _here() -> str:

@@ -73,6 +73,7 @@ def test_what_is_not_a_figure() -> None:
     assert short == ("6.00 s hold fewer than 10 values of gauge, which changes every 1.00 s: at least 10.0 s would do")
     steps = [replace(one, watts=200.0 if one.at_s < 50 else 500.0) for one in curve()]
     assert "state `refresh:` in the site file" in shown(replace(GAUGE, refresh_s=None), steps)
+    assert shown(GAUGE, curve()[40:41]) == "only 1 reading before, in and after 60.0 s"
     assert shown(GAUGE, []) == "0 of 0 readings have no value: no value, 0 or a negative one"
 
 

@@ -31,7 +31,9 @@ def measured(sensor: Sensor, readings: Sequence[Reading], start_s: float, end_s:
     if not reason:
         seen_s = refresh_interval([at for at, _, _ in known], [value for _, value, _ in known])
         refresh_s = refresh_s or seen_s
-        if refresh_s is not None and end_s - start_s < FEWEST_VALUES * refresh_s:
+        if len(known) < _BOTH:
+            reason = f"only {count(len(known), 'reading')} before, in and after {show(end_s - start_s, 's')}"
+        elif refresh_s is not None and end_s - start_s < FEWEST_VALUES * refresh_s:
             reason = _too_short(sensor, refresh_s, end_s - start_s)
         else:
             reason = _unusable(sensor, known, refresh_s, end_s)

@@ -19,6 +19,7 @@ from seatrial.model.machine.power import PartOut, Scope, SourceKind
 from seatrial.model.results.energy import Curve, PowerOverTime
 from seatrial.plan.site_in_force import place_in_force, site_in_force
 from seatrial.probes.power.beside import Beside, idle_s, reading
+from seatrial.probes.power.elsewhere import Elsewhere, reading_on
 from seatrial.probes.power.measured import measured
 from seatrial.probes.power.reader import orders_for, period_s
 from seatrial.probes.power.source import Reading, Sensor
@@ -44,9 +45,14 @@ class PowerMeter:
     """Sensors that are being read; `why_not`: why there are none, "" if there are."""
 
     def __init__(
-        self, beside: Beside | None, why_not: str = "", parts_out: Callable[[], Sequence[PartOut]] = lambda: ()
+        self,
+        beside: Beside | None,
+        why_not: str = "",
+        parts_out: Callable[[], Sequence[PartOut]] = lambda: (),
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._beside, self.why_not, self._parts_out = beside, why_not, parts_out
+        self._readers = [one for one in (beside, elsewhere) if one is not None]
         self._out, self._asked_s = tuple(parts_out()), time.monotonic()
         self._idle_since_s = time.monotonic()
 
@@ -54,15 +60,19 @@ class PowerMeter:
     def least_phase_s(self) -> float:
         """How long a phase must be so that its energy is known: of the node if a sensor measures it, else of its
         parts."""
-        sensors = () if self._beside is None else self._beside.sensors
+        sensors = self._sensors
         of_node = [one for one in sensors if one.scope is Scope.NODE] or sensors
         longest_s = max((max(period_s(one), one.window_s or 0.0) for one in of_node), default=0.0)
         return min(LONGEST_PHASE_S, _SPARE * FEWEST_VALUES * longest_s)
 
+    @property
+    def _sensors(self) -> tuple[Sensor, ...]:
+        return tuple(sensor for one in self._readers for sensor in one.sensors)
+
     def wait_idle(self) -> None:
         """Wait until the machine was idle for long enough, since the meter was started or the last `busy_until`."""
         if self._beside is not None:
-            idle_until_s = self._idle_since_s + idle_s(self._beside.sensors)
+            idle_until_s = self._idle_since_s + idle_s(self._sensors)
             time.sleep(max(0.0, idle_until_s - time.monotonic()))
 
     def busy_until_now(self) -> None:
@@ -74,10 +84,11 @@ class PowerMeter:
         was read before this phase is forgotten."""
         if self._beside is None:
             return PowerOverTime()
-        found = list(zip(self._beside.sensors, self._beside.readings(), strict=True))
+        found = [pair for one in self._readers for pair in zip(one.sensors, one.readings(), strict=True)]
         energies = tuple(measured(sensor, readings, start_s, end_s) for sensor, readings in found)
         curves = {sensor.name: curve(sensor, readings, started_s) for sensor, readings in found}
-        self._beside.forget(end_s)
+        for one in self._readers:
+            one.forget(end_s)
         before = self._out
         if time.monotonic() - self._asked_s > _PARTS_EVERY_S:
             self._out, self._asked_s = tuple(self._parts_out()), time.monotonic()
@@ -96,9 +107,11 @@ def power_meter(
     cpus: Sequence[int] | None,
     recorded: tuple[str, str] | None = None,
     others: Sequence[tuple[str, PowerAccess]] = (),
+    elsewhere: Sequence[tuple[Sequence[str], Sequence[str]]] = (),
 ) -> Iterator[PowerMeter]:
     """Read the usable sensors of this node until the end of the block; `recorded`: those of a tree (kind, folder);
-    `others`: also those of further nodes that can be asked from here.
+    `others`: also those of further nodes that can be asked from here; `elsewhere`: further nodes, each with the
+    command that starts a reader there.
     `cpus` are those that the reader may use (None: all). Without a usable sensor, or if the reader cannot be started,
     the meter shows nothing and says why. Raises UsageError for a password that cannot be read."""
     with _sensors(access, recorded, others) as known:
@@ -114,7 +127,9 @@ def power_meter(
     )
     with ExitStack() as running:
         try:
-            meter = PowerMeter(running.enter_context(reading(orders, sensors, cpus)), parts_out=ask)
+            beside = running.enter_context(reading(orders, sensors, cpus))
+            there = running.enter_context(reading_on(elsewhere)) if elsewhere else None
+            meter = PowerMeter(beside, parts_out=ask, elsewhere=there)
         except OSError as error:
             meter = PowerMeter(None, f"power was not measured: {error.strerror or error}")
         yield meter
