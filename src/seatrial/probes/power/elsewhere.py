@@ -51,12 +51,12 @@ class Elsewhere:
         if what == b"sensors":
             self.started[node] = int(rest)
         elif what == b"sensor":
-            number, text = rest.split(b" ", 1)
-            self._by_node.setdefault(node, {})[int(number)] = sensor_from(text.decode(), node)
+            word, text = rest.split(b" ", 1)
+            self._by_node.setdefault(node, {})[int(word)] = sensor_from(text.decode(), node)
         elif what == b"read":
-            number = int(rest.split(b" ", 1)[0])
-            sensor = self._by_node[node][number]
-            ((one,),) = readings_of(b"0 " + rest.split(b" ", 1)[1] + b"\n", [sensor])
+            word, text = rest.split(b" ", 1)
+            number = int(word)
+            ((one,),) = readings_of(b"0 " + text + b"\n", [self._by_node[node][number]])
             here_s = one.at_s - (time.time() - time.monotonic())
             self._known.setdefault((node, number), []).append(replace(one, at_s=here_s))
 
