@@ -15,6 +15,7 @@ from analysis.test_rules_pcie import CASES as SETTINGS
 from analysis.test_rules_power import CASES as POWER
 from analysis.test_rules_siblings import CASES as SIBLINGS
 from analysis.test_rules_siblings import OF_RESULTS
+from analysis.test_rules_training import CASES as TRAINING
 from diagnosis.test_disturbance import CASES as DISTURBED
 from machine.dmi_dumps import Server, Slot
 from made_up import made_up_machine
@@ -343,9 +344,12 @@ def test_counters_of_links_that_grew_are_findings(rule):
     assert {"link-errors": "+8 (symbols that arrived damaged)", "link-congestion": "+18"}[rule] in finding.observation
 
 
-@pytest.mark.parametrize("rule", POWER)
-def test_what_sensors_of_power_show_is_a_finding(rule):
-    fires, silent = POWER[rule]
+_OBSERVED = {**POWER, **TRAINING}
+
+
+@pytest.mark.parametrize("rule", _OBSERVED)
+def test_what_was_seen_beside_repeats_is_a_finding(rule):
+    fires, silent = _OBSERVED[rule]
     (finding,) = (finding for each in rules() for finding in each(fires))
     assert finding.rule == rule
     for text in (finding.observation, finding.diagnosis, finding.remedy, finding.evidence):
@@ -372,12 +376,12 @@ def test_every_rule_is_tested():
     cases += [Case(Machine("m"), tuple(fires)) for fires, _ in RESULTS.values()]
     cases += [*COPIES.values(), *OF_RESULTS.values(), *DISTURBED.values(), *OF_LINKS.values(), *OF_TCP.values()]
     cases += OF_CLOCKS.values()
-    cases += [fires for fires, _ in POWER.values()]
+    cases += [fires for fires, _ in _OBSERVED.values()]
     for rule in rules():
         assert any(list(rule(case)) for case in cases), rule
     names = {finding.rule for case in cases for rule in rules() for finding in rule(case)}
     of_machines = {rule for several in OF_MACHINES for rule in several}
-    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS, *OF_TCP, *OF_CLOCKS, *POWER}
+    expected = {*of_machines, *RESULTS, *COPIES, *OF_RESULTS, *DISTURBED, *OF_LINKS, *OF_TCP, *OF_CLOCKS, *_OBSERVED}
     assert names == expected, "a rule speaks under a name that has no case"
 
 

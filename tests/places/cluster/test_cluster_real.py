@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from benchmarks.training.runs import interpreter
 from cli.in_process import seatrial_here
 from places.host_root import make_host_root
 from published_schemas import check
@@ -288,6 +289,25 @@ def test_ranks_are_spread_over_the_like_nodes_of_an_allocation(
     traffic = repeat.seen["notes"]["traffic"]
     assert [node["host"] for node in traffic] == ["n1", "n4"]
     assert all(node["sent_B"] + node["received_B"] > _MESSAGE_B for node in traffic)
+
+
+_TRAINS = """
+import sys, seatrial
+python, results = sys.argv[1:]
+settings = {"environment.python": python, "environment.mpi": "openmpi", "nodes": 2, "processes": 2, "threads": 1}
+seatrial.run("training.pytorch", set=settings | {"batch": 16, "steps": 4, "warmup": 6}, results=results, repeats=1)
+"""
+
+
+def test_a_network_is_trained_on_two_nodes(cluster: Up, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    program = [sys.executable, "-c", _TRAINS, interpreter("torch"), str(results)]
+    done = cluster.on("salloc", "-Q", "-N", "2", "-w", "n1,n4", *program)
+    assert done.returncode == 0, done.stderr
+    ((repeat,),) = read_contents(ResultsFolder.existing(results)).records.values()
+    assert repeat.outcome.is_ok, repeat.outcome
+    assert [one["host"] for one in repeat.seen["notes"]["processes"]] == ["n1", "n4"]
+    assert repeat.checks["gradient_error"] == repeat.checks["results_differ"] == 0
 
 
 _IN_CONTAINERS = """
