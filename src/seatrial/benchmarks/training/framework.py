@@ -41,8 +41,8 @@ SCRIPTS = Path(__file__).with_name("scripts")
 SETTINGS, OUTPUT = "training.json", "training.jsonl"
 BLOCK = "training"
 _MOST_FIRST_CHANGE = 0.1
-_START_S = 15.0
-_CORE_FLOPS = 2e10
+_START_S = 6.0
+_CORE_FLOPS = 4e10
 _LOCAL_STEPS = 20
 """Steps beside the measured ones: warm-up and checks."""
 

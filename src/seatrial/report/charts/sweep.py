@@ -139,7 +139,7 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
         line = _best(shown)
         (start, first), (end, last) = line.points[0], line.points[-1]
         efficiency = last.median / first.median * start / end
-        workers = axis.removesuffix("s") if start == 1 else axis
+        workers = axis.removesuffix("es" if axis.endswith("sses") else "s") if start == 1 else axis
         caption += (
             f" The thin line is ideal scaling from {setting_number(axis, start)} {workers}. "
             f"{line.name} at {setting_number(axis, end)} {axis}: {show(last.median, unit)}, "
