@@ -16,6 +16,8 @@ import pytest
 from cli.in_process import seatrial_here
 from environments.settings.made_up_node import CPUFREQ, changed, gpu_settings, plant_gpus, plant_node, value
 
+from seatrial.engine import study_work
+from seatrial.engine.policy import Pooled
 from seatrial.environments.settings import journal
 from seatrial.environments.settings import node as of_node
 from seatrial.probes import clocks
@@ -31,6 +33,8 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("SEATRIAL_LOCK", str(tmp_path))
     monkeypatch.setattr(of_node, "users_here", list[int])
+    once = lambda pool, precision, most, minimum: Pooled(pool, precision, 1, minimum=1)  # noqa: E731
+    monkeypatch.setattr(study_work, "Pooled", once)  # not six repeats: no test compares figures
     return plant_node(tmp_path / "node")
 
 

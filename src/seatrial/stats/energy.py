@@ -288,15 +288,18 @@ class _Curve:
 
     def highest(self, low: int, high: int) -> float:
         """The highest power. Of a counter, intervals that are much shorter than usual are left out: one that is read
-        late is followed by one that is too short."""
+        late is followed by one that is too short. Where it stood still, the next step is of all that time."""
         if not self._series.is_counter:
             return max(self.powers[low : high + 1])
         usual_s = median(self._gaps[low:high])
-        return max(
-            power
-            for power, gap in zip(self.powers[low:high], self._gaps[low:high], strict=True)
-            if gap >= _USUAL_SHARE * usual_s
-        )
+        highest, joules, length_s = 0.0, 0.0, 0.0
+        for power, gap in zip(self.powers[low:high], self._gaps[low:high], strict=True):
+            joules, length_s = joules + power * gap, length_s + gap
+            if power > 0.0:
+                if length_s >= _USUAL_SHARE * usual_s:
+                    highest = max(highest, joules / length_s)
+                joules, length_s = 0.0, 0.0
+        return highest
 
     def peak_error_W(self, peak_W: float) -> float:
         """Rounding of the highest power, and of a counter what it may be late by."""

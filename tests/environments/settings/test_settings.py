@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cli.in_process import seatrial_here
 from environments.settings.made_up_node import (
     CPUFREQ,
     GPUS,
@@ -381,14 +382,15 @@ def test_journals_that_are_not_replayed(node: Path) -> None:
 
 
 def seatrial(node: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "seatrial", "settings", "--root", str(node), *words]
-    return subprocess.run(command, cwd=node, capture_output=True, text=True, check=False, timeout=120)
+    return seatrial_here("settings", "--root", str(node), *words, cwd=node)
 
 
 @pytest.mark.real
 def test_a_command_with_settings(node: Path) -> None:
     show = f"cat {CPUFREQ}/policy0/scaling_max_freq; exit 4"
-    done = seatrial(node, "--shared", "--set", "cpu_frequency=2.5GHz", "--", "sh", "-c", show)
+    command = [sys.executable, "-m", "seatrial", "settings", "--root", str(node), "--shared"]
+    command += ["--set", "cpu_frequency=2.5GHz", "--", "sh", "-c", show]
+    done = subprocess.run(command, cwd=node, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout.splitlines()[0]) == (4, "2500000")
     wait_until_gone()
     assert changed(node) == {}

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from seatrial.model.machine.power import Scope, SourceKind
 from seatrial.probes.power.measured import measured
+from seatrial.probes.power.node_meter import curve as curve_of
 from seatrial.probes.power.reader import line_of, period_s, readings_of
 from seatrial.probes.power.source import Reading, Sensor
 
@@ -48,6 +49,16 @@ def test_wraps_of_a_counter_are_counted() -> None:
     assert found.energy == pytest.approx(60 * 500.0, rel=0.02)
     assert found.energy_error is not None
     assert abs(found.energy - 60 * 500.0) <= found.energy_error
+
+
+def test_a_counter_that_stood_still_has_no_peak_when_it_goes_on() -> None:
+    """The energy of two seconds was shown as the power of a tenth of one."""
+    steady = [Reading(0.1 * k, 0.0, joules=45.0 * (k if not 200 < k < 220 else 200)) for k in range(400)]
+    tenth = replace(COUNTER, refresh_s=0.1, modulus_J=None)
+    found = measured(tenth, steady, 10.0, 30.0)
+    assert found.peak_power == pytest.approx(450.0, rel=0.01)
+    watts = [watts for _, watts in curve_of(tenth, steady, 0.0)]
+    assert (min(watts), max(watts)) == (pytest.approx(450.0), pytest.approx(450.0))
 
 
 def shown(sensor: Sensor, readings: list[Reading], start_s: float = START_S, end_s: float = END_S) -> str:

@@ -88,7 +88,7 @@ def test_what_has_run(tmp_path: Path) -> None:
 
 def test_damaged_files_are_read_or_refused() -> None:
     chance = random.Random(4)
-    for k in range(100):
+    for k in range(50):
         text = bytearray(text_of(("plain", "iso", "german", "epoch", "clock")[k % 5]).encode())
         for _ in range(chance.randrange(30)):
             start = chance.randrange(len(text) - 100)

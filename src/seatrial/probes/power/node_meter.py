@@ -147,9 +147,12 @@ def _sensors(
 
 
 def curve(sensor: Sensor, readings: Sequence[Reading], started_s: float) -> Curve:
-    """The power over time. Of a counter, that of each interval; of many values, means of neighbours."""
+    """The power over time. Of a counter, that between two changes; of many values, means of neighbours."""
     if sensor.kind is SourceKind.COUNTER:
-        known = [(one.at_s, one.joules) for one in readings if one.joules is not None]
+        known: list[tuple[float, float]] = []
+        for one in readings:
+            if one.joules is not None and (not known or one.joules != known[-1][1]):
+                known.append((one.at_s, one.joules))
         steps = [(first, second) for first, second in pairwise(known) if second[1] >= first[1] and second[0] > first[0]]
         points = [((start + end) / 2, (after - before) / (end - start)) for (start, before), (end, after) in steps]
     else:
