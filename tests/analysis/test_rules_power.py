@@ -182,7 +182,7 @@ class _Untouched(dict[tuple[str, int], dict[str, Any]]):
 def test_records_without_power_are_looked_at_once() -> None:
     """Each of the rules made all records of a folder again to find that none has power."""
     measured = result(made(1.0, None))
-    untouched = Case(Machine("m"), (measured,), _Untouched(), powered=frozenset())
+    untouched = Case(Machine("m"), (measured,), _Untouched(), gathered=gathered({}))
     assert [found for rule in rules() if rule.__module__.endswith(".power") for found in rule(untouched)] == []
     with_power = case(sensor("bmc", NODE, 400.0))
-    assert gathered(with_power.seen) == ([], frozenset({with_power.results[0].id}))
+    assert gathered(with_power.seen).powered == {with_power.results[0].id}

@@ -13,6 +13,7 @@ from seatrial.analysis.rules.finding import Case
 from seatrial.diagnosis.disturbance.cause import RepeatCause, remedy, sentence
 from seatrial.diagnosis.disturbance.diagnose import disturbances
 from seatrial.diagnosis.disturbance.signals import signals
+from seatrial.model.study.result import PerRepeat
 from seatrial.profiler import cause as profile
 
 GROUP = "/sys/fs/cgroup/cpu/job/cpu.cfs_quota_us"
@@ -468,6 +469,32 @@ def test_a_rule_names_what_a_program_does_and_no_spread_is_explained_by_it():
     (finding,) = (one for one in findings(case.machine, case.results, case.seen) if one.causes)
     assert finding.rule == "waits-for-child" and finding.severity.value == "info" and finding.loss is None
     assert "gzip" in finding.observation
+
+
+class _Counted(dict[str, dict[int, dict[str, Any]]]):
+    """What was observed, by experiment; counts how often it is read: of a large folder, that makes all records."""
+
+    reads = 0
+
+    def __getitem__(self, key: str) -> dict[int, dict[str, Any]]:
+        self.reads += 1
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.reads += 1
+        return super().get(key, default)
+
+    def items(self) -> Any:
+        self.reads += len(self)
+        return super().items()
+
+
+def test_all_rules_together_read_what_was_observed_once():
+    even = result(made(1.0, None))
+    folder = {"folder": {"clock_s": 3.0, "clock_error_s": 0.01}, "host": "n1"}
+    observed = _Counted({even.id: {n: {**repeat(cpu_s=0.3, delay_s=0.7), **folder} for n in range(6)}})
+    found = {one.rule for one in findings(made_up_machine(), (even,), PerRepeat(observed))}
+    assert {"repeats-waited-for-cpu", "clock-off"} <= found and observed.reads == 1
 
 
 def test_threads_that_are_bound_to_one_cpu_each():

@@ -52,7 +52,7 @@ def findings(
     In `Case.machine`, links have the rates that copies reached over them.
     """
     seen = seen or {}
-    case = Case(with_link_rates(machine, results, seen), tuple(results), seen, *gathered(seen), environments)
+    case = Case(with_link_rates(machine, results, seen), tuple(results), seen, gathered(seen), environments)
     found = [finding for rule in rules() for finding in rule(case)]
     return tuple(sorted(_without_estimates(found), key=_place))
 

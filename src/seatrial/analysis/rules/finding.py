@@ -4,15 +4,18 @@ and the command that measures one again. Numbers are formatted by `model.spellin
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from functools import partial, wraps
 from typing import Any
 
 from msgspec import field
 
+from seatrial.analysis.grouped import grouped
 from seatrial.analysis.power import RECORDED
 from seatrial.benchmarks import registry
+from seatrial.diagnosis.disturbance.diagnose import disturbances, is_slow
+from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.model.benchmark.benchmark import Benchmark, Skip
 from seatrial.model.benchmark.parameter import Params, Value
 from seatrial.model.frozen import Frozen
@@ -26,24 +29,36 @@ Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
 
 
+class Gathered(Frozen):
+    """What rules ask of all repeats, gathered in one pass: of a large folder, each look at what was observed makes all
+    of its records.
+
+    `links`: the counters of links that grew. `powered`: the experiments whose power was measured. `clocks`: the most
+    exact reading of the clock of each host, as (its error, how far it is ahead), in seconds. `signals`: of the
+    experiments whose repeats show that something took their time.
+    """
+
+    links: Sequence[Mapping[str, Any]]
+    powered: frozenset[str]
+    clocks: Mapping[str, tuple[float, float]]
+    signals: Mapping[str, Signals]
+
+
 class Case(Frozen):
     """One machine with its results."""
 
     machine: Machine
     results: tuple[ExperimentResult, ...] = ()
     seen: Seen = field(default_factory=dict)
-    counted: Sequence[Mapping[str, Any]] | None = None
-    """The counters of links that grew during repeats, if they were gathered: several rules ask for them."""
-    powered: frozenset[str] | None = None
-    """The experiments whose power was measured, if they were gathered with these: of a large folder, each look at what
-    was observed makes all of its records."""
+    gathered: Gathered | None = None
+    """Of `seen`; None: see `known`."""
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The document of each environment, by the key that experiments refer to."""
 
     @property
-    def link_counters(self) -> Sequence[Mapping[str, Any]]:
-        """The counters of links that grew during repeats."""
-        return links_of(self.seen) if self.counted is None else self.counted
+    def known(self) -> Gathered:
+        """What was gathered of all repeats."""
+        return gathered(self.seen) if self.gathered is None else self.gathered
 
     def observed(self, experiment: str) -> list[Mapping[str, Any]]:
         """What was observed around each repeat of an experiment."""
@@ -52,25 +67,38 @@ class Case(Frozen):
         return [found for (key, _), found in self.seen.items() if key == experiment]
 
 
-def links_of(seen: Seen) -> list[Mapping[str, Any]]:
-    """The counters of links that grew, of all repeats."""
-    return [entry for one in seen.values() for entry in one.get("links", ())]
+def _by_experiment(seen: Seen) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    if isinstance(seen, PerRepeat):
+        return ((experiment, list(own.values())) for experiment, own in seen.by_experiment.items())
+    return iter(grouped((experiment, one) for (experiment, _), one in seen.items()).items())
 
 
-def gathered(seen: Seen) -> tuple[list[Mapping[str, Any]], frozenset[str]]:
-    """`Case.counted` and `Case.powered`, in one pass."""
+def gathered(seen: Seen) -> Gathered:
+    """One pass over the repeats of all experiments."""
     links: list[Mapping[str, Any]] = []
     powered: set[str] = set()
-    each = (
-        ((experiment, one) for experiment, own in seen.by_experiment.items() for one in own.values())
-        if isinstance(seen, PerRepeat)
-        else ((experiment, one) for (experiment, _), one in seen.items())
-    )
-    for experiment, one in each:
-        links += one.get("links", ())
-        if RECORDED in one:
-            powered.add(experiment)
-    return links, frozenset(powered)
+    clocks: dict[str, tuple[float, float]] = {}
+    disturbed: dict[str, Signals] = {}
+    for experiment, own in _by_experiment(seen):
+        for one in own:
+            if "links" in one:
+                links += one["links"]
+            if RECORDED in one:
+                powered.add(experiment)
+            folder = one.get("folder", {})
+            if "clock_s" in folder and "clock_error_s" in folder:
+                host, reading = str(one.get("host", "")), (folder["clock_error_s"], folder["clock_s"])
+                clocks[host] = min(reading, clocks.get(host, reading))
+        known = signals(own)
+        if known is not None and (disturbances(known) or waits_for_files(known)):
+            disturbed[experiment] = known
+    return Gathered(links, frozenset(powered), clocks, disturbed)
+
+
+def waits_for_files(known: Signals) -> bool:
+    """Whether the file system that was measured or worked in is not of this machine, or makes calls wait."""
+    place = known.file_system
+    return place is not None and (is_slow(place.type) or bool(place.options))
 
 
 def cite(name: str, fact: Fact) -> str:

@@ -315,7 +315,7 @@ def _grown(
     """(port, counter) -> how much it grew in all repeats together, of counters of these kinds."""
     wanted = {name for name in counters if LINK_COUNTERS[name].kind in kinds}
     grown: dict[tuple[str, str], int] = {}
-    for entry in case.link_counters:
+    for entry in case.known.links:
         if entry["counter"] in wanted and entry["grew_by"]:
             port = f"{entry['port']} of {entry['host']}" if "host" in entry else entry["port"]
             place = (port, entry["counter"])

@@ -60,9 +60,9 @@ class _Repeat(Frozen):
 
 def _measured(case: Case) -> Iterator[tuple[str, ExperimentResult, list[_Repeat]]]:
     """Name, experiment and repeats of each experiment whose power was measured."""
-    names = Names(case.results)
+    names, powered = Names(case.results), case.known.powered
     for result in case.results:
-        if case.powered is not None and result.id not in case.powered:
+        if result.id not in powered:
             continue
         known = [found for seen in case.observed(result.id) if (found := _repeat(seen)) is not None]
         if known and result.outcome.is_ok:

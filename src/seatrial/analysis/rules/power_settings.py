@@ -46,7 +46,11 @@ def setting_costs_more(case: Case) -> Iterator[Finding]:
     """Fires if one value of a setting is slower than another and needs more energy for a result, both by intervals that
     do not overlap, with all else equal."""
     names = Names(case.results)
+    documents = case.environments.values()
+    chosen = {name for one in documents if isinstance(own := one.get(CHOSEN), Mapping) for name in own}
     for setting in MACHINE_SETTINGS:
+        if setting not in chosen:
+            continue
         for sides in _alike(case, setting):
             losses = [loss for slow, fast in permutations(sides, 2) if (loss := _loss(slow, fast)) is not None]
             if losses:

@@ -21,6 +21,7 @@ from seatrial.analysis.rules.finding import (
     finite_numbers,
     listed,
     rule,
+    waits_for_files,
     warning,
 )
 from seatrial.diagnosis.cpu import steal_words
@@ -35,7 +36,7 @@ from seatrial.diagnosis.disturbance.cause import (
     sentence,
     sentences,
 )
-from seatrial.diagnosis.disturbance.diagnose import disturbances, has_idle_cpus, is_slow
+from seatrial.diagnosis.disturbance.diagnose import disturbances, has_idle_cpus
 from seatrial.diagnosis.disturbance.signals import Signals, signals
 from seatrial.model.frozen import Frozen
 from seatrial.model.machine.fact import Finding, NamedCause, Severity
@@ -94,9 +95,9 @@ def waiting(case: Case) -> Iterator[Finding]:
 
 def disturbed(case: Case, results: Sequence[ExperimentResult]) -> list[Disturbed]:
     """Those of the experiments that something disturbed."""
-    found = []
+    found, of = [], case.known.signals
     for result in results:
-        known = signals(case.observed(result.id))
+        known = of.get(result.id)
         if known is not None and (causes := _causes(result, known)):
             found.append(Disturbed(result, known, causes))
     return found
@@ -107,8 +108,7 @@ def _causes(result: ExperimentResult, known: Signals) -> tuple[Disturbance, ...]
     looked at there."""
     found = disturbances(known)
     place = known.file_system
-    is_of_files = result.experiment.benchmark.startswith("io.") and place is not None
-    if is_of_files and place is not None and (is_slow(place.type) or place.options):
+    if result.experiment.benchmark.startswith("io.") and place is not None and waits_for_files(known):
         seen = {"type": place.type, "mount_point": place.mount_point, "options": place.options}
         found.append(Disturbance(RepeatCause.FILE_SYSTEM, None, Sureness.INFERRED, seen))
     return tuple(found)

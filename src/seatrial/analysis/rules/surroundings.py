@@ -195,13 +195,7 @@ def _devices_of_guest(machine: Machine) -> str:
 def clock_is_off(case: Case) -> Iterator[Finding]:
     """Fires if the clock of a node differs from the one that stamps files in the results folder, beyond the error of
     the most exact reading."""
-    best: dict[str, tuple[float, float]] = {}
-    for seen in case.seen.values():
-        folder, host = seen.get("folder", {}), str(seen.get("host", ""))
-        if "clock_s" in folder and "clock_error_s" in folder:
-            reading = (folder["clock_error_s"], folder["clock_s"])
-            best[host] = min(reading, best.get(host, reading))
-    off = {host: own for host, own in best.items() if abs(own[1]) - own[0] > LEAST_CLOCK_S}
+    off = {host: own for host, own in case.known.clocks.items() if abs(own[1]) - own[0] > LEAST_CLOCK_S}
     if not off:
         return
     which = [

@@ -199,6 +199,8 @@ def repeat_shares(seen: Seen) -> RepeatShares | None:
 def _number(value: Any) -> float | None:
     if type(value) is float:  # nearly all of many
         return value if value - value == 0 else None
+    if value is None:
+        return None
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and value - value == 0
     return float(value) if is_number else None
 
@@ -220,8 +222,7 @@ _WITH_OUR_OWN = {"program_cpu_s": "cpu_s", "major_faults": "major_faults"}
 
 def _of_program(seen: Seen, name: str) -> float | None:
     """A value of the program itself, as `command` reports it; else that of the process that was started."""
-    own = _part(seen, "looks", name)
-    if own is not None:
+    if "looks" in seen and (own := _part(seen, "looks", name)) is not None:
         return own
     return _number(seen.get(name)) if name not in _WITH_OUR_OWN else _part(seen, "used", _WITH_OUR_OWN[name])
 
@@ -349,7 +350,9 @@ def _io_limits(seen: Sequence[Seen]) -> tuple[IoLimitSignal, ...]:
 def _pressure(seen: Sequence[Seen]) -> dict[str, float] | None:
     names = ("cpu_some_s", "io_some_s", "io_full_s", "memory_some_s", "memory_full_s")
     parts = [_mapping(one, "pressure") for one in seen]
-    totals = {name: _total([_number(part.get(name)) for part in parts]) for name in names}
+    # A missing value makes a sum unknown, as no pressure at all does in most records of many.
+    known = [name for name in names if name in parts[0]] if parts else []
+    totals = {name: _total([_number(part.get(name)) for part in parts]) for name in known}
     return {name: total for name, total in totals.items() if total is not None} or None
 
 

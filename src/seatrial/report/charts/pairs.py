@@ -117,7 +117,7 @@ def rank_pairs(view: TrialView, benchmark: BenchmarkView) -> Iterator[RankPairs]
             pair = pair_of(figure.point)
             if pair is not None:
                 by_name.setdefault(figure.name, {})[pair] = figure
-        hosts = _hosts(view, result)
+        hosts = _hosts(view, result) if by_name else ()  # of a large folder, all its records would be made
         for name, figures in by_name.items():
             slow = [one for one in (result.screening.outliers if result.screening else ()) if one.figure == name]
             title = f"{benchmark.labels[result.id]}: {name} between ranks"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from seatrial.analysis.power import RECORDED, energies_of
-from seatrial.model.benchmark.power import ENERGY
+from seatrial.model.benchmark.power import ENERGY, SCOPE
 from seatrial.model.machine.power import Scope
 from seatrial.model.results.energy import Curve, PowerOverTime
 from seatrial.model.results.figure_result import ExperimentResult
@@ -46,6 +46,8 @@ def power_over_time(view: TrialView, benchmark: BenchmarkView) -> Iterator[Chart
 
 def _middle(view: TrialView, result: ExperimentResult) -> tuple[int, Mapping[str, Any]] | None:
     """(repeat, what was recorded of its power) of the repeat with the median energy, else of the last one."""
+    if all(SCOPE not in figure.point for figure in result.figures):
+        return None  # its power was not measured; of a large folder, all its records would be made
     known = {
         repeat: power
         for repeat in view.repeats.get(result.id, ())

@@ -71,8 +71,7 @@ def _beats(one: TradeOff, other: TradeOff) -> bool:
 
 
 def _points(results: Sequence[ExperimentResult], speed: str, cost: str, scope: Scope, given: Given) -> list[TradeOff]:
-    names = _names(results, given)
-    found: list[TradeOff] = []
+    found: list[tuple[str, FigureResult, FigureResult]] = []
     for result in results:
         fast = [one for one in result.figures if one.name == speed and one.median > 0]
         costs = {
@@ -81,17 +80,20 @@ def _points(results: Sequence[ExperimentResult], speed: str, cost: str, scope: S
             if one.name == cost and one.point.get(SCOPE) == scope.value
         }
         if len(fast) == 1 and (own := costs.get(tuple(fast[0].point.items()))) is not None:
-            found.append(TradeOff(names[result.id], fast[0], own))
-    return found
+            found.append((result.id, fast[0], own))
+    names = _names(results, given) if found else {}
+    return [TradeOff(names[key], speed_of, cost_of) for key, speed_of, cost_of in found]
 
 
-def environment_given(experiment: str, results: Sequence[ExperimentResult], given: Given) -> dict[str, Value | None]:
-    """The settings of its environment that its study gave and that differ among these, without the prefix."""
-    own = [given.get(result.id, {}) for result in results]
+def environments_given(results: Sequence[ExperimentResult], given: Given) -> dict[str, dict[str, Value | None]]:
+    """Experiment -> the settings of its environment that its study gave and that differ among these, without the
+    prefix."""
+    own = {result.id: given.get(result.id, {}) for result in results}
+    names = dict.fromkeys(name for one in own.values() for name in one if name.startswith(ENVIRONMENT_PREFIX))
+    varying = [name for name in names if len({repr(one.get(name)) for one in own.values()}) > 1]
     return {
-        name.removeprefix(ENVIRONMENT_PREFIX): value
-        for name, value in given.get(experiment, {}).items()
-        if name.startswith(ENVIRONMENT_PREFIX) and len({repr(one.get(name)) for one in own}) > 1
+        key: {name.removeprefix(ENVIRONMENT_PREFIX): one[name] for name in varying if name in one}
+        for key, one in own.items()
     }
 
 
@@ -99,12 +101,13 @@ def _names(results: Sequence[ExperimentResult], given: Given) -> Mapping[str, st
     """Experiment -> the settings that distinguish it; its environment if none does."""
     all_of = [result.experiment.parameters for result in results]
     varying = [name for name in all_of[0] if len({repr(own.get(name)) for own in all_of}) > 1]
+    of_environment = environments_given(results, given)
     return {
         result.id: ", ".join(
             label(name, value)
             for name, value in (
                 *((name, result.experiment.parameters[name]) for name in varying),
-                *environment_given(result.id, results, given).items(),
+                *of_environment[result.id].items(),
             )
         )
         or result.experiment.environment[:8]

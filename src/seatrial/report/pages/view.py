@@ -175,9 +175,13 @@ class TrialView(Frozen):
         """An id that is unique on the page."""
         return f"m{self.number}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
 
-    def seen(self, experiment: str) -> Iterator[Mapping[str, Any]]:
-        """What was observed around the repeats of an experiment."""
-        return (self.trial.seen[experiment, repeat] for repeat in self.repeats.get(experiment, ()))
+    def seen(self, experiment: str, repeats: Sequence[int] | None = None) -> Iterator[Mapping[str, Any]]:
+        """What was observed around these repeats of an experiment; None: all, in order of time."""
+        asked = self.repeats.get(experiment, ()) if repeats is None else repeats
+        if isinstance(self.trial.seen, PerRepeat):
+            own = self.trial.seen.of(experiment)
+            return (own[repeat] for repeat in asked)
+        return (self.trial.seen[experiment, repeat] for repeat in asked)
 
     def record(self, experiment: str, repeat: int) -> RecordLink | None:
         """The raw record of a repeat, or None if it is unknown where it is."""

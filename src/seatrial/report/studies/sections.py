@@ -44,7 +44,7 @@ from seatrial.report.charts.best_map import best_map
 from seatrial.report.charts.distributions import Recorded, distributions, drawn_pairs, drift_words, in_order
 from seatrial.report.charts.forest import forest
 from seatrial.report.charts.scaling import efficiency_chart, fit_chart, scaling_chart, scaling_table
-from seatrial.report.charts.trade_off import Given, environment_given, trade_offs
+from seatrial.report.charts.trade_off import Given, environments_given, trade_offs
 from seatrial.report.intervals import share_words
 from seatrial.report.pages.view import median_cells, nearest
 from seatrial.report.studies import best_of_words, change_words, scaling_words
@@ -314,13 +314,13 @@ def _names(results: Sequence[ExperimentResult], given: Given) -> dict[str, str]:
     distinct = {benchmark: varying(own) for benchmark, own in settings.items()}
     several = len({result.experiment.environment for result in results}) > 1
     has_containers = any(result.container for result in results)
-    names = {}
+    names, given_of = {}, environments_given(results, given)
     for result in results:
         benchmark, parameters = result.experiment.benchmark, result.experiment.parameters
         words = [benchmark, *(label(name, parameters[name]) for name in distinct[benchmark] if name in parameters)]
         if has_containers:
             words.append(f"in {result.container}" if result.container else "no container")
-        elif of_environment := environment_given(result.id, results, given):
+        elif of_environment := given_of[result.id]:
             words += [label(name, value) for name, value in of_environment.items()]
         elif several and result.experiment.environment:
             words.append(f"environment {result.experiment.environment}")
