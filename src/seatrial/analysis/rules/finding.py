@@ -33,13 +33,15 @@ class Gathered(Frozen):
     """What rules ask of all repeats, gathered in one pass: of a large folder, each look at what was observed makes all
     of its records.
 
-    `links`: the counters of links that grew. `powered`: the experiments whose power was measured. `clocks`: the most
+    `links`: the counters of links that grew. `powered`: the experiments whose power was measured, `trained`: those that
+    trained a network and noted its fingerprint. `clocks`: the most
     exact reading of the clock of each host, as (its error, how far it is ahead), in seconds. `signals`: of the
     experiments whose repeats show that something took their time.
     """
 
     links: Sequence[Mapping[str, Any]]
     powered: frozenset[str]
+    trained: frozenset[str]
     clocks: Mapping[str, tuple[float, float]]
     signals: Mapping[str, Signals]
 
@@ -77,6 +79,7 @@ def gathered(seen: Seen) -> Gathered:
     """One pass over the repeats of all experiments."""
     links: list[Mapping[str, Any]] = []
     powered: set[str] = set()
+    trained: set[str] = set()
     clocks: dict[str, tuple[float, float]] = {}
     disturbed: dict[str, Signals] = {}
     for experiment, own in _by_experiment(seen):
@@ -85,6 +88,8 @@ def gathered(seen: Seen) -> Gathered:
                 links += one["links"]
             if RECORDED in one:
                 powered.add(experiment)
+            if isinstance(notes := one.get("notes"), Mapping) and "fingerprint" in notes:
+                trained.add(experiment)
             folder = one.get("folder", {})
             if "clock_s" in folder and "clock_error_s" in folder:
                 host, reading = str(one.get("host", "")), (folder["clock_error_s"], folder["clock_s"])
@@ -92,7 +97,7 @@ def gathered(seen: Seen) -> Gathered:
         known = signals(own)
         if known is not None and (disturbances(known) or waits_for_files(known)):
             disturbed[experiment] = known
-    return Gathered(links, frozenset(powered), clocks, disturbed)
+    return Gathered(links, frozenset(powered), frozenset(trained), clocks, disturbed)
 
 
 def waits_for_files(known: Signals) -> bool:

@@ -20,8 +20,8 @@ _FEWEST_REPEATS = 3
 
 def _trained(case: Case) -> Iterator[tuple[str, ExperimentResult, list[Mapping[str, Any]]]]:
     """Name, experiment and repeats of each experiment that trained a network: what its program noted, and its host."""
-    names = Names(case.results)
-    for result in case.results:
+    names, trained = Names(case.results), case.known.trained
+    for result in (one for one in case.results if one.id in trained):
         repeats: list[Mapping[str, Any]] = [
             {**notes, "host": seen.get("host")}
             for seen in case.observed(result.id)
