@@ -178,6 +178,39 @@ def test_a_log_of_every_tenth_step() -> None:
     assert only("torchtitan", kept).notes["steady_steps"] == 29
 
 
+def test_other_forms_of_lines() -> None:
+    """Seconds in place of milliseconds, two rates beside each other, another logger, only the lines themselves."""
+    text = texts.megatron()
+    found = re.sub(r"\(ms\): (\d+)\.0", lambda one: f"(s): {int(one[1]) / 1e3:.3f}", text)
+    assert of("megatron", found)["step"] == near(2.5)
+    assert of("megatron", re.sub(r"\(ms\): (\d+\.0)", r"(ms): \1/2600.0", text)) == of("megatron", text)
+    text = texts.torchtitan(devices=0)
+    rate = of("torchtitan", text)
+    header = r"\[titan\] (\S+ \S+) - root - INFO - "
+    assert of("torchtitan", re.sub(header, r"[\1][I][components/metrics:437:log] ", text)) == rate
+    assert of("torchtitan", re.sub(header, "", text)) == rate
+    validated = text.replace("step:  5 ", "validate step:  5 ", 1).replace("  ", "  ")
+    assert only("torchtitan", validated).notes["lines_of_steps"] == 9
+    two = "".join(f"[rank0]:{line}\n" for line in text.splitlines()[-2:])
+    assert of("torchtitan", two)["rate_per_device tokens"] == near(2 * 4 * 2048 / sum(TIMES_S[-2:]))
+
+
+def test_the_peak_that_a_share_is_of() -> None:
+    peak = "[titan] 2025-03-01 10:00:00,000 - root - INFO - Peak FLOPS used for computing MFU: 9.890e+14\n"
+    assert only("torchtitan", peak + texts.torchtitan()).notes["mfu_is_share_of_flops"] == 989e12
+    refused("torchtitan", (peak.replace("9.89", "3.12") + texts.torchtitan()).encode(), "are a peak of 9.89e+14")
+
+
+def test_an_iteration_that_warms_up_and_a_rate_of_old_versions() -> None:
+    lines = texts.horovod().replace("Iter #0: 1785.8", "Iter #0: 448.0").replace("1785.1 +-4.0", "1784.8 +-4.5")
+    mean = re.sub(r"14280\.\d \+-\S+", "14278.4 +-36.1", lines).replace("1785.0 +-4.0", "1784.8 +-4.5")
+    assert of("horovod", mean)["rate images"] == near(8 * 3 / sum(1 / rate for rate in (1787.9, 1782.4, 1784.1)))
+    old = "{'train_runtime': 110.5948, 'train_samples_per_second': 1.808, 'epoch': 0.69}\n"
+    refused("hf-trainer", old.encode(), "print steps as samples per second")
+    added = texts.mllog_line("cache_clear", -texts.BEGIN.timestamp(), True)
+    assert '"time_ms": 0,' in added and of("mllog", added + texts.mllog()) == of("mllog", texts.mllog())
+
+
 def labelled(form: str, *copies: str) -> str:
     """The lines of several ranks, mixed, with a label each."""
     rows = zip_longest(*(text.splitlines() for text in copies))

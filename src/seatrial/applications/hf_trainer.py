@@ -133,6 +133,8 @@ def _summary(
     """The figures of the line at the end. `totals` are numbers of steps elsewhere in the log. Raises ParseError if
     steps, samples, rates and time contradict each other."""
     names = ("train_runtime", "train_samples_per_second", "train_steps_per_second")
+    if names[2] not in summary:
+        raise end.error("no `train_steps_per_second`: versions without it print steps as samples per second")
     if any(name not in summary or not summary[name].value > 0 for name in names):
         raise end.error(f"not all of {', '.join(names)}, above zero: the line is damaged")
     runtime, rate, pace = (summary[name] for name in names)

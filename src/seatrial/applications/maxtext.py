@@ -24,7 +24,7 @@ _LINES = StepLines(
     Pattern(
         r"completed step: (?P<step>[0-9]{1,12}), seconds: +(?P<s>[0-9.]{1,20}), "
         r"TFLOP/s(?:/device)?: +(?P<tflops>[0-9.]{1,20})(?:, Tokens/s/device: +(?P<tokens>[0-9.]{1,20}))?"
-        r"(?:, total_weights: [0-9]{1,18})?(?:, (?:\w{1,40}_)?loss: (?P<loss>\S{1,30}?))?(?:, \w{1,40}: \S{1,30}){0,9}"
+        r"(?:, total_weights: [0-9]{1,18})?(?:, +(?:\w{1,40}_)?loss: (?P<loss>\S{1,30}?))?(?:, \w{1,40}: \S{1,30}){0,9}"
     ),
     "completed step: ",
     first=0,
@@ -71,10 +71,9 @@ def _measured(log: Log) -> Measured:
 def _check_even(steps: Sequence[Step], rates: Sequence[Printed | None], what: str) -> float:
     """Rate x time, which is equal in all steps. Raises ParseError if it is not."""
     work = [rate.value * step.time.value for step, rate in zip(steps, rates, strict=True) if rate is not None]
-    usual = median(work)
+    usual, others = median(work), min(step.time.share for step in steps)
     for step, rate, own in zip(steps, rates, work, strict=True):
         share = step.time.share + (rate.share if rate is not None else 0.0)
-        others = min(one.time.share for one in steps)
         if abs(own / usual - 1.0) > share + others + 1e-3:
             raise step.found.error(
                 f"its rate and time are {own:.6g} {what} of a device, those of other steps {usual:.6g}"

@@ -46,7 +46,7 @@ _ARGUMENTS = {
     "pipeline_parallel": Pattern(r"pipeline_model_parallel_size \.{3,60} ([0-9]{1,6})"),
 }
 _PRECISION = {"bf16": Pattern(r"bf16 \.{3,60} True"), "fp16": Pattern(r"fp16 \.{3,60} True")}
-_TIME = "elapsed time per iteration (ms)"
+_TIMES = {"elapsed time per iteration (ms)": 1e-3, "elapsed time per iteration (s)": 1.0}
 _FLOPS = ("throughput per GPU (TFLOP/s/GPU)", "TFLOPs", "approx flops per GPU")
 _SAMPLES = ("samples per second", "samples/sec")
 _OFF = 1e-3
@@ -67,10 +67,11 @@ def _fields(found: Found) -> Mapping[str, str]:
 def _step(found: Found, covers: int) -> Step:
     """An iteration, or the mean of several."""
     fields = _fields(found)
-    if _TIME not in fields:
-        raise found.error(f"no `{_TIME}`: the line is damaged")
-    shown = fields[_TIME].partition("/")[0].strip()
-    time = Printed.of(found.line.number_of(shown, "the time"), shown).scaled(1e-3)
+    name = next((name for name in _TIMES if name in fields), None)
+    if name is None:
+        raise found.error("no `elapsed time per iteration`: the line is damaged")
+    shown = fields[name].partition("/")[0].strip()
+    time = Printed.of(found.line.number_of(shown, "the time"), shown).scaled(_TIMES[name])
     counts: dict[str, float] = {}
     if (batch := fields.get("global batch size")) is not None:
         counts["samples"] = found.line.whole_of(batch, "the global batch")

@@ -24,21 +24,27 @@ from seatrial.applications.reading.training import TRAINING_PARAMETERS, step_rea
 from seatrial.model.benchmark.parameter import Value
 
 _TOOL = "torchtitan"
-_AT = r"(?:\[titan\] )?(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) - \w{1,40} - [A-Z]{4,8} - "
-_REST = r"(?:\[titan\] )?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} - \w{1,40} - [A-Z]{4,8} - "
+_STAMPED = (
+    r"(?:\[titan\] )?\[?(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d{3,6})?)"
+    r"(?: - \w{1,40} - [A-Z]{4,8} - |\]\[[A-Z]\]\[[\w./:]{1,100}\] )"
+)
+"""Before each line: as torchtitan writes it, or with the logger of ezpz."""
+_REST = rf"(?:{_STAMPED.replace('?P<at>', '?:')})?"
 _LINES = StepLines(
     Pattern(
-        _AT + r"step: *(?P<step>[0-9]{1,12}) +loss: *(?P<loss>\S{1,30}) +(?:grad_norm: *\S{1,30} +)?"
+        rf"(?:{_STAMPED})?step: *(?P<step>[0-9]{{1,12}})(?:/[0-9]{{1,12}}(?: = [0-9.]{{1,9}}%)?)?"
+        r" +loss: *(?P<loss>\S{1,30}) +(?:grad_norm: *\S{1,30} +)?"
         r"memory: *[0-9.]{1,12}GiB\([0-9.]{1,12}%\) +(?:tps|wps): *(?P<tps>[0-9,]{1,20})"
         r"(?: +tflops: *(?P<tflops>[0-9,.]{1,20}))?(?: +mfu: *(?P<mfu>[0-9.]{1,12}%|N/A))?"
     ),
-    " step: ",
+    "step: ",
     first=1,
     banner=Pattern(_REST + r"Starting job: .{0,400}"),
     resumed=Pattern(r"(?:Loading the checkpoint|Loading checkpoint|Finished loading the checkpoint)\b"),
 )
-_LIKE = Pattern(r".{0,120} step: *[0-9]{1,12} +loss: .{0,400}")
-_STAMP = Pattern(r"(?:\[titan\] )?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) - ")
+_LIKE = Pattern(r"(?:.{0,120} )?(?<!validate )step: *[0-9]{1,12} +loss: .{0,400}")
+_STAMP = Pattern(r"(?:\[titan\] )?\[?(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:,\d{3,6})?)(?: - |\]\[)")
+_PEAK = Pattern(_REST + r"Peak FLOPS used for computing MFU: ([0-9.e+]{1,20})")
 _STARTS = Pattern(
     _REST
     + r"Training starts at step [0-9]{1,12}, with local batch size ([0-9]{1,9}), global batch size ([0-9]{1,12}), "
@@ -59,7 +65,7 @@ def _step(found: Found, covers: int) -> Step:
     if (tflops := found.match["tflops"]) is not None and tflops.replace(",", "").strip("0."):
         token = tflops.replace(",", "")
         flops = Printed.of(found.line.number_of(token, "tflops"), token).scaled(1e12)
-    at = moment(found.line, found.match["at"])
+    stamp = found.match["at"]
     return Step(
         found,
         int(found.match["step"]),
@@ -67,7 +73,7 @@ def _step(found: Found, covers: int) -> Step:
         found.match["loss"],
         device_counts={"tokens": 1.0},
         flops=flops,
-        at=at,
+        at=None if stamp is None else moment(found.line, stamp),
         covers=covers,
     )
 
@@ -95,7 +101,7 @@ def _measured(log: Log) -> Measured:
             parameters["devices"] = batch // local
     done = log.found(_DONE)
     ending = Ending(done[0] if done else None, last)
-    notes = _notes(steps)
+    notes = _peak(log, steps)
     devices = parameters.get("devices")
     if not tokens or not isinstance(devices, int):
         _check_even(steps)
@@ -114,6 +120,18 @@ def _measured(log: Log) -> Measured:
     return training(log, timed, ending, parameters=parameters, notes=notes, stamp=_STAMP)
 
 
+def _pairs(steps: Sequence[Step]) -> list[tuple[Step, Step]]:
+    """Consecutive lines with time stamps."""
+    return [
+        (before, step)
+        for before, step in itertools.pairwise(steps)
+        if step.session == before.session
+        and step.number > before.number
+        and step.at is not None
+        and before.at is not None
+    ]
+
+
 def _check_flops(steps: Sequence[Step]) -> None:
     """Raise ParseError if the FLOP of a token, tflops over tps, change."""
     known = [
@@ -121,8 +139,8 @@ def _check_flops(steps: Sequence[Step]) -> None:
         for step in steps
         if step.flops is not None
     ]
+    exact = min((one for _, one in known), key=lambda one: one.share, default=Printed(1.0, 0.0))
     for step, flop in known:
-        exact = min((one for _, one in known), key=lambda one: one.share)
         if abs(flop.value - exact.value) > flop.error + exact.error + 2e-3 * exact.value:
             raise step.found.error(f"tflops over tps are {flop.value:.4g} FLOP of a token, elsewhere {exact.value:.4g}")
 
@@ -135,13 +153,13 @@ def _tokens_between(before: Step, step: Step) -> float:
 
 def _is_even_share(steps: Sequence[Step], tokens: float) -> bool:
     """Whether these are the tokens of a device in a step by rates and time stamps, so that each has its own batch."""
-    pairs = [(b, a) for b, a in itertools.pairwise(steps) if a.session == b.session and a.number > b.number]
+    pairs = _pairs(steps)
     return bool(pairs) and abs(median(_tokens_between(b, a) for b, a in pairs) / tokens - 1.0) <= _FITS
 
 
 def _check_even(steps: Sequence[Step]) -> None:
     """Raise ParseError if a line has fewer tokens in a step, by its rate and the time stamps, than the others have."""
-    pairs = [(b, a) for b, a in itertools.pairwise(steps) if a.session == b.session and a.number > b.number]
+    pairs = _pairs(steps)
     found = [(step, _tokens_between(before, step)) for before, step in pairs]
     if len(found) < 3:
         return
@@ -156,15 +174,16 @@ def _check_even(steps: Sequence[Step]) -> None:
 
 def _check_tokens(steps: Sequence[Step], each: float) -> None:
     """Raise ParseError if the stated tokens of a step do not fit rates and time stamps."""
-    pairs = [(b, a) for b, a in itertools.pairwise(steps) if a.session == b.session and a.number > b.number]
+    pairs = _pairs(steps)
     found = [_tokens_between(before, step) * each for before, step in pairs]  # times are of a step here
     if found and abs(median(found) / each - 1.0) > 0.1 + 2e-3 / min(step.elapsed_s for step in steps):
         why = f"{median(found):.0f} tokens of a device in a step by rates and stamps, {each:.0f} by batch and length"
         raise steps[-1].found.error(why)
 
 
-def _notes(steps: Sequence[Step]) -> dict[str, object]:
-    """The peak that mfu is a share of."""
+def _peak(log: Log, steps: Sequence[Step]) -> dict[str, object]:
+    """The FLOP rate that mfu is a share of: as the log states it, else as it follows. Raises ParseError if the two are
+    not the same."""
     found = [(step.flops, step.found.match["mfu"]) for step in steps]
     peaks = [
         (flops.share + 0.005 / share, flops.value / share * 100)
@@ -172,7 +191,13 @@ def _notes(steps: Sequence[Step]) -> dict[str, object]:
         if flops is not None and text is not None and text.endswith("%") and (share := float(text[:-1])) > 0
     ]
     off, peak = min(peaks, default=(1.0, 0.0))
-    return {"mfu_is_share_of_flops": float(f"{peak:.2g}")} if off < 0.05 else {}
+    line = log.maybe(_PEAK, "peak")
+    if line is None:
+        return {"mfu_is_share_of_flops": float(f"{peak:.2g}")} if off < 0.05 else {}
+    stated = line.number(1, "the peak")
+    if peaks and abs(peak / stated - 1.0) > off + 0.01:
+        raise line.error(f"tflops over mfu are a peak of {peak:.3g}")
+    return {"mfu_is_share_of_flops": stated}
 
 
 IMPORTED = figures.imported(

@@ -16,6 +16,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -100,14 +101,16 @@ def _one_run(run: Sequence[tuple[int, _Labels]], texts: Sequence[str]) -> list[t
     return [line for _, lines in _by_label(run, texts) for line in lines]
 
 
-def _by_label(lines: Sequence[tuple[int, _Labels]], texts: Sequence[str]) -> list[tuple[_Keys, list[tuple[int, int]]]]:
-    """The lines of each label, with the start of their texts; those whose labels are not repeated have the label ()."""
+def _by_label(
+    lines: Sequence[tuple[int, _Labels]], texts: Sequence[str], least: int = _MIN_LINES
+) -> list[tuple[_Keys, list[tuple[int, int]]]]:
+    """The lines of each label that `least` lines have, with the start of their texts; others have the label ()."""
     counts = Counter(keys for _, labels in lines for keys, _ in labels)
     # "[0] Level: 1": behind the label of every line, words that are repeated on a few lines are part of the text.
-    deeper = Counter(longest[:-1] for _, labels in lines if counts[longest := labels[-1][0]] >= _MIN_LINES)
+    deeper = Counter(longest[:-1] for _, labels in lines if counts[longest := labels[-1][0]] >= least)
 
     def is_label(keys: _Keys) -> bool:
-        return counts[keys] >= _MIN_LINES and (len(keys) == 1 or 2 * deeper[keys[:-1]] >= counts[keys[:-1]])
+        return counts[keys] >= least and (len(keys) == 1 or 2 * deeper[keys[:-1]] >= counts[keys[:-1]])
 
     by_keys: dict[_Keys, list[tuple[int, int]]] = {}
     for index, labels in lines:
@@ -181,8 +184,9 @@ def peeled(text: str, *, is_one_log: bool = False) -> Iterator[list[Unlabelled]]
     outermost first: each time the lines of all sources (ranks, nodes, depths of quotes). With `is_one_log`, the lines
     of all ranks as one source come before those of each."""
     layer = [[unlabelled(text, has_bars=is_one_log)]]
+    labelled = partial(_labelled, least=1 if is_one_log else _MIN_LINES)
     for _ in range(_MAX_LABELS):
-        layer = [found for sources in layer for peel in (_quoted, _labelled, _outdented) if (found := peel(sources))]
+        layer = [found for sources in layer for peel in (_quoted, labelled, _outdented) if (found := peel(sources))]
         if is_one_log:
             yield from ([_in_order(sources)] for sources in layer if len(sources) > 1)
         yield from layer
@@ -209,12 +213,12 @@ def _quoted(sources: Sequence[Unlabelled]) -> list[Unlabelled]:
     return [sources[0].taken(own) for own in depths.values() if len(own) >= _MIN_LINES]
 
 
-def _labelled(sources: Sequence[Unlabelled]) -> list[Unlabelled]:
+def _labelled(sources: Sequence[Unlabelled], least: int) -> list[Unlabelled]:
     """The lines of each source that the first labels name, if most lines have one; with those without a label."""
     found: list[Unlabelled] = []
     for one in sources:
         labels = [(index, labels[:1]) for index, line in enumerate(one.lines) if (labels := labels_of(line))]
-        groups = [(keys, own) for keys, own in _by_label(labels, one.lines) if keys]
+        groups = [(keys, own) for keys, own in _by_label(labels, one.lines, least) if keys]
         labelled = {index for _, own in groups for index, _ in own}
         plain = [(index, 0) for index, line in enumerate(one.lines) if index not in labelled]
         if 2 * sum(bool(one.lines[index].strip()) for index, _ in plain) > len(labelled) or not groups:

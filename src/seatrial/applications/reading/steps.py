@@ -45,6 +45,7 @@ class StepLines(Frozen):
         seen: dict[int, str | None] = {}
         banner: int | None = None
         is_resumed = False
+        last = -1
         for index, text in enumerate(texts):
             match = self.step.fullmatch(text) if self.hint in text else None
             if match is None:
@@ -56,21 +57,21 @@ class StepLines(Frozen):
             number, loss = int(match["step"]), match["loss"]
             before = found[-1] if found else None
             is_start = banner is not None or is_resumed or before is None
-            last = max(seen, default=-1)
             if before is not None and not is_start and number in seen and seen[number] == loss and last - number < _LAG:
                 found.append(_Place(index, number, before.session, before.start, is_copy=True))
                 continue
             if before is None or (is_start and not is_resumed) or (not is_start and number <= last):
                 start = index if banner is None else banner
                 before = _Place(index, number, 0, start, is_start=is_start and (banner is not None or is_resumed))
-                seen = {}
+                seen, last = {}, -1
             elif is_resumed:
                 before = _Place(index, number, before.session + 1, before.start, is_start=True)
-                seen = {}
+                seen, last = {}, -1
             else:
                 before = _Place(index, number, before.session, before.start)
             found.append(before)
             seen[number] = loss
+            last = max(last, number)
             banner, is_resumed = None, False
         return found
 

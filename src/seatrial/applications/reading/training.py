@@ -204,7 +204,12 @@ def _goodput(log: Log, steps: Sequence[Step], ending: Ending, stamp: Pattern) ->
         return [], {}
     kept: dict[int, Step] = {step.number: step for step in steps}
     lost = [step for step in steps if kept[step.number] is not step]
-    lost += [step for step in kept.values() if _is_redone(step, steps)]
+    begins: dict[int, int] = {}  # session -> the least step of those behind it
+    for step in reversed(steps):
+        begins[step.session - 1] = min(step.number, begins.get(step.session - 1, step.number))
+    for session in sorted(begins, reverse=True):
+        begins[session] = min(begins[session], begins.get(session + 1, begins[session]))
+    lost += [step for step in kept.values() if step.number >= begins.get(step.session, step.number + 1)]
     wasted = {id(step) for step in lost}
     middle = median(step.time.value for step in _steady(steps))
     useful_s = math.fsum(
@@ -218,11 +223,6 @@ def _goodput(log: Log, steps: Sequence[Step], ending: Ending, stamp: Pattern) ->
     if useful_s > wall_s + resolution_s + _OVERHEAD * wall_s:
         raise steps[-1].found.error(f"the steps took {useful_s:.6g} s, longer than the whole log ({wall_s:.6g} s)")
     return [Sample("goodput", 0, wall_s, {"amount": min(useful_s, wall_s)})], parts
-
-
-def _is_redone(step: Step, steps: Sequence[Step]) -> bool:
-    """Whether a later start goes on from before this step."""
-    return any(other.session > step.session and other.number <= step.number for other in steps)
 
 
 TRAINING_PARAMETERS: tuple[Parameter, ...] = (
