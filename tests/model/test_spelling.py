@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from seatrial.model.benchmark.parameter import Parameter
 from seatrial.model.machine.fact import Fact, Facts
-from seatrial.model.spelling import count, cpu_list, label, plain, settings, show_fact, surrounding, written
+from seatrial.model.spelling import (
+    count,
+    cpu_list,
+    label,
+    plain,
+    settings,
+    show_fact,
+    surrounding,
+    workers_text,
+    written,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +72,8 @@ def test_any_value_of_a_record_in_one_line():
 def test_the_hypervisor_of_a_machine(value, name):
     assert surrounding(Facts({"hypervisor": (Fact(value, "x"),)}), "hypervisor") == name
     assert surrounding(Facts(), "hypervisor") is None
+
+
+def test_one_worker_has_no_plural() -> None:
+    assert [workers_text(name, 1) for name in ("threads", "processes")] == ["1 thread", "1 process"]
+    assert workers_text("processes", 1, 2) == "1 and 2 processes"

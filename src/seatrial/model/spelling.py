@@ -234,7 +234,12 @@ def workers_text(along: str, *numbers: float, more: int = 0) -> str:
     name = bare_name(along)
     if name != along:
         return f"{name} {spelled}"
-    return f"{spelled} {name.removesuffix('s') if numbers == (1,) else name}"
+    return f"{spelled} {singular(name) if numbers == (1,) else name}"
+
+
+def singular(workers: str) -> str:
+    """One of what the name of a setting counts: "thread", "process"."""
+    return workers.removesuffix("es" if workers.endswith("sses") else "s")
 
 
 def bare_name(name: str) -> str:

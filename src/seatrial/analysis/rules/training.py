@@ -46,8 +46,8 @@ def process_is_late(case: Case) -> Iterator[Finding]:
         hosts = sorted({one[2] for one in late[number]})
         yield warning(
             "process-is-late",
-            observation=f"{name}: process {number} on {listed(hosts)} takes {show(own_s, 's')} for its own part of a step, "
-            f"without the exchange of gradients; the others take {show(others_s, 's')}.",
+            observation=f"{name}: process {number} on {listed(hosts)} takes {show(own_s, 's')} for its own part of a "
+            f"step, without the exchange of gradients; the others take {show(others_s, 's')}.",
             diagnosis="All processes wait for it in every step. Whether its CPUs or device are slower, or others use "
             "them, or its data come late, was not separated.",
             remedy=f"Run it with the processes on other CPUs or nodes: if the delay stays with {listed(hosts)}, look "

@@ -11,7 +11,7 @@ from seatrial.analysis.scaling import DEVICES, summed_figures, whole_of
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import whole
 from seatrial.model.machine.limit import Basis
-from seatrial.model.spelling import arrow, bare_name, display_scale, label, setting_number, show, show_percent
+from seatrial.model.spelling import arrow, bare_name, display_scale, label, setting_number, show, show_percent, singular
 from seatrial.model.units import Unit
 from seatrial.report.blocks import Cell, Cells, Chart, Table, right
 from seatrial.report.charts import vega
@@ -139,7 +139,7 @@ def _caption(measured: Sequence[Measured], axis: str, unit: Unit, shown: Sequenc
         line = _best(shown)
         (start, first), (end, last) = line.points[0], line.points[-1]
         efficiency = last.median / first.median * start / end
-        workers = axis.removesuffix("es" if axis.endswith("sses") else "s") if start == 1 else axis
+        workers = singular(axis) if start == 1 else axis
         caption += (
             f" The thin line is ideal scaling from {setting_number(axis, start)} {workers}. "
             f"{line.name} at {setting_number(axis, end)} {axis}: {show(last.median, unit)}, "
