@@ -4,7 +4,7 @@ The sensors are a made-up tree (a node, two CPUs, memory and four devices of HPE
 RAPL), so that the script runs on any machine; --site reads what this machine has, with the BMC of its site file.
 Equivalent: the 90 % interval of the ratio is within 0.5 %.
 
-python bench/power_probe.py [--rounds 40] [--site] [-o docs/results/power_probe.json]
+python bench/power_probe.py [--rounds 40] [--only BENCHMARK] [--site] [-o docs/results/power_probe.json]
 """
 
 from __future__ import annotations
@@ -41,12 +41,15 @@ def main() -> None:
     """Run the pairs, and print ratios, intervals and the CPU time of the reader."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--only", choices=tuple(_FIGURES), help="one of the benchmarks")
     parser.add_argument("--site", action="store_true", help="the sensors of this machine, not made-up ones")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args()
     machine = live_machine()
     with tempfile.TemporaryDirectory() as folder, sensors_of(Path(folder), is_site=options.site) as (orders, sensors):
-        rows = [pairs(machine, name, orders, sensors, options.rounds) for name in _FIGURES]
+        rows = [
+            pairs(machine, name, orders, sensors, options.rounds) for name in _FIGURES if options.only in (None, name)
+        ]
     item = ready(machine, "cpu.peak", cores="one")
     write("power_probe", {"provenance": provenance(machine, item), "margin": _MARGIN, "rows": rows}, options.output)
 
