@@ -103,6 +103,15 @@ def test_planted_faults_are_found(live_machine: Machine, tmp_path: Path) -> None
     }
 
 
+def test_the_largest_batch_that_fits_is_named(live_machine: Machine, tmp_path: Path) -> None:
+    """A device whose memory ends at 10 images."""
+    full = "        if batch[0].shape[0] > 10:\n            raise self.torch.OutOfMemoryError\n"
+    fault = {"run_pytorch.py": ("        with self._autocast():\n", f"{full}        with self._autocast():\n")}
+    (done,) = run_all(BENCHMARK, [Run(SHORT, fault)], live_machine, "torch", tmp_path)
+    assert done.record.skip is not None
+    assert done.record.skip.startswith("batch=16 does not fit") and done.record.skip.endswith("that fits is 10")
+
+
 def test_torchrun_starts_two_processes(live_machine: Machine, tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
     settings = {name: str(value).lower() for name, value in TWO.items()}

@@ -52,7 +52,15 @@ def main(settings_file: str, output: str, cpus: str) -> None:
     if process.count > 1:
         distributed.init_process_group(settings["backend"], timeout=timedelta(seconds=300))
     run = Training(settings, process, device)
-    run.measure(begun)
+    try:
+        run.measure(begun)
+    except torch.OutOfMemoryError:
+        if process.number == 0:
+            record = Record(settings["program"], [], process.count)
+            record.skip(f"batch={settings['batch']} does not fit into the memory of the device; {run.largest_batch()}")
+            record.write(output)
+        sys.stderr.flush()
+        os._exit(0)
     found = run.gathered({"is_bound": is_bound})
     if process.number == 0:
         run.report(found, output)
@@ -255,6 +263,21 @@ class Training:
             self.step()
         self.loss_values = [float(one) for one in self.losses]
         self.saved_s, self.saved_B = self._save() if settings["checkpoint"] else (0.0, 0)
+
+    def largest_batch(self) -> str:
+        """After memory ran out: the largest batch of which one process makes a step, found by halving the interval."""
+        self.torch.cuda.empty_cache()
+        fits, too_large = 0, self.settings["batch"]
+        while too_large - fits > max(1, too_large // 16):
+            tried = (fits + too_large) // 2
+            try:
+                self.optimizer.zero_grad(set_to_none=True)
+                self.loss(self.plain, [one[:tried] for one in next(self.data)]).backward()
+                fits = tried
+            except self.torch.OutOfMemoryError:
+                too_large = tried
+            self.torch.cuda.empty_cache()
+        return f"the largest tried batch that fits is {fits}" if fits else "not even one item fits"
 
     def _gradient_error(self) -> float:
         if self.process.count == 1 or self.settings["strategy"] == "fsdp":
