@@ -34,7 +34,7 @@ from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord, parse_record
 from seatrial.model.benchmark.python_script import AUTO, PythonScript
-from seatrial.model.machine.machine import Machine
+from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.sample import Sample
 
 SCRIPTS = Path(__file__).with_name("scripts")
@@ -167,8 +167,26 @@ def estimate_s(params: Params) -> float:
 
 
 def placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPUs of all threads, node by node and process by process."""
-    return on_each_node(machine, params[NODES.name], whole(params["processes"]) * whole(params["threads"]), spread)
+    """The CPUs of all threads, node by node and process by process: with devices, those near the device of each."""
+    threads = whole(params["threads"])
+
+    def of_node(node: Machine, count: int) -> tuple[int, ...]:
+        order = spread(node, len(node.allowed_cpus))
+        return _near_devices(node, count // threads, threads, order) if params["device"] != "cpu" else order[:count]
+
+    return on_each_node(machine, params[NODES.name], whole(params["processes"]) * threads, of_node)
+
+
+def _near_devices(node: Machine, processes: int, threads: int, order: Sequence[int]) -> tuple[int, ...]:
+    """The CPUs of each process: free ones that the machine's graph calls near to the GPU of its number, or any."""
+    near = {one.device: frozenset(one.cpus or ()) for one in node.affinity}
+    gpus = [near.get(device.id, frozenset()) for device in node.of_kind(DeviceKind.GPU)]
+    taken: list[int] = []
+    for number in range(processes):
+        own = gpus[number] if number < len(gpus) else frozenset()
+        free = sorted((cpu for cpu in order if cpu not in taken), key=lambda cpu: cpu not in own)
+        taken += free[:threads]
+    return tuple(taken)
 
 
 def _share(name: str, work: str, value: Callable[[Sample], float], series: str, **more: Any) -> Figure:
