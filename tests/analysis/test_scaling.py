@@ -56,6 +56,20 @@ def test_weak_scaling_of_times_and_rates() -> None:
     assert rate.fits[0].parameter == pytest.approx(found.fits[0].parameter)
 
 
+def test_what_is_no_work_of_all_workers_has_no_speedup() -> None:
+    """The rate of one of several processes, and shares beside the others."""
+    names = ("rate", "rate_per_device")
+    made = [
+        result(
+            *(figure([1.0 * p] * 6, name, Better.HIGHER) for name in names), benchmark="training.pytorch", processes=p
+        )
+        for p in (1, 2)
+    ]
+    share = replace(figure([0.1] * 6, "data_wait"), unit="1", is_secondary=True)
+    made = [replace(one, figures=(*one.figures, share)) for one in made]
+    assert [one.figure for one in scaling(made, "weak", "processes", {})] == ["rate"]
+
+
 def headline(found) -> str:
     """The conclusion of one result in words."""
     (reach,) = reaches_of([found])

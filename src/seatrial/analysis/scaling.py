@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from seatrial.analysis.experiment_figures import why_no_interval
 from seatrial.analysis.sweep import Blocks, Given, MeasuredPoint, Sweep, SweepPoint, point_ratio, sweeps
+from seatrial.benchmarks import declared_figure
 from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.benchmark.parameter import Value
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
@@ -93,6 +94,8 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
     if not measured:
         return None
     fewest, base, base_figure = measured[0]
+    if _is_no_work(sweep.benchmark, base_figure):
+        return None
     origin = MeasuredPoint(base, base_figure)
     # The first has a figure if any of its number does: failures were then fixed.
     once = reversed(dict(reversed(workers)).items())
@@ -120,6 +123,13 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
         crossing_bounds=_crossing_bounds(judged),
         is_secondary=base_figure.is_secondary,
     )
+
+
+def _is_no_work(benchmark: str, figure: FigureResult) -> bool:
+    """Whether it is no rate and no time of all workers: a share or a size beside the others, or the rate of one."""
+    declared = declared_figure(benchmark, figure.name)
+    is_of_one = declared is not None and declared.is_of_one_worker
+    return is_of_one or (figure.is_secondary and figure.unit in ("1", "B"))
 
 
 _Worker = tuple[float, SweepPoint]

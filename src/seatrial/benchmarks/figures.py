@@ -62,6 +62,7 @@ class More(TypedDict, total=False):
     role: Role | HostCopies | None
     intensity: Callable[[Params], Intensity | None] | None
     is_secondary: bool
+    is_of_one_worker: bool
 
 
 _COUNTED: Mapping[str, str] = {"B/s": "bytes", "flop/s": "flops", "op/s": "ops"}

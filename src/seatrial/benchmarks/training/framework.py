@@ -224,6 +224,7 @@ FIGURES = (
         series=BLOCK,
         customary=_counted,
         is_secondary=True,
+        is_of_one_worker=True,
     ),
     duration("step", "one step", "steps", series="step"),
     duration("step_p95", "the step that 95 % of all steps are not longer than", series="step_p95", is_secondary=True),

@@ -156,6 +156,8 @@ class Figure(Frozen):
     is_secondary: bool = False
     """Whether it only accompanies the others: it may be missing, and it decides neither when there are enough repeats
     nor what `--fail-on` returns."""
+    is_of_one_worker: bool = False
+    """Whether it is of one process, rank or device of several, so that it has no speedup."""
 
     def __post_init__(self) -> None:
         """Name the series."""
