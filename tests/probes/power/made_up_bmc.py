@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -50,10 +51,17 @@ class Answers:
         self.asked: list[str] = []
 
 
+@cache
+def _signed() -> tuple[trustme.CA, trustme.LeafCert]:
+    """Made once: keys take longer than most tests."""
+    authority = trustme.CA()
+    return authority, authority.issue_cert("localhost", "127.0.0.1")
+
+
 @contextmanager
 def redfish_bmc(get: Callable[[str], Any], folder: Path) -> Iterator[tuple[str, Path, Answers]]:
     """URL, file of the trusted certificate, and what was asked. `get`: URI -> object, None for 404."""
-    authority, answers = trustme.CA(), Answers()
+    (authority, certificate), answers = _signed(), Answers()
     certificates = folder / "ca.pem"
     authority.cert_pem.write_to_path(str(certificates))
     expected = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -78,7 +86,7 @@ def redfish_bmc(get: Callable[[str], Any], folder: Path) -> Iterator[tuple[str, 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
+    certificate.configure_cert(context)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
