@@ -10,6 +10,7 @@ from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
 from analysis.test_rules_gpu_state import CASES as GPU_STATES
+from analysis.test_rules_input_pipelines import CASES as PIPELINES
 from analysis.test_rules_numa import CASES as NODES
 from analysis.test_rules_pcie import CASES as SETTINGS
 from analysis.test_rules_power import CASES as POWER
@@ -277,6 +278,7 @@ RESULTS = {
         [result(made(1.1, limit(1.0, Basis.MEASURED)))],
         [[result(made(1.01, limit(1.0, Basis.MEASURED)))], [result(made(1.1, limit(1.0)))]],
     ),
+    **PIPELINES,
     "repeats-spread": ([result(made(1.0, None, width=0.3))], [[result(made(1.0, None, width=0.05))]]),
     "repeats-in-two-levels": ([result(two_levels_figure())], [[result(two_levels_figure(1.0, 1.02))]]),
 }

@@ -166,6 +166,7 @@ class Subject(Enum):
     OUTCOMES = auto()
     LIBRARIES = auto()
     LIMITS = auto()
+    INPUT = auto()
     STEADINESS = auto()
     WAITING = auto()
     LINK_COUNTERS = auto()

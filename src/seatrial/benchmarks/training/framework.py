@@ -28,9 +28,10 @@ from seatrial.benchmarks.cpu.gemm import fma_ceiling
 from seatrial.benchmarks.figures import between, duration, exactly, rate, zero
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, machines_of, node_count, on_each_node
 from seatrial.benchmarks.placement import openmp_variables, refuse_too_many, spread, thread_count
+from seatrial.benchmarks.training import data_sets
 from seatrial.benchmarks.training.networks import networks
 from seatrial.benchmarks.training.networks.layers import Network, Size
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, Figure, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, Figure, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.benchmark.program import ProgramRecord, parse_record
 from seatrial.model.benchmark.python_script import AUTO, PythonScript
@@ -58,9 +59,12 @@ def size_of(params: Params) -> Size:
     return (whole(params["sequence"]),) if network.counts == "tokens" else network.size
 
 
-def parameters(models: Sequence[str], *, processes: int | str = 1) -> tuple[Parameter, ...]:
+def parameters(
+    models: Sequence[str], *, processes: int | str = 1, formats: tuple[str, ...] = ()
+) -> tuple[Parameter, ...]:
     """What every framework lets one set. Several nodes get one launcher each, which starts the processes of its
-    node."""
+    node. `formats`: those of data sets that it reads."""
+    read = f"; {data_sets.FORMAT_HELP}" if formats else ""
     return (
         Parameter.choice("model", "cifar10-quick", "the network", tuple(models)),
         Parameter.choice(
@@ -78,8 +82,12 @@ def parameters(models: Sequence[str], *, processes: int | str = 1) -> tuple[Para
         Parameter.integer("threads", AUTO, "threads of each process; auto: the cores, divided", minimum=1),
         Parameter.choice("device", "cpu", "what computes", ("cpu", "cuda")),
         Parameter.choice(
-            "data", "device", "made-up data, resident on the device, or copied from host memory", ("device", "host")
+            "data",
+            "device",
+            f"made-up data, resident on the device, or copied from host memory{read}",
+            ("device", "host", *formats),
         ),
+        *(data_sets.LOADER if formats else ()),
         Parameter.choice("optimizer", AUTO, "auto: that of the network", (AUTO, "sgd", "momentum", "adamw")),
         Parameter.switch("recompute", False, "compute activations inside of blocks again, to save memory"),
         Parameter.switch("compiled", False, "let the framework compile the network"),
@@ -104,8 +112,12 @@ def prepare(machine: Machine, params: Params) -> Params:
     nodes = node_count(machine, params[NODES.name], processes)
     cores = min(thread_count(one, "all") for one in machines_of(machine, nodes))
     each = processes // nodes
+    of_workers = data_sets.cpus_of_workers(params) if data_sets.reads_storage(params) else 0
     threads = max(1, cores // each) if params["threads"] == AUTO else whole(params["threads"])
-    refuse_too_many(machine, nodes, processes, threads)
+    if of_workers and params["threads"] == AUTO:
+        threads -= of_workers
+        data_sets.refuse_one_cpu(machine, threads)
+    refuse_too_many(machine, nodes, processes, threads + of_workers)
     defaults: dict[str, Value] = {
         "batch": network.batch,
         "sequence": network.size[0] if network.counts == "tokens" else 0,
@@ -115,7 +127,12 @@ def prepare(machine: Machine, params: Params) -> Params:
         "steps": network.steps,
     }
     words = (AUTO, "all")
-    return {name: defaults[name] if value in words and name in defaults else value for name, value in params.items()}
+    numbers = {name: defaults[name] if value in words and name in defaults else value for name, value in params.items()}
+    if data_sets.IMAGES.name not in params:
+        return numbers
+    accumulated = whole(numbers["accumulate"])
+    steps = accumulated * (1 + whole(numbers["warmup"]) + whole(numbers["steps"]))
+    return {**numbers, **data_sets.prepared(numbers, network, whole(numbers["batch"]), steps)}
 
 
 _OF_SGD = {"sgd": 1.0, "momentum": 0.1, "adamw": 0.01}
@@ -140,6 +157,8 @@ def settings(params: Params, program: str) -> dict[str, bytes]:
         "units": network.units(size),
         "item_flop": network.step_flop(size),
         "program": program,
+        "data_set": data_sets.document(params, size),
+        "cpus_of_workers": data_sets.cpus_of_workers(params),
     }
     return {SETTINGS: json.dumps(content).encode()}
 
@@ -163,12 +182,16 @@ def estimate_s(params: Params) -> float:
     network = network_of(params)
     items = whole(params["batch"]) * whole(params["accumulate"])
     step_s = items * network.step_flop(size_of(params)) / (_CORE_FLOPS * whole(params["threads"]))
-    return _START_S + step_s * (whole(params["steps"]) + network.task_steps + _LOCAL_STEPS)
+    return (
+        _START_S
+        + data_sets.making_s(params, network)
+        + step_s * (whole(params["steps"]) + network.task_steps + _LOCAL_STEPS)
+    )
 
 
 def placement(machine: Machine, params: Params) -> tuple[int, ...]:
-    """The CPUs of all threads, node by node and process by process: with devices, those near the device of each."""
-    threads = whole(params["threads"])
+    """The CPUs of all threads and workers, by node and process: with devices, those near the device of each."""
+    threads = whole(params["threads"]) + data_sets.cpus_of_workers(params)
 
     def of_node(node: Machine, count: int) -> tuple[int, ...]:
         order = spread(node, len(node.allowed_cpus))
@@ -215,7 +238,15 @@ def _peak(params: Params) -> Ceiling | None:
 _EXCHANGE = "steps with the exchange of gradients against the same without it: what is not hidden behind computing"
 
 FIGURES = (
-    rate("rate", "op/s", "images, tokens or samples of all processes", "items", series=BLOCK, customary=_counted),
+    rate(
+        "rate",
+        "op/s",
+        "images, tokens or samples of all processes",
+        "items",
+        series=BLOCK,
+        customary=_counted,
+        role=Role.TRAINING_RATE,
+    ),
     rate(
         "rate_per_device",
         "op/s",
@@ -318,7 +349,8 @@ CHECKS = (
     Check("parameters", "parameters of the network", exactly(lambda params: network_of(params).parameters)),
     Check("loss_at_start", "the loss of random parameters", _loss_at_start),
     Check("loss_not_finite", "steps whose loss is not a number", zero),
-    Check("repeated_items", "items of the first batches of all processes that are the same", zero),
+    Check("repeated_items", "items of the first batches of all processes, or of an epoch, that are the same", zero),
+    data_sets.CACHED_CHECK,
     Check(
         "gradient_error",
         "difference between the gradients in use and the mean of those of all processes, relative",

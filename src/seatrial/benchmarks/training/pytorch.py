@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from seatrial.benchmarks.training import framework
+from seatrial.benchmarks.training import data_sets, framework
 from seatrial.benchmarks.training.networks import networks
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
@@ -64,7 +64,7 @@ BENCHMARK = framework.benchmark(
     name=_NAME,
     question="How fast does PyTorch train a network?",
     parameters=(
-        *framework.parameters(tuple(networks())),
+        *framework.parameters(tuple(networks()), formats=data_sets.FORMATS),
         Parameter.choice(
             "strategy",
             "ddp",

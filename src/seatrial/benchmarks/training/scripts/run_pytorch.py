@@ -21,6 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from harness.data_set import DataSet, Unusable, made
+from harness.formats import Damaged
 from harness.process import Process, peak_memory_B
 from harness.record import Record
 from harness.report import write_found
@@ -33,25 +35,30 @@ _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
 
 def main(settings_file: str, output: str, cpus: str) -> None:
     """Train and write the record, by the first process."""
-    begun = time.perf_counter()
     settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
-    process = Process([int(cpu) for cpu in cpus.split(",") if cpu], settings["threads"])
+    process = Process([int(cpu) for cpu in cpus.split(",") if cpu], settings["threads"], settings["cpus_of_workers"])
+    try:
+        data_set = made(settings["data_set"]) if settings["data_set"] else None
+    except Unusable as reason:
+        _skip(settings, process, output, str(reason), reason.need)
+        return
+    except Damaged as error:
+        raise SystemExit(str(error)) from None
+    known = data_set.cached_for(settings["cache"]) if data_set and process.number_here == 0 else {}
+    begun = time.perf_counter()
     is_bound = process.bind()
     import torch
     from torch import distributed
 
     if settings["device"] == "cuda" and not torch.cuda.is_available():
-        if process.number == 0:
-            record = Record(settings["program"], [], process.count)
-            record.skip("this PyTorch finds no GPU", "gpu")
-            record.write(output)
+        _skip(settings, process, output, "this PyTorch finds no GPU", "gpu")
         return
     torch.set_num_threads(settings["threads"])
     torch.set_num_interop_threads(settings["interop_threads"])
     device = torch.device("cuda", process.number_here) if settings["device"] == "cuda" else torch.device("cpu")
     if process.count > 1:
         distributed.init_process_group(settings["backend"], timeout=timedelta(seconds=300))
-    run = Training(settings, process, device)
+    run = Training(settings, process, device, data_set)
     try:
         run.measure(begun)
     except torch.OutOfMemoryError:
@@ -59,9 +66,10 @@ def main(settings_file: str, output: str, cpus: str) -> None:
             record = Record(settings["program"], [], process.count)
             record.skip(f"batch={settings['batch']} does not fit into the memory of the device; {run.largest_batch()}")
             record.write(output)
+        run.data = None  # ends the processes that read
         sys.stderr.flush()
         os._exit(0)
-    found = run.gathered({"is_bound": is_bound})
+    found = run.gathered({"is_bound": is_bound, "data": known})
     if process.number == 0:
         run.report(found, output)
     if process.count > 1:
@@ -71,13 +79,19 @@ def main(settings_file: str, output: str, cpus: str) -> None:
         os._exit(0)
 
 
+def _skip(settings: dict, process: Process, output: str, reason: str, need: str) -> None:
+    if process.number == 0:
+        record = Record(settings["program"], [], process.count)
+        record.skip(reason, need)
+        record.write(output)
+
+
 class Training:
     """A network with its data and optimizer, and what is seen of it."""
 
-    def __init__(self, settings: dict, process: Process, device: Any) -> None:
+    def __init__(self, settings: dict, process: Process, device: Any, data_set: DataSet | None) -> None:
         import torch
         import torch_checks
-        import torch_data
         import torch_network
 
         self.settings, self.process, self.device = settings, process, device
@@ -96,13 +110,22 @@ class Training:
             self.network = torch.compile(self.network)
         self.optimizer = self._optimizer()
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings["precision"] == "fp16")
-        seed = 1000 * (settings["seed"] + 1) + 100_000 * process.number
-        self.data = torch_data.MadeUp(
-            self.document, settings["batch"], _POOL, seed, device, self._placed, settings["data"] == "device"
-        )
+        self.data = self._data(data_set)
         self.losses: list = []
         self.wait_s: list = []
         self.marks: list = []
+
+    def _data(self, data_set: DataSet | None) -> Any:
+        settings = self.settings
+        if data_set is not None:
+            import torch_input
+
+            return torch_input.Pipeline(self.document, settings, data_set, self.process, self.device, self._placed)
+        import torch_data
+
+        seed = 1000 * (settings["seed"] + 1) + 100_000 * self.process.number
+        is_resident = settings["data"] == "device"
+        return torch_data.MadeUp(self.document, settings["batch"], _POOL, seed, self.device, self._placed, is_resident)
 
     def _set(self) -> None:
         """The settings that change the speed silently; `seen` is what PyTorch reports of them afterwards."""
@@ -247,7 +270,6 @@ class Training:
     def measure(self, begun: float) -> None:
         """All steps, in their order: the first, warm-up, the measured block, and what the checks need."""
         settings = self.settings
-        self.first_digests = self.checks.digests_of_items(self.data.first)
         self.start_s = time.perf_counter() - begun - self.fingerprint_s
         self.first_s = self.timed_step()
         self.warm_s, self.was_steady = warm_up(self.timed_step, settings["warmup"], self.agreed)
@@ -262,6 +284,8 @@ class Training:
         while len(self.losses) < settings["task_steps"]:
             self.step()
         self.loss_values = [float(one) for one in self.losses]
+        self.first_digests = self.data.digests()
+        self.data = None  # ends the processes that read
         self.saved_s, self.saved_B = self._save() if settings["checkpoint"] else (0.0, 0)
 
     def largest_batch(self) -> str:

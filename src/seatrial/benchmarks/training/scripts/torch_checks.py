@@ -46,16 +46,6 @@ def fingerprint(document: dict, seed: int, device: torch.device) -> str:
     return bits.hexdigest()[:16]
 
 
-def digest(tensor: torch.Tensor) -> str:
-    """A hash of the values of a tensor."""
-    return hashlib.sha256(tensor.detach().contiguous().cpu().numpy().tobytes()).hexdigest()[:16]
-
-
-def digests_of_items(batch: torch.Tensor) -> list:
-    """A hash of each item of a batch."""
-    return [digest(item) for item in batch]
-
-
 def gradient_error(trained: torch.nn.Module, plain: torch.nn.Module, batch: tuple, forward: Callable) -> float:
     """The largest relative difference, over parameters, between the gradients that training uses and the mean over
     processes of those that each computes by itself."""

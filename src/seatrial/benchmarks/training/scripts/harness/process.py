@@ -8,14 +8,15 @@ from collections.abc import Sequence
 
 
 class Process:
-    """One of `count` processes; `number_here` counts those of this node. `cpus` are its own."""
+    """One of `count` processes; `number_here` counts those of this node. `cpus` are its own, of which it has
+    `threads`; the next ones are those of its workers."""
 
-    def __init__(self, cpus: Sequence[int], threads: int) -> None:
+    def __init__(self, cpus: Sequence[int], threads: int, of_workers: int = 0) -> None:
         self.number = int(os.environ.get("RANK", "0"))
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
         self.number_here = int(os.environ.get("LOCAL_RANK", "0"))
-        first = self.number_here * threads
-        self.cpus = list(cpus[first : first + threads])
+        own = list(cpus[self.number_here * (threads + of_workers) :])
+        self.cpus, self.cpus_of_workers = own[:threads], own[threads : threads + of_workers]
 
     def bind(self) -> bool:
         """Bind this process to its CPUs, before a library starts threads; whether that is what it may use now."""

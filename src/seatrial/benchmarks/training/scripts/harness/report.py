@@ -3,7 +3,7 @@
 Steps of several processes end together, since they exchange gradients: the time of a step is that of the slowest.
 `found` has for each process: first_digests, start_s, first_s, warm_s, was_steady, total_s, steps_s, waits_s, local_s
 (steps without the exchange; empty for one process), loss_values, fingerprint, result, is_bound, host, memory_B,
-device_B, saved_s, saved_B.
+device_B, saved_s, saved_B, and `data`: what is known of its data set, if it reads one.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ def write_found(record: Record, found: Found, settings: Mapping[str, Any]) -> No
     record.note("warmup", {"steps": len(found[0]["warm_s"]), "steady": found[0]["was_steady"]})
     record.note("fingerprint", _most(one["fingerprint"] for one in found))
     record.note("processes", [_process(one) for one in found])
+    if data := found[0]["data"]:
+        record.note("data", data)
     record.note("loss", [_rounded(value) for value in _losses(found)])
 
 
@@ -65,6 +67,8 @@ def _check(record: Record, found: Found, settings: Mapping[str, Any]) -> None:
     record.check("loss_not_finite", sum(not math.isfinite(value) for value in losses))
     record.check("loss_at_end", sum(at_end) / len(at_end) if at_end else math.nan)
     record.check("repeated_items", len(digests) - len(set(digests)))
+    in_memory = [one["data"].get("in_memory", 0.0) for one in found]
+    record.check("cached_data", max(share for share in (0.0, *in_memory) if share != "unknown"))
     for name in ("result", "fingerprint"):
         usual = _most(one[name] for one in found)
         others = [number for number, one in enumerate(found) if one[name] != usual]
