@@ -434,6 +434,18 @@ def test_a_text_that_was_cut_or_mixed_has_true_rates_or_none(kind: str) -> None:
             assert any(abs(value - one) <= 0.02 * one for one in true), (number, value, true)
 
 
+def test_texts_that_gave_a_wrong_rate_or_no_clear_error() -> None:
+    """A row that ends in its rate, a number of commas, states of a bar that do not fit its own timing."""
+    cut = texts.dllogger().splitlines(keepends=True)[3]
+    refused("dllogger", cut[: cut.index("total_ips : 8") + 13].encode(), "no line such as")
+    refused("dllogger", cut.encode(), "the rates cannot be checked")
+    assert of("hf-trainer", texts.hf_trainer().replace("steps = 60", "steps = ,")) == of(
+        "hf-trainer", texts.hf_trainer()
+    )
+    fast = texts.nemo(((10, 100), (50, 140), (100, 190)))
+    refused("nemo", fast.encode(), "of 9.5 s by train_step_timing")
+
+
 def test_what_is_missing_at_the_end_is_said() -> None:
     text = "".join(texts.megatron().splitlines(keepends=True)[:-3])
     assert "to step 8 of 10" in only("megatron", text).remarks[0]

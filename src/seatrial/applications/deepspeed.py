@@ -60,6 +60,8 @@ _FITS = 0.1
 steps."""
 _EXACT = 1e-6
 _LATE = 0.01
+_EVEN = 1.5
+"""Time stamps count alone only if the steps are nearly as far apart as each other."""
 _LEAST = 2
 _UNKNOWN = "lines whose mean is unknown"
 _STAMP_S = 2e-3
@@ -181,6 +183,9 @@ def _by_stamps(steps: Sequence[Step], batch: int) -> tuple[list[Step], list[str]
     ratio = median(apart_s[step.number] / step.time.value for step in steps if step.number in apart_s)
     if 1.0 / (1.0 + _FITS) <= ratio <= 1.0 + _FITS:
         return list(steps), []
+    if len(apart_s) < _LEAST or max(apart_s.values()) > _EVEN * min(apart_s.values()):
+        why = f"the printed rates are not those of {batch} samples in steps as far apart as the time stamps are"
+        raise steps[-1].found.error(why)
     timed = [
         replace(step, time=Printed(apart_s[step.number], _STAMP_S / 2 / step.covers), apart="")
         for step in steps

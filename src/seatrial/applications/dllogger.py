@@ -62,6 +62,8 @@ def _entries(log: Log) -> list[_Entry]:
     """Raises ParseError for a damaged line."""
     entries = []
     for one in log.found(_LIKE):
+        if not one.line.is_ended:
+            continue
         text = log.text(one.line)
         if (plain := _LINE.fullmatch(text)) is not None:
             values = {} if plain["step"] == "PARAMETER" else dict(_VALUE.findall(plain["data"]))
@@ -72,8 +74,7 @@ def _entries(log: Log) -> list[_Entry]:
         elif (found := _JSON.fullmatch(text)) is not None:
             entries += _of_json(one, found["object"])
         else:
-            if one.line.is_ended:
-                raise one.error("the line is damaged")
+            raise one.error("the line is damaged")
     return entries
 
 
@@ -161,9 +162,10 @@ def _check_stamps(steps: Sequence[Step], batch: int) -> list[str]:
         (s, (s.at - b.at).total_seconds() / s.time.value) for b, s in pairs if s.at is not None and b.at is not None
     ]
     if len(ratios) < _LEAST:
-        return (
-            [] if batch else ["neither batch nor time stamps of consecutive steps are in it: the rates are not checked"]
-        )
+        if not batch:
+            why = "neither the batch nor time stamps of consecutive steps are in it: the rates cannot be checked"
+            raise steps[-1].found.error(why)
+        return []
     usual = median(ratio for _, ratio in ratios)
     if batch and abs(usual - 1.0) > _NEAR:
         raise steps[-1].found.error(f"{batch * usual:.0f} samples of a step by rates and stamps, {batch} by the batch")

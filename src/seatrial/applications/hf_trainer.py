@@ -33,13 +33,13 @@ _LIKE = Pattern(r".{0,200}\{ *['\"](?:train_runtime|train_step_runtime|loss)['\"
 _BAR = Pattern(r"(?:.{0,60}?[: ])? *([0-9]{1,3})%\|.{0,100}?\| *([0-9]{1,12})/([0-9]{1,12}) \[.{0,80}(?:\{.{0,2000})?")
 _BANNER = Pattern(r".{0,100}\*\*\*\*\* Running training \*\*\*\*\*")
 _STATED = {
-    "planned": Pattern(r".{0,100}Total optimization steps = ([0-9,]{1,15})"),
+    "planned": Pattern(r".{0,100}Total optimization steps = ([0-9][0-9,]{0,15})"),
     "global_batch": Pattern(
-        r".{0,100}Total train batch size \(w\. parallel, distributed & accumulation\) = ([0-9,]{1,12})"
+        r".{0,100}Total train batch size \(w\. parallel, distributed & accumulation\) = ([0-9][0-9,]{0,12})"
     ),
-    "micro_batch": Pattern(r".{0,100}Instantaneous batch size per device = ([0-9,]{1,12})"),
-    "accumulated": Pattern(r".{0,100}Gradient Accumulation steps = ([0-9,]{1,9})"),
-    "resumed": Pattern(r".{0,100}Continuing training from global step ([0-9,]{1,12})"),
+    "micro_batch": Pattern(r".{0,100}Instantaneous batch size per device = ([0-9][0-9,]{0,12})"),
+    "accumulated": Pattern(r".{0,100}Gradient Accumulation steps = ([0-9][0-9,]{0,9})"),
+    "resumed": Pattern(r".{0,100}Continuing training from global step ([0-9][0-9,]{0,12})"),
 }
 _NO_TOKENS = "train_tokens_per_second is not taken: what it counts differs between versions of transformers"
 
@@ -150,7 +150,9 @@ def _summary(
     if isinstance(batch, int) and steps:
         most = batch * steps
         count, off = rate.value * runtime.value, rate.error * runtime.value + rate.value * runtime.error
-        if not 0.5 * most - off <= count <= most + off:  # the last batch of an epoch may be a part
+        epochs = number(_fields(end).get("epoch", ""))
+        least = most - batch * math.ceil(epochs) if epochs else 0.5 * most  # the last batch of an epoch may be a part
+        if not least - off <= count <= most + off:
             raise end.error(f"{count:.0f} samples by rate and time are not {steps} steps of {batch}")
     notes: dict[str, object] = {"steps": steps if steps else "unknown"}
     remarks = []

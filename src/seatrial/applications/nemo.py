@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.log import Found, Log, Measured, Printed, plain_reader
-from seatrial.applications.reading.steps import is_not_finite
+from seatrial.applications.reading.steps import check_whole, is_not_finite
 from seatrial.applications.reading.text import Pattern, number
 from seatrial.applications.reading.training import TRAINING_PARAMETERS, with_definitions
 from seatrial.model.benchmark.parameter import Value
@@ -29,11 +29,14 @@ _BAR = Pattern(
     r"\[((?:[0-9]{1,4}:)?[0-9]{1,2}:[0-9]{2})<[^,\]]{1,20}(?:, *[0-9.]{1,12} ?(?:it/s|s/it))?,? *"
     r"([^\]]{0,1000})\].{0,400}"
 )
+_LIKE = Pattern(r"(?:.{0,100}[\s\]])?Epoch [0-9]{1,9}: .{0,120}\|.{0,60}\[.{1,1500}")
 _LINE = Pattern(r"(?:.{0,100}\s)?Training epoch [0-9]{1,9}, iteration [0-9]{1,12}/[0-9]{1,12} \|.{1,1000}")
 _MARK = Pattern(r".{0,1000}\b(?:train_step_timing in s|reduced_train_loss|global_step)\b.{0,1000}")
 _DONE = Pattern(r".{0,200}`Trainer\.fit` stopped: .{0,200}")
 _LEAST_S = 20
 """Between two states of a bar: its clock has whole seconds."""
+_TIMING = 0.5
+"""What is between steps is not in train_step_timing, so that an iteration takes longer; never much less."""
 _START = 0.1
 """The first tenth of an epoch is left out, if the log has a state of the bar behind it."""
 
@@ -53,9 +56,12 @@ def _states(log: Log) -> list[_State]:
     found = []
     for one in log.found(_BAR):
         metrics = dict(part.split("=", 1) for part in map(str.strip, one.match[5].split(",")) if "=" in part)
+        parts = [int(part) for part in one.match[4].split(":")]
+        if max(parts[1:]) > 59 or (len(parts) == 3 and parts[1] > 59) or int(one.match[2]) > int(one.match[3]):
+            raise one.error("not the clock or count of a bar: the line is damaged")
         clock = 0
-        for part in one.match[4].split(":"):
-            clock = 60 * clock + int(part)
+        for part in parts:
+            clock = 60 * clock + part
         found.append(_State(one, int(one.match[1]), int(one.match[2]), int(one.match[3]), clock, metrics))
     return found
 
@@ -76,6 +82,7 @@ def _starts(lines: Sequence[str]) -> list[int]:
 
 def _measured(log: Log) -> Measured:
     """One run. Raises ParseError if it has no bar with a clock, or too little time passed."""
+    check_whole(log, _LIKE, _BAR)
     states = _states(log)
     if not any(_MARK.fullmatch(text) for text in log.texts):
         raise log.error("nothing such as `train_step_timing in s=`: from another program")
@@ -90,13 +97,19 @@ def _measured(log: Log) -> Measured:
     steps, seconds = end.done - begin[0], Printed(float(end.clock_s - begin[1]), 0.5 if begin[1] else 1.0)
     if seconds.value <= 0 or steps <= 0 or (seconds.value < _LEAST_S and loss is None):
         raise end.found.error(f"the bar's clock shows {seconds.value:.0f} s in all: too short for whole seconds")
+    timing = number(end.metrics.get("train_step_timing in s", ""))
+    if timing is not None and seconds.value / steps < _TIMING * timing and loss is None:
+        why = f"{steps} iterations in {seconds.value:.0f} s by the bar's clock, of {timing:g} s by train_step_timing"
+        raise end.found.error(why)
     remarks = [] if begin[0] else ["the time has the first steps in it: there is no earlier state of the bar"]
     if not log.found(_DONE) and end.done < end.of:
         how_far = f"to iteration {end.done} of {end.of} in epoch {end.epoch}"
         remarks.insert(0, f"no line says that the run ended: the figures are of what is there, {how_far}")
     parameters: dict[str, Value] = {}
     samples: list[Sample] = [seconds.scaled(1.0 / steps).sample("step_mean")]
-    if (batch := _batch(end)) is not None:
+    batches = {batch for state in states if (batch := _batch(state)) is not None}
+    if len(batches) == 1:
+        batch = batches.pop()
         parameters["global_batch"] = batch
         amount = {"amount": float(batch * steps)}
         extra = {"resolution": seconds.resolution}

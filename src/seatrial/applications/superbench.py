@@ -42,7 +42,7 @@ _LIKE = re.compile(r"benchmark: [\w.\-]{1,80}, return code:")
 _OBJECT = re.compile(r'\{(?=\s{0,200}"[^"\n]{1,300}"\s{0,20}:).{0,200}')
 _SUMMARY = re.compile(r'"[^"\n]{0,200}/[^"\n]{0,100}(?:steptime|step_time|throughput)')
 _PRECISIONS = {"float32": "fp32", "float16": "fp16", "float64": "fp64", "bfloat16": "bf16", "int8": "int8"}
-_EXACT, _NEAR = 0.005, 0.2
+_EXACT, _NEAR = 0.005, 0.06
 """How far above batch over mean time the mean of rates may be: to give the batch; and at all."""
 
 

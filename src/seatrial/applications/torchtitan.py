@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from statistics import median
 
@@ -91,7 +92,7 @@ def _measured(log: Log) -> Measured:
     last = int(starts[-1].match[4]) if starts else None
     mesh = log.maybe(_MESH, "mesh of devices")
     if mesh is not None:
-        parameters["devices"] = math.prod(int(size) for size in mesh.match[1].split(",") if size.strip())
+        parameters["devices"] = math.prod(map(int, re.findall(r"[0-9]+", mesh.match[1])))
     tokens = samples = 0.0
     if starts:
         local, batch, length = (starts[0].whole(group, "the batch") for group in (1, 2, 3))

@@ -108,6 +108,8 @@ class Step(Frozen):
     apart: str = ""
     session: int = 0
     is_start: bool = False
+    is_first: bool = False
+    """Whether it is the first step of a run, by its number."""
 
     @property
     def elapsed_s(self) -> float:
@@ -148,12 +150,13 @@ def sessions(log: Log, lines: StepLines, step: Callable[[Found, int], Step]) -> 
         one = step(Found(log.lines[place.index], match), covers)
         is_first = before is None or before.session != place.session
         is_start = is_first and (place.is_start or place.number < lines.first + stride)
-        one = replace(one, session=place.session, is_start=is_start)
+        is_one = covers == 1 and place.number == lines.first
+        one = replace(one, session=place.session, is_start=is_start, is_first=is_one)
         key = (place.session, place.number)
         if place.is_copy:
             known = found[at[key]]
             if one.time.value > known.time.value:
-                found[at[key]] = replace(one, session=known.session, is_start=known.is_start)
+                found[at[key]] = replace(one, is_start=known.is_start, is_first=known.is_first)
             continue
         at[key] = len(found)
         found.append(one)

@@ -37,6 +37,7 @@ RULE = (
     f"more than a factor of {STEADY:g}"
 )
 _LEAST_FOR_P95 = 20
+_LEAST_FOR_GOODPUT = 5
 _COARSEST = 0.01
 """No goodput from time stamps that are coarser than this share of the wall time."""
 _OVERHEAD = 0.02
@@ -156,7 +157,7 @@ def _samples(steps: Sequence[Step], steady: Sequence[Step], *, is_timed: bool) -
         if len(ordered) >= _LEAST_FOR_P95:
             samples.append(ordered[math.ceil(0.95 * len(ordered)) - 1].time.sample("step_p95"))
         first = steps[0]
-        if first.is_start and first.covers == 1:
+        if first.is_first:
             samples.append(first.time.sample("first_step"))
     flops = [(step.flops, step.elapsed_s) for step in steady if step.flops is not None]
     if len(flops) == len(steady):
@@ -194,7 +195,7 @@ def _goodput(log: Log, steps: Sequence[Step], ending: Ending, stamp: Pattern) ->
         for line, text in log.numbered(until)
         if (match := stamp.match(text)) is not None and (moment := moment_in(match[1])) is not None
     ]
-    if not stamps or not steps[0].is_start or any(step.at is None for step in steps):
+    if not stamps or not steps[0].is_start or len(steps) < _LEAST_FOR_GOODPUT or any(step.at is None for step in steps):
         return [], {}
     begin, end, resolution_s = stamps[0], stamps[-1], _resolution_s(steps)
     wall_s = (end[1] - begin[1]).total_seconds()
