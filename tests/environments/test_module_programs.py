@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from seatrial.engine.kinds.external import found_program
-from seatrial.environments.installed import NotInstalledError, NotLoadedError
+from seatrial.environments.installed import NotInstalledError, NotLoadedError, find_interpreter
 from seatrial.environments.modules import NoModuleError, load_modules, module_with
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import External
@@ -91,6 +92,22 @@ def test_another_program_of_the_application_may_be_in_a_module(modules: Path) ->
     with pytest.raises(NotLoadedError) as caught:
         found_program(External(**{**_fields(first), "alternatives": (tool("solve_it"),)}))
     assert caught.value.message.startswith("solve_it is not on PATH; the module chem/solver/2024")
+
+
+def test_a_library_of_python_is_found_in_the_module_of_the_site_file(
+    modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = modules / "torch/lib"
+    (folder / "torch").mkdir(parents=True)
+    (folder / "torch/__init__.py").write_text("")
+    path = Path(sys.executable).parent
+    answer = f"import os\nos.environ['PYTHONPATH'] = {str(folder)!r}\nos.environ['PATH'] = {str(path)!r}\n"
+    monkeypatch.setenv("LMOD_CMD", made_up_command(modules, answer))
+    with use_site_within(site("programs: {PyTorch: module load pytorch/2}"), None):
+        found = find_interpreter("torch", "install it", name="PyTorch")
+        assert found.modules == ("pytorch/2",) and dict(found.changes)["PYTHONPATH"] == str(folder)
+        with pytest.raises(NotInstalledError, match="import jax after module load pytorch/2"):
+            find_interpreter("jax", "install it", name="PyTorch")
 
 
 def _fields(program: External) -> dict[str, object]:

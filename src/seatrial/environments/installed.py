@@ -166,18 +166,26 @@ print(json.dumps({"modules": found, "folders": sys.path}))
 """
 
 
-def find_interpreter(module: str, install: str, path: str | None = None) -> Installed:
-    """The interpreter `path`, or the first one on PATH, that can import `module`. Raises NotInstalledError."""
+def find_interpreter(module: str, install: str, path: str | None = None, name: str = "") -> Installed:
+    """The interpreter `path`, else that which the site file names for the library `name`, else the first one on PATH
+    (that of the modules that the site file names for it), that can import `module`. Raises NotInstalledError,
+    NoModuleError."""
+    site = site_in_force()
+    loaded = site.modules.get(name, ())
+    changes = load_modules(loaded) if loaded else ()
+    if path is None and name in site.programs:
+        path = str(site.programs[name])
     tried: list[str] = []
-    for candidate in _on_path(os.environ.get("PATH", "")) if path is None else (path,):
+    for candidate in _on_path(variables_with(changes).get("PATH", "")) if path is None else (path,):
         tried.append(candidate)
-        modules = _modules_of(candidate)
+        modules = _modules_of(candidate, changes)
         if module in modules:
             found = find_command(candidate, install)
-            version = f"{module} {modules[module]}".strip()
-            return Installed(found.path, f"{version}, Python {modules['']}", found.sha256)
+            version = f"{module} {modules[module]}, Python {modules['']}".replace("  ", " ")
+            return Installed(found.path, version, found.sha256, modules=loaded, changes=changes)
     where = f"{path} cannot" if path is not None else f"none of {len(tried)} Python interpreters on PATH can"
-    raise NotInstalledError(f"{where} import {module}", install)
+    after = f" after {LOAD} {' '.join(loaded)}" if loaded else ""
+    raise NotInstalledError(f"{where} import {module}{after}", install)
 
 
 def _on_path(path: str) -> Iterator[str]:
@@ -196,10 +204,11 @@ def _on_path(path: str) -> Iterator[str]:
 
 
 @cache
-def _modules_of(interpreter: str) -> Mapping[str, str]:
-    """Module -> version, of those that are asked for; "" -> that of the interpreter. Empty if it does not answer."""
+def _modules_of(interpreter: str, changes: Changes = ()) -> Mapping[str, str]:
+    """Module -> version, of those that are asked for; "" -> that of the interpreter, with these changes of variables.
+    Empty if it does not answer."""
     words = [interpreter, "-c", _QUESTION, *(f"{module}={package}" for module, package in _ASKED)]
-    variables = without_working_folder(os.environ)
+    variables = without_working_folder(variables_with(changes))
 
     def asked() -> dict[str, Any]:
         answer = json.loads(ask(words, variables, runs_in=None).stdout)

@@ -45,7 +45,7 @@ class PythonScriptKind(ExternalKind):
     def missing(program: External, environment: Environment | BuildError, *, has_ranks: bool) -> str | None:
         """An interpreter with the library."""
         try:
-            find_interpreter(_of(program).module, program.install)
+            find_interpreter(_of(program).module, program.install, name=program.name)
         except BuildError as problem:
             return f"{program.name}: {problem.message}; {problem.todo}"
         return None
@@ -59,7 +59,7 @@ class PythonScriptKind(ExternalKind):
         return replace(found, variables=(*found.variables, (variable, str(found.mpi.library))))
 
     def _found_for(self, point: Point, program: External) -> tuple[External, Installed, dict[str, Any]]:
-        installed = find_interpreter(_of(program).module, program.install, point.environment.python)
+        installed = find_interpreter(_of(program).module, program.install, point.environment.python, program.name)
         described: dict[str, Any] = {}
         if point.refusal is None:
             words = [*program.arguments(point.parameters, Path()), *map(str, _of(program).parts)]
