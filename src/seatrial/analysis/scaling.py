@@ -126,7 +126,7 @@ def _result(sweep: Sweep, kind: Kind, along: str, blocks: Blocks) -> ScalingResu
 
 
 def _is_no_work(benchmark: str, figure: FigureResult) -> bool:
-    """Whether it is no rate and no time of all workers: a share or a size beside the others, or the rate of one."""
+    """Whether it is neither a rate nor a time of all workers, but a share or a size beside them, or the rate of one."""
     declared = declared_figure(benchmark, figure.name)
     is_of_one = declared is not None and declared.is_of_one_worker
     return is_of_one or (figure.is_secondary and figure.unit in ("1", "B"))
