@@ -28,9 +28,11 @@ def outcomes(how: str, folder: Path, *arguments: str) -> list[dict[str, Any]]:
     folder.mkdir()
     tests = str(Path(__file__).resolve().parents[1])
     path = os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
+    # Python 3.11 keeps bytecode of which a full disk took only the first bytes, and then cannot load that module.
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, interrupted.__file__, how, str(folder), *arguments],
-        env={**os.environ, "PYTHONPATH": path, "SEATRIAL_CACHE": str(folder / "cache")},
+        env={**os.environ, **bytecode, "PYTHONPATH": path, "SEATRIAL_CACHE": str(folder / "cache")},
         capture_output=True,
         text=True,
         timeout=300,
