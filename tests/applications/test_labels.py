@@ -31,6 +31,8 @@ IMPORTED = {
     "maxtext": "training/maxtext-step-lines-pr761-pr2232.txt",
     "megatron": "training/megatron-mixtral-16xh100-issue756.txt",
     "mllog": "applications/mllog/mlperf-v5.1-llama2-amd-mi300x.txt",
+    "mxnet": "applications/tpu-and-mxnet/mxnet_output.txt",
+    "tf-estimator": "applications/tpu-and-mxnet/resnet_output.txt",
     "nanogpt": "training/nanogpt-compile-first-step-pr392.txt",
     "nemo": "training/nemo-lightning-bar-nan-issue7957.txt",
     "superbench": "applications/superbench/results-summary-jsonl.txt",

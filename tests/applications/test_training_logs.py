@@ -50,6 +50,13 @@ REAL: Mapping[tuple[str, str], Mapping[str, float]] = {
     ("horovod", "applications/horovod/pytorch-synthetic-8gpu"): {"rate images": 14281.2, "mean_of_rates": 14281.2},
     ("tf-cnn-benchmarks", "applications/tf_cnn_benchmarks/resnet50-fp16-2gpu-xla"): {"rate images": 1464.72},
     ("tf-cnn-benchmarks", "applications/tf_cnn_benchmarks/resnet50-fp16-inference-1gpu"): {"rate images": 3330.51},
+    ("mxnet", "applications/tpu-and-mxnet/mxnet_output"): {"rate samples": 540.024, "rate_per_device samples": 270.012},
+    ("tf-estimator", "applications/tpu-and-mxnet/inception3_output"): {
+        "rate examples": 1024 * 3500 / (352.586 + 346.685 + 347.390 + 346.219 + 346.816 + 347.412 + 346.204),
+    },
+    ("tf-estimator", "applications/tpu-and-mxnet/resnet_output"): {
+        "rate examples": 1024 * 3753 / (343.006 + 339.058 + 340.590), "rate_per_device examples": 469.737,
+    },
 }  # fmt: skip
 """Figures of real logs, computed from their numbers by hand."""
 WRONG = {
@@ -155,6 +162,8 @@ def test_counts_over_the_time_of_the_steady_steps() -> None:
     for is_json in (False, True):
         found = of("dllogger", texts.dllogger(is_json=is_json))
         assert found["rate images"] == near(2048 * steady / STEADY_S) and found["rate images"] < found["mean_of_rates"]
+    assert of("mxnet", texts.mxnet())["rate samples"] == near(512 * steady / STEADY_S)
+    assert of("tf-estimator", texts.tf_estimator())["rate_per_device examples"] == near(128 * steady / STEADY_S)
     assert of("nemo", texts.nemo())["rate samples"] == near(90 * 256 / 900)
     assert of("hf-trainer", texts.hf_trainer())["rate samples"] == near(60 * 32 / 71.5487)
     assert of("hf-trainer", texts.trainer_state())["rate samples"] == near(60 * 8 / 71.5487)
@@ -168,6 +177,12 @@ def test_steps_that_are_not_steady() -> None:
     evaluated = texts.nanogpt((40.0, 2.5, 2.5, 9.0, 2.5), evaluated=(0, 3))
     assert of("nanogpt", evaluated)["step_max"] == near(2.5)
     assert only("nanogpt", evaluated).notes["iterations_with_an_evaluation"] == 1
+
+
+def test_one_step_at_the_end_does_not_decide_what_is_steady() -> None:
+    few = texts.tf_estimator((2.5, 2.5))
+    assert only("tf-estimator", few).notes["steady_lines"] == 2
+    assert of("megatron", texts.megatron((40.0, 2.5, 9.0)))["rate samples"] == near(2 * 256 / 11.5)
 
 
 def test_a_log_of_every_tenth_step() -> None:
@@ -266,6 +281,7 @@ NOT_FINITE: Mapping[str, Callable[[], str]] = {
     "nemo": lambda: texts.nemo(loss="nan.0"),
     "dllogger": lambda: texts.dllogger().replace("total_ips", "train.loss : nan total_ips", 1),
     "tf-cnn-benchmarks": lambda: texts.tf_cnn_benchmarks(loss="nan"),
+    "tf-estimator": lambda: texts.tf_estimator().replace("loss = 9.166667", "loss = nan"),
     "mllog": lambda: texts.mllog(values=(0.3, float("nan"), 0.7)),
 }
 
@@ -303,6 +319,9 @@ CONTRADICTIONS: Mapping[str, tuple[str, str, str, str]] = {
     "a throughput": ("superbench", "128.0", "168.0", "not a batch of"),
     "an iteration": ("horovod", "1787.9 img", "1797.9 img", "the mean of the iterations"),
     "devices": ("horovod", "GPUs: 8", "GPUs: 4", "8 devices, but 4"),
+    "seconds of a line": ("tf-estimator", "(251.000 sec)", "(351.000 sec)", "no global_step/sec beside it fits"),
+    "a rate of examples": ("tf-estimator", "examples/sec: 409.6\n", "examples/sec: 509.6\n", "several batches"),
+    "a speed": ("mxnet", "Speed: 204.80", "Speed: 104.80", "took"),
     "a batch of devices": ("tf-cnn-benchmarks", "48 per", "32 per", "are not 96 global"),
     "a mean of steps": ("tf-cnn-benchmarks", "total images/sec: 1", "total images/sec: 2", "the mean of the steps"),
 }
@@ -385,6 +404,8 @@ TWO: Mapping[str, tuple[str, str, str]] = {
     "dllogger": (texts.dllogger(), texts.dllogger(SLOW[1:]), "rate images"),
     "horovod": (texts.horovod(), texts.horovod((100.0, 101.0, 99.0)), "rate images"),
     "tf-cnn-benchmarks": (texts.tf_cnn_benchmarks(), texts.tf_cnn_benchmarks(rate=900.0), "rate images"),
+    "mxnet": (texts.mxnet(), texts.mxnet(SLOW[1:]), "rate samples"),
+    "tf-estimator": (texts.tf_estimator(), texts.tf_estimator(SLOW[1:]), "rate examples"),
 }
 
 

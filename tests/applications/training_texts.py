@@ -326,6 +326,35 @@ def tf_cnn_benchmarks(*, rate: float = 1464.72, loss: str = "7.734", mode: str =
     return "\n".join(lines) + "\n"
 
 
+def mxnet(times_s: Sequence[float] = TIMES_S[1:], *, batch: int = 512) -> str:
+    """Two epochs of one worker with two devices, a line for each 20 batches."""
+    lines = [
+        f"INFO:root:start with arguments Namespace(batch_size={batch}, disp_batches=20, gpus='0,1', kv_store='device')"
+    ]
+    for epoch in (0, 1):
+        lines += [
+            f"INFO:root:Epoch[{epoch}] Batch [{20 * k}-{20 * k + 20}]\tSpeed: {batch / time_s:.2f} samples/sec\t"
+            f"accuracy={0.1 + k / 100:.6f}"
+            for k, time_s in enumerate(times_s, start=1)
+        ]
+        lines.append(f"INFO:root:Epoch[{epoch}] Time cost={20 * (sum(times_s) + 3.0):.3f}")
+    return "\n".join(lines) + "\n"
+
+
+def tf_estimator(times_s: Sequence[float] = TIMES_S[1:], *, batch: int = 1024, each: int = 100) -> str:
+    """Lines for each 100 steps of 8 TPU cores; the first has no time, the last is of one step."""
+    lines = ["Using config: {'_save_checkpoints_secs': 0}", "*** Num TPU Cores: 8", f"loss = 9.956678, step = {each}"]
+    for k, time_s in enumerate(times_s, start=2):
+        lines += [
+            f"loss = {_loss(k):.6f}, step = {each * k} ({each * time_s:.3f} sec)",
+            f"global_step/sec: {1 / time_s:.6g}",
+            f"examples/sec: {batch / time_s:.6g}",
+        ]
+    last = each * (len(times_s) + 1)
+    lines += [f"loss = 5.1234, step = {last + 1} (6.500 sec)", "Loss for final step: 5.1234."]
+    return "\n".join(lines) + "\n"
+
+
 TEXTS = {
     "megatron": megatron(),
     "torchtitan": torchtitan(),
@@ -339,5 +368,7 @@ TEXTS = {
     "superbench": superbench(),
     "horovod": horovod(),
     "tf-cnn-benchmarks": tf_cnn_benchmarks(),
+    "mxnet": mxnet(),
+    "tf-estimator": tf_estimator(),
 }
 """A text of each kind."""

@@ -1,6 +1,6 @@
 """MaxText's log: `completed step`, with rates of one device.
 
-Steps are dispatched and not waited for: the second one may look a hundred times too fast, and is not steady. Tokens per
+Steps are dispatched and not waited for: the second one may look a hundred times too fast, and is left out. Tokens per
 second count the batch with its padding; `total_weights` are the tokens that count. The FLOP of a step are those that
 MaxText computes from the model. Every host prints each step; the slowest counts.
 """
@@ -32,6 +32,7 @@ _LINES = StepLines(
     resumed=Pattern(r"(?i)\brestor(?:ing|ed) .{0,200}(?:step|checkpoint)"),
 )
 _LIKE = Pattern(r"completed step: .{0,400}")
+_NOT_WAITED = "steps that are not waited for"
 _DEVICES = Pattern(r"Num_devices: ([0-9]{1,7}), shape .{0,200}")
 
 
@@ -50,7 +51,7 @@ def _step(found: Found, covers: int) -> Step:
 def _measured(log: Log) -> Measured:
     """One run. Raises ParseError if times and rates contradict each other."""
     check_whole(log, _LIKE, _LINES.step)
-    steps = sessions(log, _LINES, _step)
+    steps = [replace(s, apart=_NOT_WAITED if s.number == 1 else "") for s in sessions(log, _LINES, _step)]
     _check_even(steps, [step.flops for step in steps], "FLOP")
     parameters: dict[str, Value] = {}
     devices = log.maybe(_DEVICES, "number of devices")

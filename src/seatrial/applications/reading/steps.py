@@ -4,6 +4,7 @@ step as another rank prints it."""
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -14,6 +15,8 @@ from seatrial.applications.reading.log import Found, Log, Printed
 from seatrial.applications.reading.text import LogLine, Pattern
 from seatrial.model.frozen import Frozen
 
+EPOCH = 10**9
+"""More steps than an epoch has."""
 _LAG = 3
 """Ranks print a step at most so many steps after the first of them."""
 _NOT_FINITE = Pattern(r"(?i)[-+]?(?:nan|inf(?:inity)?)(?:\.0)?")
@@ -21,15 +24,20 @@ _NEVER = Pattern(r"(?!)")
 
 
 class StepLines(Frozen):
-    """Which lines of a tool's log are what. `step`: the line of a step, with its groups `step` (its number) and `loss`;
-    `hint`: what every such line has in it. `first`: the number of a run's first step. `banner`: a line that a program
-    prints before its steps; `resumed`: what is in a line that says that a checkpoint was loaded."""
+    """Which lines of a tool's log are what. `step`: the line of a step, with its groups `step` (its number), `loss`,
+    and `epoch` if numbers begin again with each; `hint`: what every such line has in it. `first`: the number of a run's
+    first step. `banner`: a line that a program prints before its steps; `resumed`: what is in a line that says that a
+    checkpoint was loaded."""
 
     step: Pattern
     hint: str
     first: int
     banner: Pattern = _NEVER
     resumed: Pattern = _NEVER
+
+    def number(self, match: re.Match[str]) -> int:
+        """The number of the step in a line, which rises through epochs."""
+        return int(match.groupdict().get("epoch") or 0) * EPOCH + int(match["step"])
 
     def starts(self, lines: Sequence[str]) -> list[int]:
         """Where runs begin (Reader.starts)."""
@@ -54,7 +62,7 @@ class StepLines(Frozen):
                 elif self.resumed.search(text):
                     is_resumed = True
                 continue
-            number, loss = int(match["step"]), match["loss"]
+            number, loss = self.number(match), match["loss"]
             before = found[-1] if found else None
             is_start = banner is not None or is_resumed or before is None
             if before is not None and not is_start and number in seen and seen[number] == loss and last - number < _LAG:

@@ -1,9 +1,9 @@
 """The figures of logs of training, whatever framework wrote them.
 
 Rates are counts over the sum of the times of the steady steps, never means of rates. Left out are the first step after
-each start (it compiles and allocates) and the leading steps that differ from the median of the later half by more than
-a factor of `STEADY`: compilers run again, and steps that are not waited for look too fast. Steps that were skipped, and
-those with an evaluation in them, are left out and counted apart.
+each start (it compiles and allocates) and the leading steps, at most half, that differ from the median of the later
+half by more than a factor of `STEADY`: compilers run again, and steps that are not waited for look too fast. Steps that
+were skipped, and those with an evaluation in them, are left out and counted apart.
 
 Goodput is useful time over wall time. Useful are steps whose result was kept: those that were made again after a
 restart are not, nor those that were skipped; the first step after a start counts with the median, what it takes longer
@@ -17,24 +17,24 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from statistics import median
 
 from msgspec.structs import replace
 
 from seatrial.applications.reading import figures
 from seatrial.applications.reading.figures import Reader
 from seatrial.applications.reading.log import Log, Measured, Printed, plain_reader
-from seatrial.applications.reading.steps import Ending, Step, StepLines, is_not_finite, moment_in
+from seatrial.applications.reading.steps import EPOCH, Ending, Step, StepLines, is_not_finite, moment_in
 from seatrial.applications.reading.text import Pattern
 from seatrial.model.benchmark.benchmark import Benchmark, Figure
 from seatrial.model.benchmark.parameter import Parameter, Value
 from seatrial.model.results.sample import Sample
 
 STEADY = 1.5
-"""Steps before the first that is nearer than this factor to the median of the later half are not steady."""
+"""Steps before the first that is nearer than this factor to the median are not steady."""
+_FEW = 8
 RULE = (
-    "left out: the first step after each start, and leading steps that differ from the median of the later half by "
-    f"more than a factor of {STEADY:g}"
+    "left out: the first step after each start, and leading steps (at most half of them) that differ from the median "
+    f"step of the later half, of all if there are fewer than {_FEW} lines, by more than a factor of {STEADY:g}"
 )
 _LEAST_FOR_P95 = 20
 _LEAST_FOR_GOODPUT = 5
@@ -102,7 +102,8 @@ def _how_far(log: Log, steps: Sequence[Step], ending: Ending) -> list[str]:
     if ending.line is not None or (ending.last is not None and last >= ending.last):
         return []
     of = f" of {ending.last}" if ending.last is not None else ""
-    words = f"no line says that the run ended: the figures are of what is there, to step {last}{of}"
+    named = f"epoch {last // EPOCH}, step {last % EPOCH}" if last >= EPOCH else f"step {last}"
+    words = f"no line says that the run ended: the figures are of what is there, to {named}{of}"
     for line, text in log.numbered(log.lines[steps[-1].found.line.number :]):
         if _FAILED.search(text):
             return [f"{words}; line {line.number}: {' '.join(text.split())[:120]}"]
@@ -124,18 +125,21 @@ def _failed(steps: Sequence[Step]) -> str | None:
 def _steady(steps: Sequence[Step]) -> list[Step]:
     found: list[Step] = []
     for _, group in itertools.groupby(steps, key=lambda step: step.session):
-        own = list(group)
-        usable = [step for step in own if not step.skipped and not step.apart]
+        usable = [step for step in group if not step.skipped and not step.apart]
+        usable = usable[1:] if usable and usable[0].is_start else usable
         if not usable:
             continue
-        middle = median(step.time.value for step in usable[len(usable) // 2 :])
-        first = 0
-        while first < len(usable) and (
-            usable[first].is_start or not middle / STEADY <= usable[first].time.value <= middle * STEADY
-        ):
-            first += 1
-        found += usable[first:]
+        middle = _middle(usable if len(usable) < _FEW else usable[len(usable) // 2 :])
+        first = next(k for k, step in enumerate(usable) if middle / STEADY <= step.time.value <= middle * STEADY)
+        found += usable[first if 2 * first <= len(usable) else 0 :]
     return found
+
+
+def _middle(steps: Sequence[Step]) -> float:
+    """The median of the times of all steps that these lines cover; the lower one of two."""
+    ordered = sorted(steps, key=lambda step: step.time.value)
+    counts = list(itertools.accumulate(step.covers for step in ordered))
+    return next(step.time.value for step, count in zip(ordered, counts, strict=True) if 2 * count >= counts[-1])
 
 
 def _samples(steps: Sequence[Step], steady: Sequence[Step], *, is_timed: bool) -> list[Sample]:
@@ -212,7 +216,7 @@ def _goodput(log: Log, steps: Sequence[Step], ending: Ending, stamp: Pattern) ->
         begins[session] = min(begins[session], begins.get(session + 1, begins[session]))
     lost += [step for step in kept.values() if step.number >= begins.get(step.session, step.number + 1)]
     wasted = {id(step) for step in lost}
-    middle = median(step.time.value for step in _steady(steps))
+    middle = _middle(_steady(steps))
     useful_s = math.fsum(
         (min(step.time.value, middle) if step.is_start else step.time.value) * max(step.covers - step.skipped, 0)
         for step in steps
