@@ -48,7 +48,8 @@ class _Guard:
         root = Path(__file__).parents[2]
         with its:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _MAIN, str(root), str(its.fileno()), str(os.getpid())],
+                # -B: Python 3.11 keeps bytecode of which a full disk took a part, and cannot load that module again.
+                [sys.executable, "-B", "-I", "-S", "-c", _MAIN, str(root), str(its.fileno()), str(os.getpid())],
                 env=without_working_folder(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,  # an open end of our output would keep its reader waiting

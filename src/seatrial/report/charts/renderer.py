@@ -50,7 +50,17 @@ class _Renderer:
             # No program of a benchmark, so not the guard's: that one takes what is left behind to be a program's, which
             # it cannot while a child of ours runs beside.
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _MAIN, json.dumps(sys.path), str(its.fileno()), str(os.getpid())],
+                [
+                    sys.executable,
+                    "-B",
+                    "-I",
+                    "-S",
+                    "-c",
+                    _MAIN,
+                    json.dumps(sys.path),
+                    str(its.fileno()),
+                    str(os.getpid()),
+                ],
                 env=without_working_folder(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=self._stderr,
