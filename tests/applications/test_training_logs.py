@@ -268,6 +268,15 @@ def test_the_slowest_rank_counts() -> None:
 def test_copies_of_a_program_are_not_ranks() -> None:
     """Each has its own loss."""
     losses = tuple(f"{9 - k / 7:.4f}" for k in range(10))
+    for devices in (0, 8):
+        ranks = texts.torchtitan(devices=devices), texts.torchtitan(SLOW, devices=devices, losses=losses)
+        found = experiments("torchtitan", labelled("node{rank}: ", *ranks))
+        assert [values(one)["rate_per_device tokens"] for one in found] == [
+            of("torchtitan", rank)["rate_per_device tokens"] for rank in ranks
+        ]
+    refused("torchtitan", labelled("", *ranks).encode(), "steps of another run")
+    stages = texts.torchtitan(), texts.torchtitan(losses=10 * ("-1.00000",))
+    assert of("torchtitan", labelled("[rank{rank}]:", *stages)) == of("torchtitan", texts.torchtitan())
     two = experiments("torchtitan", labelled("node{rank}: ", texts.torchtitan(), texts.torchtitan(SLOW, losses=losses)))
     assert len(two) == 2
 

@@ -75,7 +75,7 @@ def _measured(log: Log) -> Measured:
 
 
 def _batch(log: Log, steps: Sequence[Step]) -> int:
-    """The batch, from the two rates beside a line of steps; 0 if they are not there. Raises ParseError if a line has no
+    """The batch, from the two rates beside a line of steps; 0 if they are missing. Raises ParseError if a line has no
     steps per second above it, or below it in other logs, that fit its steps and seconds."""
     paces, rates = log.found(_PACE), log.found(_RATE)
     several = [step for step in steps if step.covers > 1]

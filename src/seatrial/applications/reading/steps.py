@@ -20,6 +20,8 @@ EPOCH = 10**9
 _LAG = 3
 """Ranks print a step at most so many steps after the first of them."""
 _NOT_FINITE = Pattern(r"(?i)[-+]?(?:nan|inf(?:inity)?)(?:\.0)?")
+_NO_LOSS = Pattern(r"-1(?:\.0*)?")
+"""Of a stage of a pipeline that has no loss (torchtitan)."""
 _NEVER = Pattern(r"(?!)")
 
 
@@ -40,8 +42,11 @@ class StepLines(Frozen):
         return int(match.groupdict().get("epoch") or 0) * EPOCH + int(match["step"])
 
     def starts(self, lines: Sequence[str]) -> list[int]:
-        """Where runs begin (Reader.starts)."""
-        return list(dict.fromkeys(place.start for place in self.places([line.strip() for line in lines])))
+        """Where runs begin (Reader.starts). Steps of ranks that print other losses are mixed, not runs: then there is
+        one part, which is refused."""
+        places = self.places([line.strip() for line in lines])
+        found = list(dict.fromkeys(place.start for place in places))
+        return found[:1] if sum(place.is_mixed for place in places) > 1 else found
 
     def places(self, texts: Sequence[str]) -> list[_Place]:
         """The lines of steps, in order.
@@ -63,14 +68,17 @@ class StepLines(Frozen):
                     is_resumed = True
                 continue
             number, loss = self.number(match), match["loss"]
+            loss = None if loss is None or _NO_LOSS.fullmatch(loss) else loss
             before = found[-1] if found else None
             is_start = banner is not None or is_resumed or before is None
-            if before is not None and not is_start and number in seen and seen[number] == loss and last - number < _LAG:
+            is_again = not is_start and number in seen and last - number < _LAG
+            if before is not None and is_again and (loss is None or seen[number] in (None, loss)):
                 found.append(_Place(index, number, before.session, before.start, is_copy=True))
                 continue
             if before is None or (is_start and not is_resumed) or (not is_start and number <= last):
                 start = index if banner is None else banner
-                before = _Place(index, number, 0, start, is_start=is_start and (banner is not None or is_resumed))
+                is_shown = banner is not None or is_resumed
+                before = _Place(index, number, 0, start, is_start=is_shown, is_mixed=is_again)
                 seen, last = {}, -1
             elif is_resumed:
                 before = _Place(index, number, before.session + 1, before.start, is_start=True)
@@ -86,7 +94,8 @@ class StepLines(Frozen):
 
 class _Place(Frozen):
     """The line of a step: its index, the number of the step, and the start of its run, as index of a line. `session`
-    counts the starts of this run. `is_copy`: another rank printed it before. `is_start`: the log shows the start."""
+    counts the starts of this run. `is_copy`: another rank printed it before. `is_start`: the log shows the start.
+    `is_mixed`: the same step was just there, with another loss."""
 
     index: int
     number: int
@@ -94,6 +103,7 @@ class _Place(Frozen):
     start: int
     is_copy: bool = False
     is_start: bool = False
+    is_mixed: bool = False
 
 
 class Step(Frozen):
