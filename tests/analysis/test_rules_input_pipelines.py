@@ -22,7 +22,13 @@ def training(rate: float, **parameters) -> ExperimentResult:
     return result(made(rate, None, name="rate"), benchmark="training.pytorch", **given)
 
 
+def waiting(share: float, **parameters) -> ExperimentResult:
+    given = {"model": "resnet50", "data": "files", "workers": 2, "nodes": 1, **parameters}
+    return result(made(share, None, name="data_wait"), benchmark="training.pytorch", **given)
+
+
 CASES = {
+    "steps-wait-for-data": ([waiting(0.35)], [[waiting(0.09)], [waiting(0.1)]]),
     "input-pipeline-limits": (
         [pipeline(410), training(1050)],
         [
@@ -64,6 +70,14 @@ def test_what_takes_its_time_decides_what_to_do() -> None:
 
 def test_a_training_that_read_the_data_is_evidence() -> None:
     assert "data=files: 400 images/s" in only(pipeline(410), training(1050), training(400, data="files")).evidence
+
+
+def test_a_loader_that_is_slower_is_named_by_what_steps_wait() -> None:
+    """A loader that a fifth of a batch's time slows down from just fast enough: steps wait for it."""
+    assert not [found for found in findings(Machine("m"), [waiting(0.02)]) if found.rule in CASES]
+    found = only(waiting(0.02, seed=1), waiting(1 - 1 / 1.2))
+    assert f"waits for data for {show_percent(1 - 1 / 1.2)}" in found.observation and "seed=0" not in found.observation
+    assert "(files with 2 workers)" in found.observation and found.loss == pytest.approx(1 / 6)
 
 
 def test_a_network_on_the_same_cpus_leaves_less() -> None:

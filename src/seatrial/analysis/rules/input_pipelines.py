@@ -16,6 +16,8 @@ from seatrial.model.spelling import count, show_percent
 
 _APART = 0.05
 """Rates that are closer say nothing."""
+_WAITING = 0.1
+"""Below this share of the time, waiting is not reported."""
 _RESIDENT, _FROM_MEMORY = "device", "host"
 
 
@@ -28,6 +30,34 @@ class _Need(Frozen):
     words: str
     evidence: str
     device: str = ""
+
+
+@rule(Subject.INPUT)
+def steps_wait_for_data(case: Case) -> Iterator[Finding]:
+    """Fires for each training whose steps surely wait for data for more than `_WAITING` of the time."""
+    names = Names(case.results)
+    for result, figure in figures_with(case.results, Role.DATA_WAIT):
+        low, high = _interval(figure)
+        if low <= _WAITING or result.no_cpu is not None:
+            continue
+        data = result.experiment.parameters.get("data")
+        is_made_up = data in (_RESIDENT, _FROM_MEMORY)
+        workers = _by_workers(result) if not is_made_up else ""
+        source = "made-up data in memory" if is_made_up else f"{data}{workers}"
+        yield warning(
+            "steps-wait-for-data",
+            observation=f"{names.experiment(result)} waits for data for {show_percent(figure.median)} of its steps' "
+            f"time ({source}).",
+            diagnosis="The network takes batches faster than they come: computing and exchange take the "
+            f"other {show_percent(1 - figure.median)}.",
+            remedy="Measure the copy of batches alone: compare with data=device"
+            if is_made_up
+            else "Measure with more `workers`, `decode_threads` or `prefetch`, another format or `folder`: "
+            f"`{again(case.machine, result)}`",
+            evidence=f"{names.figure(result, figure)}: {show_percent(figure.median)}, from {show_percent(low)} to "
+            f"{show_percent(high)} in {count(figure.n_repeats, 'repeat')}",
+            loss=min(1.0, figure.median),
+        )
 
 
 @rule(Subject.INPUT)
@@ -142,9 +172,12 @@ def _decoding(result: ExperimentResult) -> float | None:
 
 def _pipeline(result: ExperimentResult) -> str:
     given = result.experiment.parameters
-    workers = given.get("workers")
-    by = f" with {count(whole(workers), 'worker')}" if isinstance(workers, int) else ""
-    return f"The input pipeline ({given.get('data')}, {given.get('cache')}){by}"
+    return f"The input pipeline ({given.get('data')}, {given.get('cache')}){_by_workers(result)}"
+
+
+def _by_workers(result: ExperimentResult) -> str:
+    workers = result.experiment.parameters.get("workers")
+    return f" with {count(whole(workers), 'worker')}" if isinstance(workers, int) else ""
 
 
 def _evidence(case: Case, source: Source, need: _Need, names: Names) -> str:

@@ -272,6 +272,7 @@ FIGURES = (
         "share of the time in which the process that waits longest waits for data",
         lambda sample: sample.work["wait_s"] / sample.elapsed_s,
         BLOCK,
+        role=Role.DATA_WAIT,
     ),
     _share(
         "communication",

@@ -46,6 +46,7 @@ class Role(StrEnum):
     PEER_COPY_BOTH_WAYS = "copies between each pair of devices in both directions at once"
     PEER_LATENCY = "small copies from each device to every other"
     TRAINING_RATE = "images, tokens or samples per second that training of a network takes"
+    DATA_WAIT = "share of the time in which training waits for its data"
     INPUT_RATE = "images per second that an input pipeline delivers"
     INPUT_DECODING = "share of an input pipeline's time that is not reading"
     PROGRAM_START = "time in which programs and libraries are read from their files"
