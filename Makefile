@@ -69,7 +69,7 @@ lint: .venv/test-ready
 # Frameworks for the tests of training, in an environment of their own: seatrial does not need them.
 .training/ready:
 	$(PYTHON) -m venv .training
-	.training/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 numpy pillow==13.0.0 lmdb==3.0.0
+	.training/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 jax==0.10.2 numpy pillow==13.0.0 lmdb==3.0.0
 	@touch $@
 
 clean:

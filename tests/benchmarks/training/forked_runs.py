@@ -14,8 +14,13 @@ import socket
 import sys
 import traceback
 
-_LOADED = {"torch": ("torch", "torch._dynamo", "torch.distributed.fsdp", "torch.nn.parallel", "torch.utils.checkpoint")}
-"""What a framework loads when it is used first, which takes seconds."""
+_LOADED = {
+    "torch": ("torch", "torch._dynamo", "torch.distributed.fsdp", "torch.nn.parallel", "torch.utils.checkpoint"),
+    "jax": ("jax", "jax.experimental"),
+    "tensorflow": ("numpy",),
+}
+"""What a framework loads when it is used first, which takes seconds. JAX and TensorFlow start threads when they compute
+first, after the fork."""
 
 
 def run(scripts: str, folder: str, processes: int, cpus: str, script: str) -> list[int]:

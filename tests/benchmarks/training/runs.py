@@ -29,7 +29,8 @@ _FOLDER = Path(__file__).resolve().parents[3] / ".training"
 def interpreter(module: str) -> str:
     """A Python that has the framework: that of SEATRIAL_TRAINING_PYTHON, or of `make .training/ready`."""
     path = os.environ.get("SEATRIAL_TRAINING_PYTHON", str(_FOLDER / "bin" / "python"))
-    found = Path(path).exists() and not subprocess.run([path, "-c", f"import {module}"], check=False).returncode
+    question = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
+    found = Path(path).exists() and not subprocess.run([path, "-c", question], check=False).returncode
     if not found:
         pytest.skip(f"needs a Python with {module} (make .training/ready, or SEATRIAL_TRAINING_PYTHON)")
     return path
@@ -89,6 +90,7 @@ def run_all(benchmark: Benchmark, runs: Sequence[Run], machine: Machine, module:
         cpus = ",".join(map(str, benchmark.placement(machine, params)))
         asked.append({"scripts": str(scripts), "folder": str(own), "processes": params["processes"], "cpus": cpus})
     variables = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    variables.update(JAX_COMPILATION_CACHE_DIR=str(folder / "compiled"), JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0")
     variables.pop("PYTHONPATH", None)
     done = subprocess.run(
         [python, str(_DRIVER), module, script], input=json.dumps(asked), capture_output=True, text=True, env=variables

@@ -44,7 +44,7 @@ FAULTS = {
             )
         },
     ),
-    "repeated_items": Run(TWO, {"run_pytorch.py": ("100_000 * self.process.number", "0")}),
+    "repeated_items": Run(TWO, {"harness/training.py": ("100_000 * process.number", "0 * process.number")}),
     "gradient_error": Run(TWO, {"run_pytorch.py": (_DDP, "self.plain.no_sync = nullcontext; return self.plain")}),
     "results_differ": Run(
         TWO,

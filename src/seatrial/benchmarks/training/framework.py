@@ -60,18 +60,23 @@ def size_of(params: Params) -> Size:
 
 
 def parameters(
-    models: Sequence[str], *, processes: int | str = 1, formats: tuple[str, ...] = ()
+    models: Sequence[str],
+    *,
+    processes: int | str = 1,
+    precisions: Sequence[str] = ("fp32", "tf32", "bf16", "fp16"),
+    without: Sequence[str] = (),
+    formats: tuple[str, ...] = (),
 ) -> tuple[Parameter, ...]:
-    """What every framework lets one set. Several nodes get one launcher each, which starts the processes of its
-    node. `formats`: those of data sets that it reads."""
+    """What every framework lets one set, except the names `without`. Several nodes get one launcher each, which starts
+    the processes of its node. `formats`: those of data sets that it reads."""
     read = f"; {data_sets.FORMAT_HELP}" if formats else ""
-    return (
+    every = (
         Parameter.choice("model", "cifar10-quick", "the network", tuple(models)),
         Parameter.choice(
             "precision",
             "fp32",
             "of products; tf32: on GPUs, from fp32; bf16, fp16: with parameters in fp32; fp16 with loss scaling",
-            ("fp32", "tf32", "bf16", "fp16"),
+            tuple(precisions),
         ),
         Parameter.integer("batch", AUTO, "images, sequences or samples of each process in a step", minimum=1),
         Parameter.integer("sequence", AUTO, "tokens of a sequence; only for networks of tokens", minimum=2),
@@ -97,14 +102,16 @@ def parameters(
         Parameter.integer("warmup", 30, "the most steps before the measured ones", minimum=6),
         Parameter.integer("steps", AUTO, "measured steps", minimum=1),
     )
+    return tuple(one for one in every if one.name not in without)
 
 
 def prepare(machine: Machine, params: Params) -> Params:
     """The parameters with numbers for what the network and the machine decide. Raises Skip for what does not fit."""
     network = network_of(params)
-    if params["sequence"] != AUTO and network.counts != "tokens":
+    sequence = params.get("sequence", AUTO)
+    if sequence != AUTO and network.counts != "tokens":
         raise Skip(f"{network.name} has no sequences")
-    if params["sequence"] != AUTO and whole(params["sequence"]) > network.size[0]:
+    if sequence != AUTO and whole(sequence) > network.size[0]:
         raise Skip(f"{network.name} takes sequences of at most {network.size[0]} tokens")
     if params["precision"] == "tf32" and params["device"] == "cpu":
         raise Skip("TF32 is a format of GPUs; use fp32 or bf16")
@@ -133,6 +140,13 @@ def prepare(machine: Machine, params: Params) -> Params:
     accumulated = whole(numbers["accumulate"])
     steps = accumulated * (1 + whole(numbers["warmup"]) + whole(numbers["steps"]))
     return {**numbers, **data_sets.prepared(numbers, network, whole(numbers["batch"]), steps)}
+
+
+def prepare_alone(machine: Machine, params: Params) -> Params:
+    """`prepare`, for a script that makes one process. Raises Skip for several."""
+    if whole(params["processes"]) > 1:
+        raise Skip("this framework trains in one process here: set processes to 1")
+    return prepare(machine, params)
 
 
 _OF_SGD = {"sgd": 1.0, "momentum": 0.1, "adamw": 0.01}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import sys
 import time
 from contextlib import nullcontext
@@ -23,13 +22,9 @@ from typing import Any
 
 from harness.data_set import DataSet, Unusable, made
 from harness.formats import Damaged
-from harness.process import Process, peak_memory_B
-from harness.record import Record
-from harness.report import write_found
-from harness.steps import warm_up
+from harness.process import Process
+from harness.training import MOMENTUM, POOL, Training, data_seed, on_storage, write_skip
 
-_POOL = 8
-_LOCAL_STEPS = 6
 _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -40,7 +35,7 @@ def main(settings_file: str, output: str, cpus: str) -> None:
     try:
         data_set = made(settings["data_set"]) if settings["data_set"] else None
     except Unusable as reason:
-        _skip(settings, process, output, str(reason), reason.need)
+        write_skip(settings, process, output, str(reason), reason.need)
         return
     except Damaged as error:
         raise SystemExit(str(error)) from None
@@ -51,27 +46,26 @@ def main(settings_file: str, output: str, cpus: str) -> None:
     from torch import distributed
 
     if settings["device"] == "cuda" and not torch.cuda.is_available():
-        _skip(settings, process, output, "this PyTorch finds no GPU", "gpu")
+        write_skip(settings, process, output, "this PyTorch finds no GPU", "gpu")
         return
     torch.set_num_threads(settings["threads"])
     torch.set_num_interop_threads(settings["interop_threads"])
     device = torch.device("cuda", process.number_here) if settings["device"] == "cuda" else torch.device("cpu")
     if process.count > 1:
         distributed.init_process_group(settings["backend"], timeout=timedelta(seconds=300))
-    run = Training(settings, process, device, data_set)
+    run = TorchTraining(settings, process, device, data_set)
     try:
         run.measure(begun)
     except torch.OutOfMemoryError:
-        if process.number == 0:
-            record = Record(settings["program"], [], process.count)
-            record.skip(f"batch={settings['batch']} does not fit into the memory of the device; {run.largest_batch()}")
-            record.write(output)
+        why = f"batch={settings['batch']} does not fit into the memory of the device; {run.largest_batch()}"
+        write_skip(settings, process, output, why)
         run.data = None  # ends the processes that read
         sys.stderr.flush()
         os._exit(0)
-    found = run.gathered({"is_bound": is_bound, "data": known})
+    found = run.gathered(is_bound, known)
     if process.number == 0:
-        run.report(found, output)
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+        run.report(found, output, "PyTorch", torch.__version__, name)
     if process.count > 1:
         distributed.barrier()
         # Gloo's threads abort at the end of a process whose peer has gone (seen with PyTorch 2.13 on two nodes).
@@ -79,14 +73,7 @@ def main(settings_file: str, output: str, cpus: str) -> None:
         os._exit(0)
 
 
-def _skip(settings: dict, process: Process, output: str, reason: str, need: str) -> None:
-    if process.number == 0:
-        record = Record(settings["program"], [], process.count)
-        record.skip(reason, need)
-        record.write(output)
-
-
-class Training:
+class TorchTraining(Training):
     """A network with its data and optimizer, and what is seen of it."""
 
     def __init__(self, settings: dict, process: Process, device: Any, data_set: DataSet | None) -> None:
@@ -94,9 +81,8 @@ class Training:
         import torch_checks
         import torch_network
 
-        self.settings, self.process, self.device = settings, process, device
-        self.torch, self.checks = torch, torch_checks
-        self.document = settings["network"]
+        super().__init__(settings, process)
+        self.device, self.torch, self.checks = device, torch, torch_checks
         self._set()
         begun = time.perf_counter()
         self.fingerprint = torch_checks.fingerprint(self.document, 1, device)
@@ -111,9 +97,6 @@ class Training:
         self.optimizer = self._optimizer()
         self.scaler = torch.amp.GradScaler(device.type, enabled=settings["precision"] == "fp16")
         self.data = self._data(data_set)
-        self.losses: list = []
-        self.wait_s: list = []
-        self.marks: list = []
 
     def _data(self, data_set: DataSet | None) -> Any:
         settings = self.settings
@@ -123,9 +106,9 @@ class Training:
             return torch_input.Pipeline(self.document, settings, data_set, self.process, self.device, self._placed)
         import torch_data
 
-        seed = 1000 * (settings["seed"] + 1) + 100_000 * self.process.number
+        seed = data_seed(settings, self.process)
         is_resident = settings["data"] == "device"
-        return torch_data.MadeUp(self.document, settings["batch"], _POOL, seed, self.device, self._placed, is_resident)
+        return torch_data.MadeUp(self.document, settings["batch"], POOL, seed, self.device, self._placed, is_resident)
 
     def _set(self) -> None:
         """The settings that change the speed silently; `seen` is what PyTorch reports of them afterwards."""
@@ -179,7 +162,7 @@ class Training:
         of = self.plain.parameters()
         if kind == "adamw":
             return self.torch.optim.AdamW(of, lr=rate)
-        return self.torch.optim.SGD(of, lr=rate, momentum=0.9 if kind == "momentum" else 0.0)
+        return self.torch.optim.SGD(of, lr=rate, momentum=MOMENTUM if kind == "momentum" else 0.0)
 
     def _autocast(self) -> Any:
         name = _AUTOCAST.get(self.settings["precision"])
@@ -225,12 +208,6 @@ class Training:
             self.torch.cuda.synchronize()
         return time.perf_counter()
 
-    def timed_step(self) -> float:
-        """One step, until the device has done it."""
-        begun = self.waited_for()
-        self.step()
-        return self.waited_for() - begun
-
     def agreed(self, answer: bool) -> bool:
         """The answer of the first process, for all."""
         if self.process.count == 1:
@@ -244,18 +221,14 @@ class Training:
         if self.process.count > 1:
             self.torch.distributed.barrier()
 
-    def block(self, steps: int, *, is_local: bool = False) -> tuple:
-        """The time of this many steps, that of each, and the time that each waited for data."""
-        self.barrier()
-        self.wait_s = []
-        begun = self.waited_for()
+    def each_step(self, steps: int, *, is_local: bool) -> list:
+        """Make the steps; the time of each, by events on a device."""
         marks = [self._mark()]
         for _ in range(steps):
             self.step(is_local=is_local)
             marks.append(self._mark())
-        total_s = self.waited_for() - begun
-        each = [self._between(a, b) for a, b in pairwise(marks)]
-        return total_s, each, list(self.wait_s)
+        self.waited_for()
+        return [self._between(a, b) for a, b in pairwise(marks)]
 
     def _mark(self) -> Any:
         if self.device.type != "cuda":
@@ -266,27 +239,6 @@ class Training:
 
     def _between(self, start: Any, end: Any) -> float:
         return end - start if self.device.type != "cuda" else start.elapsed_time(end) / 1e3
-
-    def measure(self, begun: float) -> None:
-        """All steps, in their order: the first, warm-up, the measured block, and what the checks need."""
-        settings = self.settings
-        self.start_s = time.perf_counter() - begun - self.fingerprint_s
-        self.first_s = self.timed_step()
-        self.warm_s, self.was_steady = warm_up(self.timed_step, settings["warmup"], self.agreed)
-        if self.device.type == "cuda":
-            self.torch.cuda.reset_peak_memory_stats()
-        self.began_s = time.clock_gettime(time.CLOCK_MONOTONIC)
-        self.total_s, self.steps_s, self.waits_s = self.block(settings["steps"])
-        self.ended_s = time.clock_gettime(time.CLOCK_MONOTONIC)
-        self.device_B = self.torch.cuda.max_memory_allocated() if self.device.type == "cuda" else 0
-        self.local_s = self.block(_LOCAL_STEPS, is_local=True)[1] if self.process.count > 1 else []
-        self.gradient_error = self._gradient_error()
-        while len(self.losses) < settings["task_steps"]:
-            self.step()
-        self.loss_values = [float(one) for one in self.losses]
-        self.first_digests = self.data.digests()
-        self.data = None  # ends the processes that read
-        self.saved_s, self.saved_B = self._save() if settings["checkpoint"] else (0.0, 0)
 
     def largest_batch(self) -> str:
         """After memory ran out: the largest batch of which one process makes a step, found by halving the interval."""
@@ -303,32 +255,33 @@ class Training:
             self.torch.cuda.empty_cache()
         return f"the largest tried batch that fits is {fits}" if fits else "not even one item fits"
 
-    def _gradient_error(self) -> float:
+    def reset_device_memory(self) -> None:
+        """Forget the largest allocation so far."""
+        if self.device.type == "cuda":
+            self.torch.cuda.reset_peak_memory_stats()
+
+    def device_memory_B(self) -> int:
+        """The largest allocation on the device."""
+        return self.torch.cuda.max_memory_allocated() if self.device.type == "cuda" else 0
+
+    def gradients_apart(self) -> float:
+        """Not known for FSDP, whose processes have parts of the gradients."""
         if self.process.count == 1 or self.settings["strategy"] == "fsdp":
             return 0.0
-        batch = next(self.data)
-        return self.checks.gradient_error(self.network, self.plain, batch, self.loss)
+        return self.checks.gradient_error(self.network, self.plain, next(self.data), self.loss)
 
-    def _save(self) -> tuple:
-        """How long training stands still for a checkpoint that is safe on storage, and its size."""
-        self.barrier()
-        begun = self.waited_for()
-        size = 0
-        if self.process.number == 0 or self.settings["strategy"] == "fsdp":
-            path = Path(f"checkpoint-{self.process.number}.pt")
-            with path.open("wb") as file:
-                self.torch.save({"model": self.plain.state_dict(), "optimizer": self.optimizer.state_dict()}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            size = path.stat().st_size
-        self.barrier()
-        elapsed_s = time.perf_counter() - begun
-        if size:
-            path.unlink()
-        return elapsed_s, size
+    def saves(self) -> bool:
+        """With FSDP, every process has a part."""
+        return self.process.number == 0 or self.settings["strategy"] == "fsdp"
 
-    def _result(self) -> str:
-        """A hash of the loss of one batch, the same for all processes, with the parameters as they are now."""
+    def save(self, path: Path) -> None:
+        """Write parameters and state of the optimizer."""
+        with path.open("wb") as file:
+            self.torch.save({"model": self.plain.state_dict(), "optimizer": self.optimizer.state_dict()}, file)
+            on_storage(file)
+
+    def result(self) -> str:
+        """The loss of one batch, the same for all processes, with the parameters as they are now."""
         import torch_data
 
         inputs, labels = torch_data.made_up(self.document, 2, 7)
@@ -337,38 +290,13 @@ class Training:
             loss = self.loss(self.plain, (self._placed(inputs).to(self.device), labels.to(self.device)))
         return f"{float(loss):.17g}"
 
-    def gathered(self, seen: dict) -> list:
-        """What each process saw, at the first one; None at the others."""
-        names = (
-            *("fingerprint", "first_digests", "start_s", "first_s", "warm_s", "total_s", "steps_s", "waits_s"),
-            *("local_s", "gradient_error", "loss_values", "device_B", "saved_s", "saved_B", "was_steady"),
-        )
-        own = {name: getattr(self, name) for name in names}
-        own.update(
-            seen,
-            cpus=sorted(os.sched_getaffinity(0)),
-            result=self._result(),
-            host=platform.node(),
-            memory_B=peak_memory_B(),
-        )
+    def gathered_from_all(self, own: dict) -> list:
+        """What each process saw, at the first one."""
         if self.process.count == 1:
             return [own]
         found: list = [None] * self.process.count
         self.torch.distributed.gather_object(own, found if self.process.number == 0 else None)
         return found
-
-    def report(self, found: list, output: str) -> None:
-        """Write what all processes saw."""
-        settings, torch = self.settings, self.torch
-        record = Record(settings["program"], [cpu for one in found for cpu in one["cpus"]], self.process.count)
-        write_found(record, found, settings)
-        record.check("parameters", self.parameters)
-        record.check("gradient_error", max(one["gradient_error"] for one in found))
-        record.note("framework", {"name": "PyTorch", "version": torch.__version__, **self.seen})
-        record.note("sampled", [self.began_s, self.ended_s])
-        if self.device.type == "cuda":
-            record.note("device", torch.cuda.get_device_name(self.device))
-        record.write(output)
 
 
 class _restored:

@@ -1,0 +1,51 @@
+"""training.tensorflow with real TensorFlow on CPUs, where it is installed: a few steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.training.runs import Run, run_all
+
+from seatrial.benchmarks.training.tensorflow import BENCHMARK
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.machine.machine import Machine
+
+pytestmark = [pytest.mark.real, pytest.mark.parallel]
+
+SHORT = {"steps": 3, "warmup": 6, "batch": 16, "threads": 1, "checkpoint": False}
+OTHER = {
+    "data": "host",
+    "accumulate": 2,
+    "compiled": True,
+    "onednn": False,
+    "checkpoint": True,
+    "optimizer": "momentum",
+}
+RUNS = {
+    "alone": SHORT,
+    "other settings": {**SHORT, **OTHER},
+    "resnet50": {**SHORT, "model": "resnet50", "batch": 2, "steps": 1, "precision": "bf16"},
+}
+FAULTS = {
+    "loss_at_end": Run(SHORT, changed={"learning_rate": 0.0}),
+    "repeated_items": Run(SHORT, {"numpy_data.py": ("return images, ", "return images[:1].repeat(count, 0), ")}),
+}
+
+
+def test_it_trains_and_planted_faults_are_found(live_machine: Machine, tmp_path: Path) -> None:
+    runs = [*map(Run, RUNS.values()), *FAULTS.values()]
+    done = run_all(BENCHMARK, runs, live_machine, "tensorflow", tmp_path)
+    for one in done[: len(RUNS)]:
+        assert one.outcome is None, (one.params, one.outcome)
+        assert one.figures()["rate"] > 0
+        seen = one.record.notes["framework"]
+        assert all(seen[name] == one.params[name] for name in ("onednn", "threads", "interop_threads", "compiled"))
+    outcomes = [one.outcome.check if one.outcome else None for one in done[len(RUNS) :]]
+    assert outcomes == list(FAULTS)
+
+
+@pytest.mark.parametrize(("given", "reason"), [({"processes": 2}, "in one process")])
+def test_what_does_not_fit_is_skipped(given: dict[str, object], reason: str, live_machine: Machine) -> None:
+    with pytest.raises(Skip, match=reason):
+        BENCHMARK.prepare(live_machine, BENCHMARK.point(given))
