@@ -302,6 +302,21 @@ def test_a_loss_that_is_not_finite_leaves_no_figure(kind: str) -> None:
     assert not figures_of(file)
 
 
+def test_an_overflow_of_the_Trainer_and_a_skipped_step_without_a_loss() -> None:
+    broken = texts.hf_trainer().replace("'loss': 5.5000, 'grad_norm': 0.46723", "'loss': 0.0, 'grad_norm': nan")
+    assert "its gradient nan" in only("hf-trainer", broken).failed
+    skipped = re.sub(r"(iteration +4/.*)lm loss: [^|]*", r"\1lm loss: inf ", texts.megatron(skipped=(4,)))
+    assert "lm loss: inf" in skipped and of("megatron", skipped)
+
+
+@pytest.mark.parametrize(
+    "label", ("2024-05-07T12:00:01.123456789Z [rank0]:", "pod-0  | 0: ", "> [pod/job-0/main] ", "> ")
+)
+def test_several_labels_before_a_line(label: str) -> None:
+    for kind in ("megatron", "torchtitan", "deepspeed", "nanogpt", "hf-trainer", "mllog"):
+        assert of(kind, labelled(label, texts.TEXTS[kind])) == of(kind, texts.TEXTS[kind]), kind
+
+
 def test_an_inference_has_no_loss() -> None:
     text = texts.tf_cnn_benchmarks(loss="nan", mode="forward only")
     assert only("tf-cnn-benchmarks", text).parameters["mode"] == "inference" and of("tf-cnn-benchmarks", text)
@@ -375,9 +390,31 @@ def test_keys_of_mllog_that_are_not_what_they_are_called() -> None:
     counted = re.sub(r'"samples_count": (\d+)', r'"epoch_num": \1', texts.mllog())
     assert of("mllog", counted)["rate samples"] == near(128.0)
     assert "epoch_num counts samples" in only("mllog", counted).remarks[0]
+    blocks = texts.mllog().replace('"samples_count": 51200}', '"samples_count": 25600}', 1)
+    assert '"block_stop"' in blocks and of("mllog", blocks)["rate samples"] == near(128.0), "those of a block"
+    again = texts.mllog() + texts.mllog_line("cache_clear", 700.0, True)
+    assert not only("mllog", again).remarks
     epochs = re.sub(r'"samples_count": (\d+)00', lambda found: f'"epoch_num": {int(found[1]) // 256}', texts.mllog())
     assert "rate samples" not in of("mllog", epochs)
     assert "aborted" in only("mllog", texts.mllog(status="aborted")).failed
+
+
+@pytest.mark.parametrize(("samples", "is_read"), [(25600, True), (100, False)])
+def test_samples_of_an_epoch_that_may_be_batches(samples: int, is_read: bool) -> None:
+    lines = [texts.mllog_line("train_samples", 0.0, samples), texts.mllog_line("run_start", 60.0)]
+    for epoch in (1, 2):
+        begin = 60.0 + 210 * (epoch - 1)
+        lines += [
+            texts.mllog_line("epoch_start", begin, epoch_num=epoch),
+            texts.mllog_line("eval_start", begin + 200, epoch_num=epoch),
+            texts.mllog_line("eval_stop", begin + 210, epoch_num=epoch),
+            texts.mllog_line("epoch_stop", begin + 210, epoch_num=epoch),
+            texts.mllog_line("tracked_stats", begin + 210, {"throughput": 128.0}),
+        ]
+    found = of("mllog", "".join(lines) + texts.mllog_line("run_stop", 480.0, status="success", epoch_num=2))
+    assert found["wall"] == 420.0
+    assert found.get("rate samples") == (near(2 * 25600 / 420) if is_read else None)
+    assert found.get("train_rate samples") == (near(128.0) if is_read else None)
 
 
 def test_goodput_of_a_run_with_a_restart() -> None:

@@ -115,6 +115,8 @@ def _wrong_loss(line: Found) -> str:
     for key in ("loss", "train_loss"):
         if is_not_finite(fields.get(key)):
             return f"line {line.line.number}: the {key} is {fields[key]}, so the rate means nothing"
+    if is_not_finite(fields.get("grad_norm")) and number(fields.get("loss", "")) == 0:
+        return f"line {line.line.number}: the loss is 0 and its gradient {fields['grad_norm']}: it overflowed"
     return ""
 
 

@@ -31,12 +31,18 @@ _OLD = Pattern(
 )
 _BEGINS = frozenset(("cache_clear", "init_start", "submission_benchmark"))
 _EVALUATED = ("eval_accuracy", "eval_error", "eval_loss", "eval_result")
+_TRAINS = frozenset(("block_start", "epoch_start"))
 _APART = ("eval", "checkpoint", "save_checkpoint", "staging")
 _NEAR = 0.01
-"""Between two statements of one time or rate."""
+"""Between two statements of one rate."""
+_TIME_NEAR = 0.05
+"""Between run_start to run_stop and a time that the program measured itself."""
 _JITTER_S = 5.0
 """Between the clocks of ranks that write one log."""
 _MOST_EPOCHS = 10_000
+_EPOCH_NEAR = 0.05
+_COUNTED = frozenset((*_EVALUATED, "eval_start", "eval_stop", "run_stop"))
+"""Keys with the samples since the begin; those of blocks may have the samples of the block."""
 
 
 class _Event(Frozen):
@@ -91,8 +97,9 @@ def _event(line: LogLine, found: Mapping[str, Any]) -> _Event:
 
 
 def _starts(lines: Sequence[str]) -> list[int]:
-    """Where runs begin: at the first event, and at those of initialisation behind a run."""
+    """Where runs begin: at the first event, and at those of initialisation behind a run, if a `run_start` follows."""
     found: list[int] = []
+    with_run: set[int] = set()
     is_begun = is_over = False
     for index, line in enumerate(lines):
         if ":::ML" not in line:
@@ -101,9 +108,11 @@ def _starts(lines: Sequence[str]) -> list[int]:
         if not found or (text in _BEGINS and is_begun) or (text == "run_start" and is_over):
             found.append(index)
             is_begun = is_over = False
-        is_begun = is_begun or text == "run_start"
+        if text == "run_start":
+            is_begun = True
+            with_run.add(found[-1])
         is_over = is_over or text == "run_stop"
-    return found
+    return [start for k, start in enumerate(found) if not k or start in with_run]
 
 
 def _measured(log: Log) -> Measured:
@@ -180,7 +189,7 @@ def _check_times(events: Sequence[_Event], end: _Event, wall: Printed) -> None:
             seconds = float(text)
         except ValueError:
             continue
-        if abs(seconds - wall.value) > _NEAR * wall.value + wall.error:
+        if abs(seconds - wall.value) > _TIME_NEAR * wall.value + wall.error:
             raise event.line.error(f"{key} is {seconds:g} s, but run_start to run_stop are {wall.value:g} s")
 
 
@@ -206,15 +215,18 @@ def _rates(count: int, wall: Printed, eval_s: float, devices: Value | None) -> l
 
 
 def _between(own: Sequence[_Event], what: str) -> float:
-    """Seconds between `<what>_start` and `<what>_stop`, from the first rank's start to the last one's stop."""
+    """Seconds between `<what>_start` and `<what>_stop`, from the first rank's start to the last one's stop, or until
+    training goes on beside it."""
     total, begin, end = 0.0, None, None
     for event in own:
         if event.key == f"{what}_start":
             if begin is not None and end is not None:
                 total, begin, end = total + end - begin, None, None
             begin = event.time_s if begin is None else begin
-        elif event.key == f"{what}_stop" and begin is not None:
+        elif begin is not None and event.key == f"{what}_stop":
             end = event.time_s
+        elif begin is not None and event.key in _TRAINS:
+            total, begin, end = total + (event.time_s if end is None else end) - begin, None, None
     return total + (end - begin if begin is not None and end is not None else 0.0)
 
 
@@ -234,7 +246,7 @@ def _value(events: Sequence[_Event], key: str) -> int | None:
 def _samples_count(events: Sequence[_Event], own: Sequence[_Event], end: _Event) -> tuple[int | None, str]:
     """The samples of the run and where they are from; None if the log does not state them. Raises ParseError if they
     fall in the run."""
-    counts = [(e, n) for e in own if (n := _whole(e.metadata.get("samples_count"))) is not None]
+    counts = [(e, n) for e in own if e.key in _COUNTED and (n := _whole(e.metadata.get("samples_count"))) is not None]
     for (_, before), (event, now) in pairwise(counts):
         if now < before:
             raise event.line.error(f"samples_count falls from {before} to {now}: two runs, or damaged")
@@ -247,10 +259,33 @@ def _samples_count(events: Sequence[_Event], own: Sequence[_Event], end: _Event)
             return None, ""
         return numbers[-1], _AS_EPOCHS
     stopped = {n for e in own if e.key == "epoch_stop" and (n := _whole(e.metadata.get("epoch_num"))) is not None}
-    if each and stopped and stopped == set(range(min(stopped), max(stopped) + 1)) and max(stopped) <= _MOST_EPOCHS:
+    if (
+        each
+        and stopped
+        and _is_epoch(own, each)
+        and stopped == set(range(min(stopped), max(stopped) + 1))
+        and max(stopped) <= _MOST_EPOCHS
+    ):
         is_end = end.metadata.get("epoch_num") in (None, max(stopped))
         return (each * len(stopped), "epochs x train_samples") if is_end else (None, "")
     return None, ""
+
+
+def _is_epoch(own: Sequence[_Event], samples: int) -> bool:
+    """Whether an epoch has so many samples, by a tracked throughput and the time of one: `train_samples` may be
+    batches."""
+    begin: float | None = None
+    time_s: float | None = None
+    for event in own:
+        if event.key == "epoch_start":
+            begin, time_s = event.time_s, None
+        elif event.key in ("eval_start", "epoch_stop") and begin is not None and time_s is None:
+            time_s = event.time_s - begin
+        elif event.key == "tracked_stats" and time_s and isinstance(event.value, dict):
+            rate = event.value.get("throughput")
+            if isinstance(rate, int | float) and not isinstance(rate, bool):
+                return abs(rate * time_s - samples) <= _EPOCH_NEAR * samples
+    return False
 
 
 def _evaluation(own: Sequence[_Event]) -> tuple[dict[str, object], str]:

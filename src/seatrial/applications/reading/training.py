@@ -113,7 +113,7 @@ def _how_far(log: Log, steps: Sequence[Step], ending: Ending) -> list[str]:
 def _failed(steps: Sequence[Step]) -> str | None:
     """Why the rates of this run mean nothing, or None."""
     for step in steps:
-        if is_not_finite(step.loss):
+        if is_not_finite(step.loss) and step.skipped < step.covers:
             where = f"line {step.found.line.number}: the loss is {step.loss} in step {step.number}"
             return f"{where}, so the rate means nothing"
     if all(step.skipped >= step.covers for step in steps):
