@@ -3,7 +3,8 @@ alternation, in random order.
 
 python bench/training_pytorch.py --python PYTHON_WITH_TORCH [--rival SCRIPT] [--rounds N] [-o FILE]
 
-The plain loop is bench/training_plain.py, or a SCRIPT with the same options and output.
+The plain loop is bench/training_plain.py, or a SCRIPT with the same options and output. What the script adds to a step is
+measured in one process (bench/training_steps.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from seatrial.benchmarks.training.pytorch import BENCHMARK
 from seatrial.model.benchmark.benchmark import External
 
 _PLAIN = Path(__file__).with_name("training_plain.py")
+_STEPS = Path(__file__).with_name("training_steps.py")
 _WARMUP = 10
 
 
@@ -72,6 +74,12 @@ def main() -> None:
         print(f"round {number}: {ratio:.4f} x the plain loop", flush=True)
     version = output_of([options.python, "-c", "import torch; print(torch.__version__)"]).strip()
     ratios = [a / b for a, b in zip(rates["seatrial"], rates["plain loop"], strict=True)]
+    with tempfile.TemporaryDirectory() as where:
+        file = Path(where) / framework.SETTINGS
+        file.write_bytes(program.inputs(params)[framework.SETTINGS])
+        bound = ["taskset", "-c", str(cpus[0]), options.python, str(_STEPS), str(framework.SCRIPTS), str(file)]
+        steps = json.loads(subprocess.run(bound, env=variables, check=True, capture_output=True, text=True).stdout)
+    pairs = [a / b for a, b in zip(steps["seatrial"], steps["plain loop"], strict=True)]
     summary: dict[str, Any] = {
         "provenance": machine_provenance(machine),
         "torch": version,
@@ -81,8 +89,12 @@ def main() -> None:
         "ratio_of_best": max(rates["seatrial"]) / max(rates["plain loop"]),
         "median_ratio": median(ratios),
         "ratios": ratios,
+        "step_ratio_of_best": min(steps["seatrial"]) / min(steps["plain loop"]),
+        "step_median_ratio": median(pairs),
+        "step_s": steps,
     }
-    print(json.dumps({name: summary[name] for name in ("ratio_of_best", "median_ratio")}))
+    ratio_names = ("ratio_of_best", "median_ratio", "step_ratio_of_best", "step_median_ratio")
+    print(json.dumps({name: summary[name] for name in ratio_names}))
     write("training_pytorch", summary, options.output)
 
 
