@@ -3,8 +3,8 @@ alternation, in random order.
 
 python bench/training_pytorch.py --python PYTHON_WITH_TORCH [--rival SCRIPT] [--rounds N] [-o FILE]
 
-The plain loop is bench/training_plain.py, or a SCRIPT with the same options and output. What the script adds to a step is
-measured in one process (bench/training_steps.py).
+The plain loop is bench/training_plain.py, or a SCRIPT with the same options and output. What the script adds to a step
+is measured in one process (bench/training_steps.py).
 """
 
 from __future__ import annotations
