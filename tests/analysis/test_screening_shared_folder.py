@@ -111,6 +111,16 @@ def test_the_clock_of_a_stamp_is_between_the_two_times() -> None:
     assert clock_seen(1000.0, 1000.0, 999_000_000_000)["clock_error_s"] == pytest.approx(0.5), "whole seconds only"
 
 
+@pytest.mark.parametrize(("prints", "named"), [("aaba", ["n3"]), ("aaaa", []), ("aabb", []), ("abcd", [])])
+def test_a_node_that_computes_other_bits_is_named(prints: str, named: list[str], tmp_path: Path) -> None:
+    made = MadeUpFolder(tmp_path / "results")
+    for k, (node, bits) in enumerate(zip(_NODES, prints, strict=True)):
+        made.add(noisy(1e9, 6, seed=k), host=node, seen={"notes": {"fingerprint": bits}})
+    odd = [one for one in screen([made.folder.path]).odd if one.figure == "fingerprint"]
+    assert [one.what for one in odd] == named
+    assert all("gave other bits in 6 of 6 repeats; 3 nodes" in one.why for one in odd)
+
+
 def test_what_repeats_saw_of_the_folder_is_screened(tmp_path: Path) -> None:
     made = MadeUpFolder(tmp_path / "results")
     for k, node in enumerate(_NODES):

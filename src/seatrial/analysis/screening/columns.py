@@ -37,7 +37,7 @@ from seatrial.model.results.record import (
     share_a_cpu,
 )
 from seatrial.model.results.sample import Outcome, Sample, SampleColumns
-from seatrial.model.study.screen import NodePair
+from seatrial.model.study.screen import FINGERPRINT, NodePair
 from seatrial.store.contents import kept_experiment
 from seatrial.store.folder import MOST_LINE_B, ResultsFolder
 from seatrial.store.reading import FileSpan, parts_of, spans_of
@@ -99,6 +99,8 @@ class ScreenColumns(Struct):
     """Record -> the counters of links that grew."""
     no_cpu: dict[int, NoCpu] = {}
     """Record -> that its programs had no CPU for a tenth of its time or more."""
+    fingerprints: dict[int, str] = {}
+    """Record -> the fingerprint of the deterministic run of its program."""
     file_systems: dict[str, str] = {}
     """Node -> the type of the results folder's file system there."""
     pairs: dict[int, dict[str, dict[NodePair, float]]] = {}
@@ -247,6 +249,8 @@ class _Filler:
                     column.append(cell)
                 if kind := record.seen.get("folder", {}).get("type"):
                     columns.file_systems[hosts.stated] = kind
+                if isinstance(bits := record.seen.get("notes", {}).get(FINGERPRINT), str):
+                    columns.fingerprints[number] = bits
                 if links := record.seen.get("links"):
                     columns.links.setdefault(number, links)
                 if (missing := missing_of_repeat(record.seen, "a node")) is not None:

@@ -71,6 +71,8 @@ class ScreenFolder(Frozen):
     """Record -> the counters of links that grew."""
     no_cpu: Mapping[int, NoCpu]
     """Record -> that its programs had no CPU for a tenth of its time or more."""
+    fingerprints: Mapping[int, str]
+    """Record -> the fingerprint of the deterministic run of its program."""
     file_systems: Mapping[str, str]
     """Node -> the type of the results folder's file system there."""
     pairs: Mapping[int, Mapping[str, Mapping[NodePair, float]]]
@@ -125,6 +127,7 @@ class _Gathered:
         self._not_floats: dict[int, Any] = {}
         self._links: dict[int, Sequence[Mapping[str, Any]]] = {}
         self._no_cpu: dict[int, NoCpu] = {}
+        self._fingerprints: dict[int, str] = {}
         self._file_systems: dict[str, str] = {}
         self._pairs: dict[int, Mapping[str, Mapping[NodePair, float]]] = {}
         self._declared: dict[int, tuple[str, int, int]] = {}
@@ -153,6 +156,7 @@ class _Gathered:
             for name, column in new.items():
                 kept.setdefault(name, []).append(of[name][column] if name in of and len(column) else column)
         self._no_cpu |= {self._n_records + record: one for record, one in columns.no_cpu.items()}
+        self._fingerprints |= {self._n_records + record: one for record, one in columns.fingerprints.items()}
         self._file_systems |= columns.file_systems
         self._links |= {self._n_records + record: links for record, links in columns.links.items()}
         self._pairs |= {self._n_records + record: pairs for record, pairs in columns.pairs.items()}
@@ -228,6 +232,7 @@ class _Gathered:
             values=values["value"][rows],
             not_floats={at[row]: value for row, value in self._not_floats.items() if row in at},
             no_cpu={int(place[record]): one for record, one in self._no_cpu.items() if place[record] >= 0},
+            fingerprints={int(place[record]): one for record, one in self._fingerprints.items() if place[record] >= 0},
             links={int(place[record]): one for record, one in self._links.items() if place[record] >= 0},
             file_systems=self._file_systems,
             pairs={int(place[record]): one for record, one in self._pairs.items() if place[record] >= 0},

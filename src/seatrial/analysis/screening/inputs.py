@@ -34,6 +34,7 @@ from seatrial.model.results.sample import Outcome, Stage, State
 from seatrial.model.study.screen import (
     ClockReading,
     CountsOfNodes,
+    Fingerprints,
     FolderUse,
     HalfFigure,
     LinkCount,
@@ -112,7 +113,27 @@ def screen_input(
         no_cpu=tuple(_missing_cpus(folders)),
         tried_pairs=tried_pairs(folders),
         folder_use=_folder_use(folders),
+        fingerprints=tuple(_fingerprints(folders, facts)),
     )
+
+
+def _fingerprints(
+    folders: Sequence[ScreenFolder], facts: Mapping[str, Mapping[str, FactValue]]
+) -> Iterator[Fingerprints]:
+    """Those of runs on one node, by what they follow from: benchmark, parameters, environment and the processor."""
+    found: dict[tuple[str, str, str, str], dict[str, list[str]]] = {}
+    for folder in folders:
+        for experiment, given in enumerate(folder.experiments):
+            for record in folder.records_of(experiment):
+                hosts, bits = folder.hosts[folder.record_hosts[record]], folder.fingerprints.get(record)
+                if bits is None or hosts.are_several:
+                    continue
+                node = hosts.stated
+                processor = str(facts.get(node, {}).get("CPU model"))
+                like = (given.benchmark, repr(sorted(given.parameters.items())), given.environment, processor)
+                found.setdefault(like, {}).setdefault(node, []).append(bits)
+    for (benchmark, *_), of_node in found.items():
+        yield Fingerprints(benchmark, {node: tuple(own) for node, own in of_node.items()})
 
 
 def _folder_use(folders: Sequence[ScreenFolder]) -> dict[str, FolderUse]:

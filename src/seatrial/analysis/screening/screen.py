@@ -27,10 +27,12 @@ from seatrial.model.results.no_cpu import NoCpu
 from seatrial.model.spelling import count, show
 from seatrial.model.study.screen import (
     FALSE_ALARM_RATE,
+    FINGERPRINT,
     MARGIN,
     CountsOfNodes,
     FactThatDiffers,
     FigureOverNodes,
+    Fingerprints,
     FolderUse,
     Item,
     LinkCount,
@@ -369,6 +371,30 @@ def _unlike_in_the_folder(used: Mapping[str, FolderUse], nodes: int, no_cpu: Seq
         yield _read(OddKind.NODE, slow.node, slow.node, figure, values, remedy, nodes, why, "s")
 
 
+_FEWEST_FINGERPRINTS = 3
+"""Of two nodes with other bits, either may be wrong."""
+
+
+def _other_bits(same: Fingerprints) -> Iterator[Odd]:
+    """The nodes on which a deterministic run gave other bits than on most, if most agree."""
+    each = Counter(bits for own in same.of_node.values() for bits in set(own))
+    usual, nodes_with = each.most_common(1)[0]
+    others = {node: own for node, own in same.of_node.items() if set(own) != {usual}}
+    if len(same.of_node) < _FEWEST_FINGERPRINTS or 2 * nodes_with <= len(same.of_node):
+        return
+    for node, own in others.items():
+        wrong = sum(bits != usual for bits in own)
+        why = (
+            f"a deterministic run of {same.benchmark} gave other bits in {wrong} of {count(len(own), 'repeat')}; "
+            f"{nodes_with} nodes with the same processor and library agree"
+        )
+        remedy = (
+            f"repeat it on {node}; if the bits differ again, take {node} out of use and run the maker's diagnostics"
+        )
+        values = (float(wrong), 0.0, float(wrong))
+        yield _read(OddKind.NODE, node, node, FINGERPRINT, values, remedy, len(same.of_node), why, "1")
+
+
 _RANK_OF_KIND = {OddKind.SWITCH: 0, OddKind.NODE: 1, OddKind.LINK: 2, OddKind.DEVICE: 3}
 
 
@@ -410,6 +436,7 @@ def screen_cluster(given: ScreenInput, margin: float = MARGIN) -> Screen:
     odd += links_with_errors(given.link_counts, len(given.nodes), given.switch_of)
     odd += links_that_lose(given.counts_of_repeats, len(given.nodes), given.switch_of)
     odd += _unlike_in_the_folder(given.folder_use, len(given.nodes), given.no_cpu)
+    odd += [one for same in given.fingerprints for one in _other_bits(same)]
     silent, in_common = silent_nodes(given.tried_pairs)
     odd += [_silent_link(one, len(given.nodes), given.switch_of) for one in silent]
     not_screened += [f"{benchmark_of(Role.RANK_PAIRS)}: {in_common}"] if in_common else []

@@ -186,6 +186,17 @@ class FolderUse(Frozen):
     file_system: str = ""
 
 
+FINGERPRINT = "fingerprint"
+"""The note of a program, and the figure of a screen, of the bits that a deterministic run gave."""
+
+
+class Fingerprints(Frozen):
+    """The fingerprints of one program with equal settings and processors: node -> those of its repeats."""
+
+    benchmark: str
+    of_node: Mapping[str, tuple[str, ...]]
+
+
 class ScreenInput(Frozen):
     """All that a screen uses. `switch_of` has the leaf switch of each node whose switch is known.
 
@@ -215,6 +226,7 @@ class ScreenInput(Frozen):
     no_cpu: tuple[NoCpu, ...] = ()
     tried_pairs: Mapping[NodePair, str] = {}
     folder_use: Mapping[str, FolderUse] = {}
+    fingerprints: tuple[Fingerprints, ...] = ()
 
 
 class Odd(Frozen):
