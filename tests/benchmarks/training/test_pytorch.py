@@ -15,7 +15,7 @@ from seatrial.store.folder import ResultsFolder
 
 pytestmark = [pytest.mark.real, pytest.mark.parallel]
 
-SHORT = {"steps": 4, "warmup": 6, "batch": 16, "checkpoint": False}
+SHORT = {"steps": 4, "warmup": 6, "batch": 16, "threads": 1, "checkpoint": False}
 TWO = {**SHORT, "processes": 2}
 
 EVERY_PARAMETER = {

@@ -12,6 +12,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import platform
 import random
 import shutil
 import sys
@@ -154,7 +155,7 @@ def _make(path: Path, wanted: Mapping[str, Any]) -> None:
     tried = [len(make(number)[1]) for number in range(min(_TRIED, count))]
     most_B = round(_MARGIN * count * max(tried)) + count * (_BLOCK_B if kind in ("files", "lmdb") else 1024)
     _require_space(path.parent, most_B, count if kind == "files" else 0)
-    part = Path(tempfile.mkdtemp(prefix=f"{path.name}.part-", dir=path.parent))
+    part = _own_part(path)
     try:
         with _all(make, count) as items:
             entries = WRITERS[kind](part, items, most_B)
@@ -168,6 +169,17 @@ def _make(path: Path, wanted: Mapping[str, Any]) -> None:
         raise Unusable(f"the data set {path} cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _own_part(path: Path) -> Path:
+    """A folder of this process beside the data set; those that killed processes of this node left are removed."""
+    mine = f"{path.name}.part-{platform.node()}-"
+    for left in path.parent.glob(f"{mine}*"):
+        if not Path("/proc", left.name.removeprefix(mine)).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    part = path.with_name(f"{mine}{os.getpid()}")
+    part.mkdir(mode=0o700)
+    return part
 
 
 @contextmanager
