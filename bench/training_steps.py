@@ -27,7 +27,7 @@ def main(scripts: str, settings_file: str, blocks: str = "40") -> None:
 
     settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
     torch.set_num_threads(settings["threads"])
-    run = run_pytorch.Training(settings, Process([], settings["threads"]), torch.device("cpu"), None)
+    run = run_pytorch.TorchTraining(settings, Process([], settings["threads"]), torch.device("cpu"), None)
 
     def plain() -> None:
         inputs, labels = next(run.data)
