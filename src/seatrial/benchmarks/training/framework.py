@@ -17,7 +17,7 @@ makes by itself: processors that compute the same agree bit by bit.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -383,25 +383,40 @@ CHECKS = (
 )
 
 
-def variables(params: Params) -> Mapping[str, str | None]:
-    """The environment in which each process starts its threads on its own CPUs."""
-    return openmp_variables(params)
-
-
 def parts(*patterns: str) -> tuple[Path, ...]:
     """The files of a script: those of these patterns, and what all scripts share."""
     return tuple(sorted(path for pattern in (*patterns, "harness/*.py") for path in SCRIPTS.glob(pattern)))
 
 
 def benchmark(
-    program: PythonScript,
-    *,
     name: str,
+    library: str,
+    *,
+    install: str,
+    module: str,
+    files: Sequence[str],
     question: str,
     parameters: tuple[Parameter, ...],
     prepare: Callable[[Machine, Params], Params] = prepare,
+    before: Callable[[Params], Sequence[str]] = lambda params: (),
 ) -> Benchmark:
-    """The benchmark of a framework."""
+    """The benchmark of a framework; `install` says how to get it. Its script is `run_<name>.py`. `files` are patterns
+    of what this imports beside the harness, `before` are the words that start several processes of it."""
+    script = SCRIPTS / f"run_{name.partition('.')[2]}.py"
+    program = PythonScript(
+        name=library,
+        install=f"{install}, or set environment.python to the path of one that has it",
+        output=OUTPUT,
+        arguments=lambda params, directory: [*before(params), str(script), SETTINGS, OUTPUT],
+        parse=read_run,
+        version=(),
+        inputs=lambda params: settings(params, name),
+        variables=openmp_variables,
+        module=module,
+        package=module,
+        parts=parts(script.name, *files),
+        takes_cpus=True,
+    )
     return Benchmark(
         name=name,
         question=question,

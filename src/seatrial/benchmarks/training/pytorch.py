@@ -8,19 +8,16 @@ are verified; CUDA and NCCL were not run here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from seatrial.benchmarks.training import data_sets, framework
 from seatrial.benchmarks.training.networks import networks
 from seatrial.model.benchmark.benchmark import Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, whole
 from seatrial.model.benchmark.program import NODES
-from seatrial.model.benchmark.python_script import AUTO, PythonScript
+from seatrial.model.benchmark.python_script import AUTO
 from seatrial.model.machine.machine import Machine
 
-_NAME = "training.pytorch"
 _STARTER = framework.SCRIPTS / "start_torchrun.py"
-_SCRIPT = framework.SCRIPTS / "run_pytorch.py"
 _BACKENDS = {"cpu": "gloo", "cuda": "nccl"}
 
 
@@ -37,31 +34,23 @@ def _prepare(machine: Machine, params: Params) -> Params:
     return resolved
 
 
-def _arguments(params: Params, directory: Path) -> Sequence[str]:
+def _before(params: Params) -> Sequence[str]:
+    """torchrun; on each of several nodes the script that becomes it."""
     nodes, processes = whole(params[NODES]), whole(params["processes"])
     if nodes > 1:
-        return [str(_STARTER), str(nodes), str(processes // nodes), str(_SCRIPT), framework.SETTINGS, framework.OUTPUT]
+        return [str(_STARTER), str(nodes), str(processes // nodes)]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    return [*(torchrun if processes > 1 else []), str(_SCRIPT), framework.SETTINGS, framework.OUTPUT]
+    return torchrun if processes > 1 else []
 
 
 BENCHMARK = framework.benchmark(
-    PythonScript(
-        name="PyTorch",
-        install="install PyTorch into a Python on PATH (python -m pip install torch; for CPUs alone: --index-url "
-        "https://download.pytorch.org/whl/cpu), or set environment.python to the path of one that has it",
-        output=framework.OUTPUT,
-        arguments=_arguments,
-        parse=framework.read_run,
-        version=(),
-        inputs=lambda params: framework.settings(params, _NAME),
-        variables=framework.variables,
-        module="torch",
-        package="torch",
-        parts=framework.parts("run_pytorch.py", "start_torchrun.py", "torch_*.py"),
-        takes_cpus=True,
-    ),
-    name=_NAME,
+    "training.pytorch",
+    "PyTorch",
+    install="install PyTorch into a Python on PATH (python -m pip install torch; for CPUs alone: --index-url "
+    "https://download.pytorch.org/whl/cpu)",
+    module="torch",
+    files=("start_torchrun.py", "torch_*.py"),
+    before=_before,
     question="How fast does PyTorch train a network?",
     parameters=(
         *framework.parameters(tuple(networks()), formats=data_sets.FORMATS),
