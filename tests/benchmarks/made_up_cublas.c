@@ -49,8 +49,6 @@ int cublasGemmEx(void* handle, int trans_a, int trans_b, int m, int n, int k, co
     return 7;
   const double factor = is_double ? *(const double*)alpha : *(const float*)alpha;
   const double rest = is_double ? *(const double*)beta : *(const float*)beta;
-  if (rest != 0)
-    return 7;
   for (int j = 0; j < n; ++j)
     for (int i = 0; i < m; ++i) {
       double sum = 0;
@@ -58,10 +56,13 @@ int cublasGemmEx(void* handle, int trans_a, int trans_b, int m, int n, int k, co
         sum +=
             element(a, type_a, trans_a == 0 ? (size_t)l * pitch_a + i : (size_t)i * pitch_a + l) *
             element(b, type_b, trans_b == 0 ? (size_t)j * pitch_b + l : (size_t)l * pitch_b + j);
+      const size_t at = (size_t)j * pitch_c + i;
+      if (rest != 0) /* otherwise C is not read */
+        sum += rest / factor * element(c, type_c, at);
       if (is_double)
-        ((double*)c)[(size_t)j * pitch_c + i] = factor * sum;
+        ((double*)c)[at] = factor * sum;
       else
-        ((float*)c)[(size_t)j * pitch_c + i] = (float)(factor * sum);
+        ((float*)c)[at] = (float)(factor * sum);
     }
   return 0;
 }

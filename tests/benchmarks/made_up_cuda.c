@@ -201,6 +201,39 @@ int cuMemcpyPeerAsync(Address to, void* to_context, Address from, void* from_con
   copied[source][target][is_peer[source][target] && is_peer[target][source]] = 1;
   return memcpy((void*)to, (void*)from, bytes), 0;
 }
+/* CUDA_MEMCPY2D between host (memory type 1) and device (2). */
+typedef struct {
+  size_t x, y;
+  int type;
+  const char* host;
+  Address device;
+  void* array;
+  size_t pitch;
+} End;
+typedef struct {
+  End from, to;
+  size_t bytes, rows;
+} Copy2D;
+static char* row_of(const End* end, size_t row, size_t bytes) {
+  const size_t at = (end->y + row) * end->pitch + end->x;
+  if (end->type == 1)
+    return (char*)end->host + at;
+  return end->type == 2 && owner_of(end->device + at, bytes) == current ? (char*)end->device + at
+                                                                        : NULL;
+}
+int cuMemcpy2DAsync_v2(const Copy2D* copy, void* stream) {
+  for (size_t row = 0; row < copy->rows; ++row) {
+    const char* from = row_of(&copy->from, row, copy->bytes);
+    char* to = row_of(&copy->to, row, copy->bytes);
+    if (from == NULL || to == NULL || stream != &contexts[current])
+      return invalid_value;
+    memcpy(to, from, copy->bytes);
+  }
+  return 0;
+}
+int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  return stream == &contexts[current] && event != NULL && flags == 0 ? 0 : invalid_value;
+}
 int cuMemsetD32Async(Address to, unsigned pattern, size_t count, void* stream) {
   if (owner_of(to, 4 * count) != current || stream != &contexts[current])
     return invalid_value;

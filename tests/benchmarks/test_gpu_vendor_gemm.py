@@ -43,8 +43,8 @@ ELSEWHERE = "a library that is not there"
 FAULTS: dict[str, Edits] = {
     ELSEWHERE: {"device/clblast.hpp": ('"libclblast.so.1"', '"libclblast-is-not-here.so.1"')},
     "nothing": {"device/clblast.hpp": ("    gemm(constant::in_rows", "    if (!PLANTED) gemm(constant::in_rows")},
-    "half": {"device/clblast.hpp": ("n, n, n, alpha", "PLANTED ? n / 2 : n, n, n, alpha")},
-    "one product less": {"device/clblast.hpp": ("n, n, alpha", "n, PLANTED ? n - 1 : n, alpha")},
+    "half": {"device/clblast.hpp": ("product.rows,", "PLANTED ? product.rows / 2 : product.rows,")},
+    "one product less": {"device/clblast.hpp": ("product.depth,", "PLANTED ? product.depth - 1 : product.depth,")},
     "the wrong matrix": {"device/clblast.hpp": ("product.is_transposed", "!product.is_transposed")},
 }
 

@@ -248,11 +248,15 @@ public:
         b_(narrowed(device, is_transposed ? problem.b_transposed : problem.b)) {}
 
   void enqueue() override {
+    const auto n = this->problem().order;
     blas_->multiply({.precision = this->problem().precision,
-                     .order = this->problem().order,
+                     .rows = n,
+                     .columns = n,
+                     .depth = n,
                      .is_transposed = is_transposed_,
-                     .alpha = alpha},
-                    *a_, *b_, this->d().memory());
+                     .alpha = alpha,
+                     .beta = 0},
+                    {*a_, 0, n}, {*b_, 0, n}, {this->d().memory(), 0, n});
   }
 
 private:

@@ -22,13 +22,24 @@ enum class Precision { fp64, fp32, tf32, fp16, bf16 };
                           : Precision::fp32;
 }
 
-// Square matrices in row-major order: D = alpha A B; with `is_transposed`, b holds the rows of B's
-// transpose.
+// A matrix in row-major order, in device memory: its first element and the elements from one row to
+// the next.
+struct Stored {
+  const Memory& memory;
+  std::size_t first;
+  std::size_t lead;
+};
+
+// D = alpha A B + beta D, with A of rows x depth and B of depth x columns; with `is_transposed`, b
+// holds the rows of B's transpose.
 struct MatrixProduct {
   Precision precision;
-  std::uint32_t order;
+  std::uint32_t rows;
+  std::uint32_t columns;
+  std::uint32_t depth;
   bool is_transposed;
   double alpha;
+  double beta;
 };
 
 // A BLAS library on one device; its work goes to one queue.
@@ -43,8 +54,8 @@ public:
   [[nodiscard]] virtual std::string name() const = 0;
   // Throws Unsupported if the device or library does not support this precision.
   virtual void require(Precision precision) const = 0;
-  virtual void multiply(const MatrixProduct& product, const Memory& a, const Memory& b,
-                        Memory& d) = 0;
+  virtual void multiply(const MatrixProduct& product, const Stored& a, const Stored& b,
+                        const Stored& d) = 0;
 };
 
 } // namespace seatrial::device

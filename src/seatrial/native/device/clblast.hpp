@@ -53,8 +53,8 @@ public:
       throw Unsupported("fp64", facts_.name + " has no double precision");
   }
 
-  void multiply(const MatrixProduct& product, const Memory& a, const Memory& b,
-                Memory& d) override {
+  void multiply(const MatrixProduct& product, const Stored& a, const Stored& b,
+                const Stored& d) override {
     if (product.precision == Precision::fp64)
       call(api_.gemm_fp64, product, a, b, d, product.alpha);
     else
@@ -63,13 +63,13 @@ public:
 
 private:
   template <class Gemm, class Real>
-  void call(const Gemm& gemm, const MatrixProduct& product, const Memory& a, const Memory& b,
-            const Memory& d, Real alpha) {
-    const std::size_t n = product.order;
+  void call(const Gemm& gemm, const MatrixProduct& product, const Stored& a, const Stored& b,
+            const Stored& d, Real alpha) {
     gemm(constant::in_rows, constant::not_transposed,
-         product.is_transposed ? constant::transposed : constant::not_transposed, n, n, n, alpha,
-         ours(a).handle(), 0, n, ours(b).handle(), 0, n, Real{0}, ours(d).handle(), 0, n, &queue_,
-         nullptr);
+         product.is_transposed ? constant::transposed : constant::not_transposed, product.rows,
+         product.columns, product.depth, alpha, ours(a.memory).handle(), a.first, a.lead,
+         ours(b.memory).handle(), b.first, b.lead, static_cast<Real>(product.beta),
+         ours(d.memory).handle(), d.first, d.lead, &queue_, nullptr);
   }
 
   const Facts& facts_;

@@ -92,23 +92,31 @@ public:
   }
 
   // Row-major matrices are transposed column-major ones, which cuBLAS takes: D' = B' A'.
-  void multiply(const MatrixProduct& product, const Memory& a, const Memory& b,
-                Memory& d) override {
+  void multiply(const MatrixProduct& product, const Stored& a, const Stored& b,
+                const Stored& d) override {
     const bool is_fp64 = product.precision == Precision::fp64;
-    const auto number = static_cast<float>(product.alpha);
-    constexpr double zero = 0; // also a valid float zero; C is not read
-    const void* alpha = is_fp64 ? static_cast<const void*>(&product.alpha) : &number;
-    const auto n = static_cast<int>(product.order);
+    const auto alpha = static_cast<float>(product.alpha);
+    const auto beta = static_cast<float>(product.beta);
+    const auto factor = [is_fp64](const double& wide, const float& narrow) {
+      return is_fp64 ? static_cast<const void*>(&wide) : &narrow;
+    };
     const int in = type_of(product.precision);
     const int out = is_fp64 ? constant::of_fp64 : constant::of_fp32;
     static_cast<void>(queue_.enter());
     api_.gemm(handle_, product.is_transposed ? constant::transposed : constant::not_transposed,
-              constant::not_transposed, n, n, n, alpha, ours(b).address(), in, n, ours(a).address(),
-              in, n, &zero, ours(d).address(), out, n, compute_of(product.precision),
+              constant::not_transposed, static_cast<int>(product.columns),
+              static_cast<int>(product.rows), static_cast<int>(product.depth),
+              factor(product.alpha, alpha), address_of(b, in), in, static_cast<int>(b.lead),
+              address_of(a, in), in, static_cast<int>(a.lead), factor(product.beta, beta),
+              address_of(d, out), out, static_cast<int>(d.lead), compute_of(product.precision),
               constant::any_algorithm);
   }
 
 private:
+  [[nodiscard]] static Address address_of(const Stored& matrix, int type) {
+    const std::size_t bytes = type == constant::of_fp64 ? 8 : type == constant::of_fp32 ? 4 : 2;
+    return ours(matrix.memory).address() + matrix.first * bytes;
+  }
   [[nodiscard]] static int type_of(Precision precision) {
     switch (precision) {
     case Precision::fp64:

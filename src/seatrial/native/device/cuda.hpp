@@ -153,6 +153,15 @@ public:
     api_.read(to, ours(from).address() + at, bytes, stream_);
   }
 
+  void write_rows(Memory& to, const void* from, const Rectangle& rectangle) override {
+    copy_rows({.memory = image::on_host, .host = from, .pitch = rectangle.host_pitch},
+              in_device(to, rectangle), rectangle);
+  }
+  void read_rows(void* to, const Memory& from, const Rectangle& rectangle) override {
+    copy_rows(in_device(from, rectangle),
+              {.memory = image::on_host, .host = to, .pitch = rectangle.host_pitch}, rectangle);
+  }
+
   void copy(Memory& to, std::size_t to_at, const Memory& from, std::size_t from_at,
             std::size_t bytes) override {
     context_.enter();
@@ -194,6 +203,11 @@ public:
     return std::make_unique<CudaMark>(context_, stream_);
   }
 
+  void wait_for(const Mark& mark) override {
+    context_.enter();
+    api_.stream_wait_event(stream_, static_cast<const CudaMark&>(mark).handle(), 0);
+  }
+
   [[nodiscard]] double seconds_between(const Mark& earlier, const Mark& later) override {
     context_.enter();
     const auto first = static_cast<const CudaMark&>(earlier).handle();
@@ -218,6 +232,18 @@ public:
   }
 
 private:
+  [[nodiscard]] static End2D in_device(const Memory& memory, const Rectangle& rectangle) {
+    return {.memory = image::on_device,
+            .device = ours(memory).address() + rectangle.at,
+            .pitch = rectangle.pitch};
+  }
+  void copy_rows(const End2D& from, const End2D& to, const Rectangle& rectangle) {
+    const Copy2D copy = {
+        .from = from, .to = to, .width_bytes = rectangle.bytes, .height = rectangle.rows};
+    context_.enter();
+    api_.copy_2d_async(&copy, stream_);
+  }
+
   const Context& context_;
   const Api& api_;
   Handle stream_ = nullptr;

@@ -101,6 +101,7 @@ public:
   Call<Handle*, const ArrayShape*> create_array{*this, "cuArrayCreate_v2"};
   Call<Handle> destroy_array{*this, "cuArrayDestroy"};
   Call<const Copy2D*> copy_2d{*this, "cuMemcpy2D_v2"};
+  Call<const Copy2D*, Handle> copy_2d_async{*this, "cuMemcpy2DAsync_v2"};
   Call<Address*, const ResourceDescription*, const TextureDescription*, const void*> create_texture{
       *this, "cuTexObjectCreate"};
   Call<Address> destroy_texture{*this, "cuTexObjectDestroy"};
@@ -110,6 +111,7 @@ public:
   Call<Handle*, unsigned> create_event{*this, "cuEventCreate"};
   Call<Handle> destroy_event{*this, "cuEventDestroy_v2"};
   Call<Handle, Handle> record{*this, "cuEventRecord"};
+  Call<Handle, Handle, unsigned> stream_wait_event{*this, "cuStreamWaitEvent"};
   Call<Handle> wait_event{*this, "cuEventSynchronize"};
   Call<float*, Handle, Handle> elapsed_ms{*this, "cuEventElapsedTime"};
   Call<Address, const void*, std::size_t, Handle> write{*this, "cuMemcpyHtoDAsync_v2"};
@@ -149,6 +151,7 @@ constexpr int function_registers = 4;
 namespace image {
 constexpr int floats = 0x20; // CU_AD_FORMAT_FLOAT
 constexpr int on_host = 1;   // CU_MEMORYTYPE_HOST
+constexpr int on_device = 2; // CU_MEMORYTYPE_DEVICE
 constexpr int in_array = 3;  // CU_MEMORYTYPE_ARRAY
 constexpr int of_array = 0;  // CU_RESOURCE_TYPE_ARRAY
 constexpr int clamped = 1;   // CU_TR_ADDRESS_MODE_CLAMP

@@ -110,6 +110,16 @@ public:
   virtual ~Mark() = default;
 };
 
+// A rectangle of a matrix that is copied between host and device: `rows` of `bytes` each, from byte
+// `at` of the device's memory on. The pitches are the bytes from one row to the next.
+struct Rectangle {
+  std::size_t rows;
+  std::size_t bytes;
+  std::size_t at;
+  std::size_t pitch;
+  std::size_t host_pitch;
+};
+
 class Queue {
 public:
   Queue() = default;
@@ -119,6 +129,8 @@ public:
 
   virtual void write(Memory& to, std::size_t at, const void* from, std::size_t bytes) = 0;
   virtual void read(void* to, const Memory& from, std::size_t at, std::size_t bytes) = 0;
+  virtual void write_rows(Memory& to, const void* from, const Rectangle& rectangle) = 0;
+  virtual void read_rows(void* to, const Memory& from, const Rectangle& rectangle) = 0;
   // Both on this device, or one on a device that this one can access.
   virtual void copy(Memory& to, std::size_t to_at, const Memory& from, std::size_t from_at,
                     std::size_t bytes) = 0;
@@ -128,6 +140,9 @@ public:
                       std::span<const Argument> arguments) = 0;
 
   [[nodiscard]] virtual std::unique_ptr<Mark> mark() = 0;
+  // Later work of this queue starts after a marker in another queue of the device, which was
+  // flushed since.
+  virtual void wait_for(const Mark& mark) = 0;
   // The time between two markers on the device's clock; waits for the later one.
   [[nodiscard]] virtual double seconds_between(const Mark& earlier, const Mark& later) = 0;
   // Submits the queued work without waiting.

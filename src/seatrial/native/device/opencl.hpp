@@ -190,6 +190,7 @@ public:
   ~OpenClMark() override { static_cast<void>(api_.release_event.status(event_)); }
 
   // Time on the device's clock; waits for this marker.
+  [[nodiscard]] const Handle& event() const noexcept { return event_; }
   [[nodiscard]] double since(const OpenClMark& earlier) const {
     api_.wait(1, &event_);
     return 1e-9 * static_cast<double>(at() - earlier.at());
@@ -221,6 +222,12 @@ public:
   }
   void read(void* to, const Memory& from, std::size_t at, std::size_t bytes) override {
     api_.read(queue_, ours(from).handle(), 0, at, bytes, to, 0, nullptr, nullptr);
+  }
+  void write_rows(Memory& to, const void* from, const Rectangle& rectangle) override {
+    copy_rows(api_.write_rectangle, ours(to).handle(), from, rectangle);
+  }
+  void read_rows(void* to, const Memory& from, const Rectangle& rectangle) override {
+    copy_rows(api_.read_rectangle, ours(from).handle(), to, rectangle);
   }
   void copy(Memory& to, std::size_t to_at, const Memory& from, std::size_t from_at,
             std::size_t bytes) override {
@@ -261,6 +268,9 @@ public:
   [[nodiscard]] std::unique_ptr<Mark> mark() override {
     return std::make_unique<OpenClMark>(api_, queue_);
   }
+  void wait_for(const Mark& mark) override {
+    api_.barrier(queue_, 1, &static_cast<const OpenClMark&>(mark).event(), nullptr);
+  }
   [[nodiscard]] double seconds_between(const Mark& earlier, const Mark& later) override {
     return static_cast<const OpenClMark&>(later).since(static_cast<const OpenClMark&>(earlier));
   }
@@ -270,6 +280,17 @@ public:
   void finish() override { api_.finish(queue_); }
 
 private:
+  template <class Pointer>
+  void copy_rows(const Api::CopyRectangle<Pointer>& call, Handle buffer, Pointer host,
+                 const Rectangle& rectangle) {
+    const std::array<std::size_t, 3> origin = {rectangle.at % rectangle.pitch,
+                                               rectangle.at / rectangle.pitch, 0};
+    const std::array<std::size_t, 3> host_origin{};
+    const std::array<std::size_t, 3> region = {rectangle.bytes, rectangle.rows, 1};
+    call(queue_, buffer, 0, origin.data(), host_origin.data(), region.data(), rectangle.pitch, 0,
+         rectangle.host_pitch, 0, host, 0, nullptr, nullptr);
+  }
+
   const Api& api_;
   Handle queue_;
 };

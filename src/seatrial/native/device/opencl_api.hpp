@@ -92,6 +92,14 @@ public:
       write{*this, "clEnqueueWriteBuffer"};
   Call<Handle, Handle, unsigned, std::size_t, std::size_t, void*, unsigned, const Handle*, Handle*>
       read{*this, "clEnqueueReadBuffer"};
+  // queue, buffer, blocking, origin in the buffer, origin on the host, region, row and slice pitch
+  // of the buffer and of the host, host memory, ...
+  template <class Pointer>
+  using CopyRectangle = Call<Handle, Handle, unsigned, const std::size_t*, const std::size_t*,
+                             const std::size_t*, std::size_t, std::size_t, std::size_t, std::size_t,
+                             Pointer, unsigned, const Handle*, Handle*>;
+  CopyRectangle<const void*> write_rectangle{*this, "clEnqueueWriteBufferRect"};
+  CopyRectangle<void*> read_rectangle{*this, "clEnqueueReadBufferRect"};
   Call<Handle, Handle, Handle, std::size_t, std::size_t, std::size_t, unsigned, const Handle*,
        Handle*>
       copy{*this, "clEnqueueCopyBuffer"};
@@ -99,6 +107,7 @@ public:
        Handle*>
       fill{*this, "clEnqueueFillBuffer"};
   Call<Handle, unsigned, const Handle*, Handle*> marker{*this, "clEnqueueMarkerWithWaitList"};
+  Call<Handle, unsigned, const Handle*, Handle*> barrier{*this, "clEnqueueBarrierWithWaitList"};
   Call<unsigned, const Handle*> wait{*this, "clWaitForEvents"};
   Call<Handle, unsigned, std::size_t, void*, std::size_t*> event_time{*this,
                                                                       "clGetEventProfilingInfo"};
