@@ -121,6 +121,7 @@ BENCHMARK = problem(
         variables=openmp_variables,
         module="neuron",
         package="neuron",
+        parts=(SCRIPT,),
         variable_of_mpi="MPI_LIB_NRN_PATH",
     ),
     name="apps.neuron",

@@ -137,6 +137,7 @@ BENCHMARK = problem(
         variables=lambda params: {"OPENMM_CPU_THREADS": None},
         module="openmm",
         package="openmm",
+        parts=(SCRIPT,),
     ),
     name="apps.openmm",
     question="How fast does OpenMM simulate a box of water?",

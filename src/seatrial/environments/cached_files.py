@@ -82,6 +82,33 @@ def private_copy(data: bytes, origin: Path) -> Path:
     return made
 
 
+_trees: dict[tuple[int, Path, str], Path] = {}
+
+
+def private_tree(top: Path, files: Iterable[Path]) -> Path:
+    """A folder of this process with copies of these files below `top`, at the same paths there; the same one each time.
+    Raises CacheError, BuildError if it cannot be made or a file cannot be read."""
+    try:
+        contents = {file.relative_to(top): file.read_bytes() for file in sorted(files)}
+    except OSError as error:
+        raise BuildError(
+            f"{error.filename} cannot be read: {error.strerror or error}", "install seatrial again"
+        ) from error
+    digest = hashlib.sha256()
+    for name, content in contents.items():
+        digest.update(b"%d %d %s" % (len(os.fsencode(name)), len(content), os.fsencode(name) + content))
+    key = (os.getpid(), own_cache().path, digest.hexdigest())
+    if key not in _trees or not _trees[key].exists():
+        made = private_space()
+        for name, content in contents.items():
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            (made / name).write_bytes(content)
+            (made / name).chmod(0o400)
+            _origins[str(made / name)] = str(top / name)
+        _trees[key] = made
+    return _trees[key]
+
+
 def fresh_folder() -> Path:
     """A new folder of this process in the cache, which nodes share. Raises CacheError, OSError."""
     folder = private_folder() / secrets.token_hex(4)

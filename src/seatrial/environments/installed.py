@@ -140,7 +140,7 @@ def find_command(
     return Installed(path, version or Path(name).name, digest, answer=answer)
 
 
-_NAMES = ("python3", "python")
+INTERPRETERS = ("python3", "python")
 _ASKED = (
     ("openmm", "openmm"),
     ("neuron", "neuron"),
@@ -181,7 +181,7 @@ def find_interpreter(module: str, install: str, path: str | None = None, name: s
         modules = _modules_of(candidate, changes)
         if module in modules:
             found = find_command(candidate, install)
-            version = f"{module} {modules[module]}, Python {modules['']}".replace("  ", " ")
+            version = version_with(module, modules)
             return Installed(found.path, version, found.sha256, modules=loaded, changes=changes)
     where = f"{path} cannot" if path is not None else f"none of {len(tried)} Python interpreters on PATH can"
     after = f" after {LOAD} {' '.join(loaded)}" if loaded else ""
@@ -192,7 +192,7 @@ def _on_path(path: str) -> Iterator[str]:
     """Each interpreter once, in the order of PATH."""
     seen: set[Path] = set()
     for folder in filter(None, path.split(os.pathsep)):
-        for name in _NAMES:
+        for name in INTERPRETERS:
             found = on_path(name, folder)
             if found is None:
                 continue
@@ -203,16 +203,33 @@ def _on_path(path: str) -> Iterator[str]:
                 yield found
 
 
+def module_question() -> list[str]:
+    """The arguments with which an interpreter prints what it has of the asked modules."""
+    return ["-c", _QUESTION, *(f"{module}={package}" for module, package in _ASKED)]
+
+
+def version_with(module: str, modules: Mapping[str, str]) -> str:
+    """How an interpreter with this module is named, by what it answered."""
+    return f"{module} {modules[module]}, Python {modules['']}".replace("  ", " ")
+
+
+def modules_in(answer: str) -> tuple[Mapping[str, str], list[str]]:
+    """What an interpreter answered: module -> version, with "" -> its own; and the folders that it searches. Raises
+    ValueError, KeyError, TypeError for anything else."""
+    found = json.loads(answer)
+    return {str(name): str(version) for name, version in found["modules"].items()}, list(map(str, found["folders"]))
+
+
 @cache
 def _modules_of(interpreter: str, changes: Changes = ()) -> Mapping[str, str]:
     """Module -> version, of those that are asked for; "" -> that of the interpreter, with these changes of variables.
     Empty if it does not answer."""
-    words = [interpreter, "-c", _QUESTION, *(f"{module}={package}" for module, package in _ASKED)]
+    words = [interpreter, *module_question()]
     variables = without_working_folder(variables_with(changes))
 
     def asked() -> dict[str, Any]:
-        answer = json.loads(ask(words, variables, runs_in=None).stdout)
-        return {**answer, "states": _states(answer["folders"])}
+        modules, folders = modules_in(ask(words, variables, runs_in=None).stdout)
+        return {"modules": dict(modules), "folders": folders, "states": _states(folders)}
 
     with suppress(BuildError, OSError, ValueError, KeyError, TypeError):
         found = remembered(

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from seatrial.engine.kinds.kind import ProgramKind
 from seatrial.engine.ready import NotPreparedError, Ready, Refused, Runnable
 from seatrial.environments.build import Environment
+from seatrial.environments.cached_files import private_top
 from seatrial.environments.chosen import absent_environment
 from seatrial.environments.compiler import variables_with
 from seatrial.environments.installed import Installed, NotInstalledError, NotLoadedError, find_installed
@@ -36,6 +37,7 @@ from seatrial.model.results.sample import Outcome, Sample
 from seatrial.places.contained import Contained, started
 from seatrial.places.containers.fitted import Containers
 from seatrial.places.images.programs_inside import ProgramInside, find_in_image, for_program
+from seatrial.places.rank_helpers import inside_probe
 from seatrial.plan.points import Point
 from seatrial.plan.site_in_force import site_in_force
 
@@ -71,7 +73,8 @@ class ExternalProgram(Runnable):
         for name, content in self.declared.inputs(params).items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_bytes(content)
-        preparing = partial(started, None, None, ready.container, ready.variables, {}, [directory], works_in=directory)
+        folders = [directory, *([private_top(inside_probe())] if self.is_of_image else [])]
+        preparing = partial(started, None, None, ready.container, ready.variables, {}, folders, works_in=directory)
         for arguments in self.declared.preparation(params):
             start, command = preparing(), self._preparing(arguments)
             words = [*start.before, *start.words(command)]

@@ -13,8 +13,9 @@ AUTO = "auto"
 
 
 class PythonScript(External, kw_only=True):
-    """A script whose path is among the `arguments`. Files among these, and the `parts` that it imports, are part of the
-    experiment's identity. `takes_cpus`: it binds its processes itself, and its last argument is the list of their CPUs.
+    """A script whose path is among the `arguments`. Files among these, and its `parts` (script and imports), are
+    part of the experiment's identity; a container gets copies of the `parts`. `takes_cpus`: it binds its processes
+    itself, and its last argument is the list of their CPUs.
 
     `module` is what the interpreter must be able to import, `package` the distribution that states its version.
     `variable_of_mpi` tells the library where the MPI library is that starts the ranks ("": it is linked with one).

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 
 from seatrial.environments.blas import AUTO, BEHIND, FAMILIES, NoBlasError
 from seatrial.environments.build import Built
-from seatrial.environments.installed import Installed, version_in
+from seatrial.environments.installed import (
+    INTERPRETERS,
+    Installed,
+    module_question,
+    modules_in,
+    version_in,
+    version_with,
+)
 from seatrial.environments.loaded_libraries import FFTW, FFTW_FILES, OWN, LoadedLibrary, NoFftwError, Once
 from seatrial.environments.loader import listed_libraries
 from seatrial.environments.modules import Changes
@@ -22,6 +29,7 @@ from seatrial.environments.mpi_library import is_mpi_library
 from seatrial.errors import ProtocolError, UnknownNameError
 from seatrial.model.benchmark.benchmark import External
 from seatrial.model.benchmark.program import Hello, parse_record
+from seatrial.model.benchmark.python_script import PythonScript
 from seatrial.model.environment.container import OUTSIDE
 from seatrial.model.environment.mpi import Mpi, MpiFamily
 from seatrial.model.frozen import Frozen
@@ -74,6 +82,34 @@ def find_in_image(container: Contained, program: External, variables: Changes) -
     raise NotInImageError(
         f"{container.image.given} has no {' or '.join(one.name for one in declared)} on the PATH of the container",
         "install it in the image, or set environment.PATH to its folder there",
+    )
+
+
+def find_interpreter_in_image(
+    container: Contained, program: PythonScript, python: str | None, variables: Changes
+) -> ProgramInside:
+    """The interpreter `python`, or of the virtual environment in that folder, else the first one on the PATH of the
+    container, that can import what a script needs. Raises NotInImageError, ContainerError."""
+    names = INTERPRETERS if python is None else (python, f"{python}/bin/python")
+    paths = [path for one in _found(container, names, variables).values() if (path := one["path"])]
+    for path in paths:
+        output = answer_inside(container.bare, [path, *module_question()], variables).stdout
+        try:
+            modules, _ = modules_in(output)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ContainerError(f"{path} in {container.image.given} is not an interpreter of Python") from error
+        if program.module in modules:
+            image = container.image.digest or container.image.given
+            version = version_with(program.module, modules)
+            return ProgramInside(program, Installed(Path(path), version, "", image=image))
+    image = container.image.given
+    where = f"{' and '.join(paths)} in {image} cannot import {program.module}"
+    if not paths:
+        where = f"{image} has no {' or '.join(names)}" + (" on the PATH of the container" if python is None else "")
+    raise NotInImageError(
+        where,
+        f"install {program.package} in the image, or mount a Python that has it (environment.container_mounts) and set "
+        "environment.python to its path inside",
     )
 
 
