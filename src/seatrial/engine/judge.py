@@ -60,7 +60,7 @@ def failed_check(
     """The benchmark's own checks, on reported values and on those derived from samples. A value that was not reported
     fails; without `is_complete` (results of other tools), only the reported ones are checked. `notes` are those of the
     program, which may say why samples are missing."""
-    for check in benchmark.checks:
+    for check in (one for one in benchmark.checks if one.is_there(params)):
         if check.derive is not None and is_complete:
             try:
                 value = check.derive(machine, params, samples)

@@ -28,7 +28,14 @@ EVERY_PARAMETER = {
     "embedding": {**TWO, "model": "embedding", "batch": 256},
 }
 
+_USUAL = ("alone", "bf16", "two processes", "fsdp")
+
 _DDP = "return DistributedDataParallel(self.plain, device_ids=ids)"
+_SHARE = "            fully_shard(self.plain)\n"
+_KEEP = (
+    "self.torch.distributed.reduce_scatter_single = lambda output, input, **_: "
+    "output.copy_(input.chunk(2)[self.process.number])"
+)
 FAULTS = {
     "loss_not_finite": Run(SHORT, changed={"learning_rate": 1e12}),
     "loss_at_end": Run(SHORT, changed={"learning_rate": 0.0}),
@@ -46,6 +53,9 @@ FAULTS = {
     ),
     "repeated_items": Run(TWO, {"harness/training.py": ("100_000 * process.number", "0 * process.number")}),
     "gradient_error": Run(TWO, {"run_pytorch.py": (_DDP, "self.plain.no_sync = nullcontext; return self.plain")}),
+    "parts of one process": Run(
+        {**TWO, "strategy": "fsdp"}, {"run_pytorch.py": (_SHARE, f"{_SHARE}            {_KEEP}\n")}
+    ),
     "results_differ": Run(
         TWO,
         {
@@ -73,11 +83,15 @@ FAULTS = {
     ),
 }
 """Fault -> the check that finds it, if it has that name."""
+_AUTOCAST = "        with self._autocast():\n"
+_END = "        if batch[0].shape[0] > 10:\n            raise self.torch.OutOfMemoryError\n"
+FULL = {"run_pytorch.py": (_AUTOCAST, _END + _AUTOCAST)}
+"""A device whose memory ends at 10 images."""
 
 
 @pytest.mark.parametrize(
     "names",
-    [("alone", "bf16", "two processes"), pytest.param(tuple(EVERY_PARAMETER)[3:], marks=pytest.mark.exhaustive)],
+    [_USUAL, pytest.param(tuple(EVERY_PARAMETER.keys() - set(_USUAL)), marks=pytest.mark.exhaustive)],
 )
 def test_every_parameter_trains(names: tuple[str, ...], live_machine: Machine, tmp_path: Path) -> None:
     runs = [Run(EVERY_PARAMETER[name]) for name in names]
@@ -87,6 +101,7 @@ def test_every_parameter_trains(names: tuple[str, ...], live_machine: Machine, t
         assert found["rate"] == pytest.approx(found["rate_per_device"] * done.params["processes"])
         assert 0 <= found["data_wait"] < 1 and found["first_step"] > 0
         assert ("communication" in found) == (done.params["processes"] > 1)
+        assert ("gradient_error" in done.record.checks) == (done.params["processes"] > 1)
         assert ("checkpoint_rate" in found) == done.params["checkpoint"]
         assert done.record.notes["framework"]["deterministic"] == done.params["deterministic"]
         assert done.record.notes["framework"]["onednn"] == done.params["onednn"]
@@ -95,21 +110,14 @@ def test_every_parameter_trains(names: tuple[str, ...], live_machine: Machine, t
 def test_planted_faults_are_found(live_machine: Machine, tmp_path: Path) -> None:
     for name, one in FAULTS.items():
         one.changed = {**one.changed, **({} if name == "loss_at_end" else {"task_steps": 10})}
-    done = run_all(BENCHMARK, list(FAULTS.values()), live_machine, "torch", tmp_path)
+    *done, full = run_all(BENCHMARK, [*FAULTS.values(), Run(SHORT, FULL)], live_machine, "torch", tmp_path)
     outcomes = {name: one.outcome for name, one in zip(FAULTS, done, strict=True)}
-    wrong = {"same image": "repeated_items"}
+    wrong = {"same image": "repeated_items", "parts of one process": "gradient_error"}
     assert {name: outcome.check if outcome else None for name, outcome in outcomes.items()} == {
         name: wrong.get(name, name) for name in FAULTS
     }
-
-
-def test_the_largest_batch_that_fits_is_named(live_machine: Machine, tmp_path: Path) -> None:
-    """A device whose memory ends at 10 images."""
-    full = "        if batch[0].shape[0] > 10:\n            raise self.torch.OutOfMemoryError\n"
-    fault = {"run_pytorch.py": ("        with self._autocast():\n", f"{full}        with self._autocast():\n")}
-    (done,) = run_all(BENCHMARK, [Run(SHORT, fault)], live_machine, "torch", tmp_path)
-    assert done.record.skip is not None
-    assert done.record.skip.startswith("batch=16 does not fit") and done.record.skip.endswith("that fits is 10")
+    assert full.record.skip is not None
+    assert full.record.skip.startswith("batch=16 does not fit") and full.record.skip.endswith("that fits is 10")
 
 
 def test_torchrun_starts_two_processes(live_machine: Machine, tmp_path: Path) -> None:

@@ -370,9 +370,12 @@ CHECKS = (
         "gradient_error",
         "difference between the gradients in use and the mean of those of all processes, relative",
         between(0.0, 0.05),
+        is_there=_several,
     ),
-    Check("results_differ", "processes that end with other parameters than most", zero),
-    Check("fingerprints_differ", "processes whose deterministic run gave other bits than most", zero),
+    Check("results_differ", "processes that end with other parameters than most", zero, is_there=_several),
+    Check(
+        "fingerprints_differ", "processes whose deterministic run gave other bits than most", zero, is_there=_several
+    ),
     Check(
         "loss_at_end",
         "the loss after as many steps on data that can be learnt as its network states (networks/); above it, training "

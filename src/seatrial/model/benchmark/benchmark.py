@@ -183,7 +183,8 @@ class Check(Frozen):
     The program reports the value under the same name, unless `derive` computes it from the samples. A
     missing value fails the check, so a program cannot pass by not checking; `derive` may return None if there is
     nothing to check against on this machine. `if_nan` says what a value means that is not a number.
-    `counts_missing_samples`: the benchmark may know why it fails (`Benchmark.why_samples_missing`).
+    `counts_missing_samples`: the benchmark may know why it fails (`Benchmark.why_samples_missing`). `is_there`: whether
+    these parameters give it something to check; if not, no value is reported.
     """
 
     name: str
@@ -192,6 +193,7 @@ class Check(Frozen):
     derive: Callable[[Machine, Params, Sequence[Sample]], float | None] | None = None
     if_nan: str = "not a number"
     counts_missing_samples: bool = False
+    is_there: Callable[[Params], bool] = lambda params: True
 
 
 class Native(Program):

@@ -79,7 +79,6 @@ class TorchTraining(Training):
     def __init__(self, settings: dict, process: Process, device: Any, data_set: DataSet | None) -> None:
         import torch
         import torch_checks
-        import torch_network
 
         super().__init__(settings, process)
         self.device, self.torch, self.checks = device, torch, torch_checks
@@ -88,8 +87,7 @@ class TorchTraining(Training):
         self.fingerprint = torch_checks.fingerprint(self.document, 1, device)
         self.fingerprint_s = time.perf_counter() - begun
         torch.manual_seed(settings["seed"])
-        self.plain = torch_network.build(self.document, recompute=settings["recompute"])
-        self.plain.to(device, memory_format=self._memory_format() if self._is_image() else torch.contiguous_format)
+        self.plain = self._built()
         self.parameters = sum(one.numel() for one in self.plain.parameters())
         self.network = self._distributed()
         if settings["compiled"]:
@@ -143,6 +141,13 @@ class TorchTraining(Training):
 
     def _placed(self, inputs: Any) -> Any:
         return inputs.contiguous(memory_format=self._memory_format()) if self._is_image() else inputs
+
+    def _built(self) -> Any:
+        import torch_network
+
+        network = torch_network.build(self.document, recompute=self.settings["recompute"])
+        order = self._memory_format() if self._is_image() else self.torch.contiguous_format
+        return network.to(self.device, memory_format=order)
 
     def _distributed(self) -> Any:
         if self.process.count == 1:
@@ -230,6 +235,15 @@ class TorchTraining(Training):
         self.waited_for()
         return [self._between(a, b) for a, b in pairwise(marks)]
 
+    def block(self, steps: int, *, is_local: bool = False) -> tuple:
+        """As for every framework. FSDP keeps gradients that were not exchanged and adds them to those of the next
+        step, which is made here without an update."""
+        seen = super().block(steps, is_local=is_local)
+        if is_local and self.settings["strategy"] == "fsdp":
+            self.loss(self.network, next(self.data)).backward()
+            self.optimizer.zero_grad(set_to_none=True)
+        return seen
+
     def _mark(self) -> Any:
         if self.device.type != "cuda":
             return time.perf_counter()
@@ -265,10 +279,11 @@ class TorchTraining(Training):
         return self.torch.cuda.max_memory_allocated() if self.device.type == "cuda" else 0
 
     def gradients_apart(self) -> float:
-        """Not known for FSDP, whose processes have parts of the gradients."""
-        if self.process.count == 1 or self.settings["strategy"] == "fsdp":
-            return 0.0
-        return self.checks.gradient_error(self.network, self.plain, next(self.data), self.loss)
+        """The relative difference between the gradients in use and the mean of those of all processes."""
+        alone = self.plain
+        if self.settings["strategy"] == "fsdp":  # each process has a part of the network
+            alone = self.checks.copied(self.plain, self._built())
+        return self.checks.gradient_error(self.network, self.plain, alone, next(self.data), self.loss)
 
     def saves(self) -> bool:
         """With FSDP, every process has a part."""

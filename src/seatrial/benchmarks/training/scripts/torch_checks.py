@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch_data
@@ -46,23 +47,38 @@ def fingerprint(document: dict, seed: int, device: torch.device) -> str:
     return bits.hexdigest()[:16]
 
 
-def gradient_error(trained: torch.nn.Module, plain: torch.nn.Module, batch: tuple, forward: Callable) -> float:
-    """The largest relative difference, over parameters, between the gradients that training uses and the mean over
-    processes of those that each computes by itself."""
+def gradient_error(
+    trained: torch.nn.Module, plain: torch.nn.Module, alone: torch.nn.Module, batch: tuple, forward: Callable
+) -> float:
+    """The largest relative difference, over parameters, between the gradients that training with `trained` leaves in
+    `plain`, and the mean over processes of those that each computes by itself with `alone`."""
 
-    def gradients(network: torch.nn.Module) -> list:
-        plain.zero_grad(set_to_none=True)
+    def gradients(network: torch.nn.Module, owner: torch.nn.Module) -> list:
+        owner.zero_grad(set_to_none=True)
         forward(network, batch).backward()
-        found = [one.grad for one in plain.parameters() if one.grad is not None]
-        return [one.to_dense() if one.is_sparse else one.clone() for one in found]
+        found = [_whole(torch.zeros_like(one) if one.grad is None else one.grad) for one in owner.parameters()]
+        owner.zero_grad(set_to_none=True)
+        return found
 
-    used = gradients(trained)
-    own = gradients(plain)
-    plain.zero_grad(set_to_none=True)
     worst = 0.0
-    for mine, its in zip(own, used, strict=True):
+    for its, mine in zip(gradients(trained, plain), gradients(alone, alone), strict=True):
         distributed.all_reduce(mine)
         mine /= distributed.get_world_size()
         scale = float(mine.norm())
         worst = max(worst, float((its - mine).norm()) / scale if scale else float(its.norm() > 0))
     return worst
+
+
+def copied(shared: torch.nn.Module, into: torch.nn.Module) -> torch.nn.Module:
+    """The network `into` with the parameters of one of which each process has a part."""
+    with torch.no_grad():
+        for own, its in zip(into.parameters(), shared.parameters(), strict=True):
+            own.copy_(_whole(its))
+    return into
+
+
+def _whole(tensor: Any) -> Any:
+    """A dense copy of all of it, wherever its parts are."""
+    if hasattr(tensor, "full_tensor"):
+        return tensor.full_tensor().clone()
+    return tensor.to_dense() if tensor.is_sparse else tensor.clone()

@@ -2,8 +2,8 @@
 
 Steps of several processes end together, since they exchange gradients: the time of a step is that of the slowest.
 `found` has for each process: first_digests, start_s, first_s, warm_s, was_steady, total_s, steps_s, waits_s, local_s
-(steps without the exchange; empty for one process), loss_values, fingerprint, result, is_bound, host, memory_B,
-device_B, saved_s, saved_B, and `data`: what is known of its data set, if it reads one.
+(steps without the exchange; empty for one process), gradient_error, loss_values, fingerprint, result, is_bound, host,
+memory_B, device_B, saved_s, saved_B, and `data`: what is known of its data set, if it reads one.
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ def _check(record: Record, found: Found, settings: Mapping[str, Any]) -> None:
     record.check("repeated_items", len(digests) - len(set(digests)))
     in_memory = [one["data"].get("in_memory", 0.0) for one in found]
     record.check("cached_data", max(share for share in (0.0, *in_memory) if share != "unknown"))
+    if len(found) == 1:  # nothing to compare with
+        return
+    record.check("gradient_error", max(one["gradient_error"] for one in found))
     for name in ("result", "fingerprint"):
         usual = _most(one[name] for one in found)
         others = [number for number, one in enumerate(found) if one[name] != usual]

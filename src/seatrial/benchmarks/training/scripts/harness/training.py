@@ -82,8 +82,9 @@ class Training:
         return 0
 
     def gradients_apart(self) -> float:
-        """The relative difference between the gradients in use and the mean of those of all processes."""
-        return 0.0
+        """The relative difference between the gradients in use and the mean of those that each process computes by
+        itself. Only asked for if there are several."""
+        raise NotImplementedError
 
     def each_step(self, steps: int, *, is_local: bool) -> list:
         """Make the steps; the time of each."""
@@ -119,7 +120,7 @@ class Training:
         self.ended_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.device_B = self.device_memory_B()
         self.local_s = self.block(_LOCAL_STEPS, is_local=True)[1] if self.process.count > 1 else []
-        self.gradient_error = self.gradients_apart()
+        self.gradient_error = self.gradients_apart() if self.process.count > 1 else 0.0
         while len(self.losses) < settings["task_steps"]:
             self.step()
         self.loss_values = [float(one) for one in self.losses]
@@ -158,7 +159,6 @@ class Training:
         record = Record(self.settings["program"], [cpu for one in found for cpu in one["cpus"]], self.process.count)
         write_found(record, found, self.settings)
         record.check("parameters", self.parameters)
-        record.check("gradient_error", max(one["gradient_error"] for one in found))
         record.note("framework", {"name": name, "version": version, **self.seen})
         record.note("sampled", [self.began_s, self.ended_s])
         if device:
