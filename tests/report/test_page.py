@@ -37,7 +37,7 @@ from seatrial.report.blocks import Detail
 from seatrial.report.charts.heat import CLASSES, heat_scale, legend
 from seatrial.report.charts.roofline_devices import roofline
 from seatrial.report.pages.fingerprint import fact_lines
-from seatrial.report.pages.page import page
+from seatrial.report.pages.page import page, page_pieces
 from seatrial.report.pages.view import trial_view
 from seatrial.report.text.machine import machine_text
 from seatrial.report.text.results import results_text
@@ -441,3 +441,11 @@ def test_heat_colours_are_in_order_and_leave_numbers_legible():
 def test_a_page_of_a_large_trial_is_made_quickly_and_stays_small():
     assert len(page_of("server")) < 1_500_000
     assert len(page_of("whole node")) < 2_500_000
+
+
+def test_a_page_is_written_in_pieces():
+    rates = [experiment("some.rate", "?", {"label": f"l{n}"}, [figure("rate", 1e9, None, n=2)]) for n in range(400)]
+    large = Trial(vm_machine(), tuple(rates), (), (), {})
+    pieces = list(page_pieces([large]))
+    assert "".join(pieces) == page([large])
+    assert max(map(len, pieces)) < sum(map(len, pieces)) / 4, "it would be in memory as a whole"

@@ -138,9 +138,9 @@ class Repeats:
         found = sorted(self._gathered.items(), key=lambda item: order[str(item[0][0])])
         limits = self._limits_of({key: entry.middle for key, entry in found if entry.limits is None})
         columns = (
-            [record.repeat for record in self._ok],
-            [record.order for record in self._ok],
-            [record.t0 for record in self._ok],
+            array("q", [record.repeat for record in self._ok]),
+            array("q", [record.order for record in self._ok]),
+            array("d", [record.t0 for record in self._ok]),
         )
         return tuple(entry.result(self._params, columns, limits.get(key, ())) for key, entry in found)
 
@@ -207,11 +207,12 @@ class _Gathered:
         if len(self.places) < len(columns[0]):
             numbers, orders, starts = columns
             columns = (
-                [numbers[place] for place in self.places],
-                [orders[place] for place in self.places],
-                [starts[place] for place in self.places],
+                array("q", [numbers[place] for place in self.places]),
+                array("q", [orders[place] for place in self.places]),
+                array("d", [starts[place] for place in self.places]),
             )
-        repeats = RepeatValues(*columns, self.values, self.turns, self.resolutions if any(self.resolutions) else ())
+        resolutions = self.resolutions if any(self.resolutions) else ()
+        repeats = RepeatValues(*columns, array("d", self.values), self.turns, resolutions)
         seen = Extent(self.minimum, self.maximum, self.n_samples)
         return summarised(self.figure, self.point, params, repeats, seen, limit)
 

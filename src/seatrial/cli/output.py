@@ -8,7 +8,7 @@ import logging
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -85,31 +85,44 @@ def hide_warnings() -> None:
     logging.getLogger("seatrial").setLevel(logging.ERROR)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a text file; see `write_bytes`."""
-    write_bytes(path, text.encode(errors="backslashreplace"))
+def write_file(path: Path, text: str | Iterable[str]) -> None:
+    """Write a text file, given whole or in pieces; see `write_bytes`."""
+    write_bytes(path, encoded([text] if isinstance(text, str) else text))
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def encoded(pieces: Iterable[str]) -> Iterator[bytes]:
+    """The bytes of a text file."""
+    return (piece.encode(errors="backslashreplace") for piece in pieces)
+
+
+def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a file completely or not at all. Links are followed, since the user gave the path; character devices and
     pipes that somebody reads are written to directly.
 
     Raises UsageError if it cannot be written.
     """
     try:
-        target = path.resolve()
+        target = _resolved(path)
         if path.name == "" or target.is_dir():
             raise IsADirectoryError(21, "it is a folder")
         if target.exists() and not target.is_file():
             _write_special(target, data)
             return
         write_once(target.parent, target.name, data=data)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
+    except OSError as error:
+        why = error.strerror or error
         raise UsageError(f"{str(path)!r} cannot be written: {why}", "give another file with -o") from error
 
 
-def _write_special(target: Path, data: bytes) -> None:
+def _resolved(path: Path) -> Path:
+    """Raises OSError, also for a path with a null byte."""
+    try:
+        return path.resolve()
+    except ValueError as error:
+        raise OSError(str(error)) from error
+
+
+def _write_special(target: Path, data: bytes | Iterable[bytes]) -> None:
     """Raises OSError; also for what would block or destroy more than a file."""
     mode = target.stat().st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)):
@@ -120,7 +133,7 @@ def _write_special(target: Path, data: bytes) -> None:
         raise OSError(error.errno, "nobody reads this FIFO") if error.errno == errno.ENXIO else error from error
     with os.fdopen(descriptor, "wb") as stream:
         os.set_blocking(descriptor, True)
-        stream.write(data)
+        stream.writelines([data] if isinstance(data, bytes) else data)
 
 
 RESULTS = Path("seatrial-results")

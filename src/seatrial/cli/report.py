@@ -10,11 +10,11 @@ from urllib.parse import quote
 import typer
 
 from seatrial.cli.command import command
-from seatrial.cli.output import RESULTS, Amount, message, write_file
+from seatrial.cli.output import RESULTS, Amount, encoded, message, write_file
 from seatrial.errors import UsageError
 from seatrial.interface.results import Results, results_of_folders
 from seatrial.model.spelling import count
-from seatrial.report.pages.page import machines_words, page
+from seatrial.report.pages.page import machines_words, page_pieces
 from seatrial.store.files import reason, write_once
 
 
@@ -44,10 +44,10 @@ def _report(
     if len(folders) == 1:  # its records are linked
         beside = folders[0].resolve() if is_default else output.resolve().parent
         link = quote(os.fsencode(os.path.relpath(folders[0].resolve(), beside)))
-    text = page(found.trials, link, found.studies, found.profiles, found.histories)
+    text = page_pieces(found.trials, link, found.studies, found.profiles, found.histories)
     if is_default:  # the folder may be somebody else's: a link or FIFO of that name is replaced
         try:
-            write_once(folders[0], output.name, data=text.encode(errors="backslashreplace"))
+            write_once(folders[0], output.name, data=encoded(text))
         except OSError as error:
             raise UsageError(f"{str(output)!r} cannot be written: {reason(error)}", "give a file with -o") from error
     else:

@@ -268,4 +268,4 @@ def _all(found: Sequence[FigureHistory]) -> Table:
 
 def history_page(found: Sequence[FigureHistory], figure: str) -> str:
     """The whole file as text."""
-    return whole_page(f"History of {figure}", [history_article(found, figure)])
+    return whole_page(f"History of {figure}", [history_article(found, figure)]).__html__()

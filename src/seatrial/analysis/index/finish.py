@@ -195,10 +195,9 @@ def _figure(group: _Group, experiment: Experiment, records: _Records) -> FigureR
             for at in places or [0]
         ]
         limit = middle_limit(limits) if places else limits[0]
-    resolutions = columns["resolution"].tolist()
     numbers, orders = (array("q", columns[name].tobytes()) for name in ("repeat", "ord"))
-    starts = array("d", columns["t0"].tobytes())
-    repeats = RepeatValues(numbers, orders, starts, values, (), resolutions if any(resolutions) else ())
+    starts, own, resolutions = (array("d", columns[name].tobytes()) for name in ("t0", "value", "resolution"))
+    repeats = RepeatValues(numbers, orders, starts, own, (), resolutions if any(resolutions) else ())
     seen = Extent(float(columns["minimum"].min()), float(columns["maximum"].max()), int(columns["n"].sum()))
     return summarised(figure, point, experiment.parameters, repeats, seen, limit)
 

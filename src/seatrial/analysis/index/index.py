@@ -34,10 +34,10 @@ _ADDRESSES_B, _ADDRESSES_OF_CPU_B = 768 << 20, 128 << 20
 
 @contextmanager
 def opened_index(
-    folder: ResultsFolder, *, memory: str = _MEMORY, disk: str = _DISK
+    folder: ResultsFolder, *, memory: str = _MEMORY, disk: str = _DISK, threads: int | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection for reading the views (`analysis.index.views`) of a folder as it is now. What is computed with it
-    takes at most this much memory, and then space on disk.
+    takes at most this much memory, and then space on disk; by default it uses all CPUs.
 
     SQL that runs on it can read neither files nor the network, nor change its settings. Raises StoreError,
     ResourceError.
@@ -62,6 +62,8 @@ def opened_index(
         connection.execute(f"SET memory_limit = '{memory}'")
         connection.execute("SET temp_directory = ?", [str(spilled)])
         connection.execute(f"SET max_temp_directory_size = '{disk}'")
+        if threads is not None:
+            connection.execute(f"SET threads = {threads:d}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
         yield connection

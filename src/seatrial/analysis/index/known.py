@@ -30,7 +30,7 @@ def known_contents(folder: ResultsFolder) -> Contents | None:
     import duckdb
 
     try:
-        with opened_index(folder) as connection:
+        with opened_index(folder, threads=1) as connection:  # each takes memory, and rows are only fetched
             if damaged_lines(connection):
                 return None
             rows = connection.execute("SELECT number, id, superseded FROM stored.experiments").fetchall()

@@ -23,7 +23,7 @@ from seatrial.model.machine.fact import Aim, Fact, Facts, Finding, NamedCause, S
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult
 from seatrial.model.spelling import PROGRAM, settings, surrounding, written
-from seatrial.model.study.result import PerRepeat
+from seatrial.model.study.result import PerRepeat, of_experiment
 
 Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
@@ -64,9 +64,7 @@ class Case(Frozen):
 
     def observed(self, experiment: str) -> list[Mapping[str, Any]]:
         """What was observed around each repeat of an experiment."""
-        if isinstance(self.seen, PerRepeat):
-            return list(self.seen.of(experiment).values())
-        return [found for (key, _), found in self.seen.items() if key == experiment]
+        return list(of_experiment(self.seen, experiment).values())
 
 
 def _by_experiment(seen: Seen) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:

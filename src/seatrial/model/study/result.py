@@ -298,6 +298,13 @@ class PerRepeat(Mapping[tuple[str, int], T_co]):
         return sum(map(len, self._by_experiment.values()))
 
 
+def of_experiment(values: Mapping[tuple[str, int], T_co], experiment: str) -> Mapping[int, T_co]:
+    """Repeat -> value of one experiment."""
+    if isinstance(values, PerRepeat):
+        return values.of(experiment)
+    return {repeat: value for (key, repeat), value in values.items() if key == experiment}
+
+
 class Trial(Frozen):
     """One machine with its results and findings. `seen` is what was observed around each repeat."""
 

@@ -11,6 +11,7 @@ from seatrial.model.benchmark.power import ENERGY, SCOPE
 from seatrial.model.machine.power import Scope
 from seatrial.model.results.energy import Curve, PowerOverTime
 from seatrial.model.results.figure_result import ExperimentResult
+from seatrial.model.study.result import of_experiment
 from seatrial.probes.power.scopes import sensors_of
 from seatrial.report.blocks import Chart
 from seatrial.report.charts import vega
@@ -50,8 +51,8 @@ def _middle(view: TrialView, result: ExperimentResult) -> tuple[int, Mapping[str
         return None  # its power was not measured; of a large folder, all its records would be made
     known = {
         repeat: power
-        for repeat in view.repeats.get(result.id, ())
-        if isinstance(power := view.trial.seen[result.id, repeat].get(RECORDED), Mapping) and power.get("curves")
+        for repeat, seen in of_experiment(view.trial.seen, result.id).items()
+        if isinstance(power := seen.get(RECORDED), Mapping) and power.get("curves")
     }
     energy = next((figure for figure in result.shown if figure.name == ENERGY), None)
     order = [] if energy is None else list(nearest(energy, len(energy.values)))

@@ -30,7 +30,7 @@ def _rules(name: str) -> str:
 
 def rules(selector: str) -> str:
     """The style of one drawing; all rules are below `selector`, so they affect nothing else on a page."""
-    (font,) = _FONT.findall(style_sheet().__html__())
+    (font,) = _FONT.findall(style_sheet())
     own = _rules("drawing.css").replace("svg ", f"{selector} ")
     return own.replace("var(--sans, sans-serif)", f"var(--sans, {font})")
 
@@ -38,7 +38,7 @@ def rules(selector: str) -> str:
 def palette() -> str:
     """The variables of a separate document, which are those of the page: light, dark on dark screens, light on
     paper."""
-    blocks = style_sheet().__html__().split(":root {")[1:3]
+    blocks = style_sheet().split(":root {")[1:3]
     colours = [_COLOUR.findall(block.partition("}")[0]) for block in blocks]
     light, dark = (
         " ".join(f"--{name}: {value};" for name, value in one if name not in _ONLY_ON_PAGES) for one in colours

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from seatrial.analysis.answer import answer_of_comparisons, answer_of_study
@@ -14,7 +14,7 @@ from seatrial.profiler.profile import Profile
 from seatrial.report.charts.distributions import Recorded
 from seatrial.report.histories import history_article
 from seatrial.report.pages.fingerprint import fact_lines, fingerprint
-from seatrial.report.pages.view import TrialView, Verbatim, rendered, trial_view
+from seatrial.report.pages.view import Rendered, TrialView, trial_view
 from seatrial.report.panels import PANELS
 from seatrial.report.profile.page import profile_article
 from seatrial.report.studies.answer_words import answer_sentence
@@ -90,7 +90,18 @@ def page(
     profiles: Sequence[Profile] = (),
     histories: Sequence[FigureHistory] = (),
 ) -> str:
-    """The whole file as text: the studies first, then profiles of programs, histories of figures, then the machines.
+    """The whole file as text; see `page_pieces`."""
+    return "".join(page_pieces(trials, results_link, studies, profiles, histories))
+
+
+def page_pieces(
+    trials: Sequence[Trial],
+    results_link: str | None = None,
+    studies: Sequence[StudyResult] = (),
+    profiles: Sequence[Profile] = (),
+    histories: Sequence[FigureHistory] = (),
+) -> Iterable[str]:
+    """The whole file, in pieces: the studies first, then profiles of programs, histories of figures, then the machines.
 
     `results_link` is the address of the results folder relative to the page, or a URL, already percent-encoded; with
     None, raw records are named but not linked. Nothing else is read.
@@ -126,8 +137,8 @@ def _article(view: TrialView) -> dict[str, Any]:
     for panel in PANELS:
         context = panel.context(view)
         if context is not None:
-            html = rendered(panel.file, view=view, panel=panel, **context)
-            sections.append({"panel": panel, "anchor": view.anchor(panel.name), "html": Verbatim(html)})
+            html = Rendered(panel.file, view=view, panel=panel, **context)
+            sections.append({"panel": panel, "anchor": view.anchor(panel.name), "html": html})
     return {
         "view": view,
         "machine": view.trial.machine,
@@ -171,7 +182,7 @@ def compare_page(compared: Sequence[Compared], screen: ScreenResult | None = Non
         sections.append(outlier_section(screen))
     name = _name(compared)
     head = Head("Comparison", name, lines or ["Nothing could be compared"], about=_ABOUT, alarm=alarm(compared))
-    return whole_page(name, [article("s1", head, sections, is_alone=True)])
+    return whole_page(name, [article("s1", head, sections, is_alone=True)]).__html__()
 
 
 def _name(compared: Sequence[Compared]) -> str:

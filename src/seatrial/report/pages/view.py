@@ -7,6 +7,7 @@ benchmark, so a new benchmark needs no change to the page. Panels and charts onl
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from heapq import nsmallest
@@ -19,9 +20,10 @@ from markupsafe import Markup, escape
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.rules.expectation import Judge, Judgement
 from seatrial.model.frozen import Frozen
+from seatrial.model.lazy import Lazy
 from seatrial.model.results.figure_result import ExperimentResult, FigureResult, RepeatValues
 from seatrial.model.spelling import label, show_percent, show_range
-from seatrial.model.study.result import PerRepeat, Trial
+from seatrial.model.study.result import PerRepeat, Trial, of_experiment
 from seatrial.printable import SPACES, printable
 from seatrial.report.blocks import Cell, right
 from seatrial.report.intervals import no_interval_of
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_PIECE = 1 << 16
+"""Characters of a piece of a page; the parts that a template yields have a few."""
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -52,9 +56,27 @@ def templates() -> Environment:
     return environment
 
 
-def rendered(template: str, **context: Any) -> str:
-    """The text of a template, by its path in the folder of templates."""
-    return templates().get_template(template).render(**context)
+class Rendered:
+    """A template, by its path in the folder of templates, with its context. It is rendered when it is used, a piece at
+    a time: the page of a large folder has tens of MB, and its parts would be in memory beside the whole."""
+
+    def __init__(self, template: str, **context: Any) -> None:
+        self._template, self._context = template, context
+
+    def __iter__(self) -> Iterator[Markup]:
+        """The pieces of the text, which are escaped."""
+        held, size = list[str](), 0
+        for part in templates().get_template(self._template).generate(**self._context):
+            held.append(part)
+            size += len(part)
+            if size >= _PIECE:
+                yield Markup("".join(held))  # noqa: S704 - templates escape
+                held, size = [], 0
+        yield Markup("".join(held))  # noqa: S704
+
+    def __html__(self) -> str:
+        """The whole text."""
+        return "".join(self)
 
 
 def _printable(value: object) -> object:
@@ -62,20 +84,9 @@ def _printable(value: object) -> object:
     return printable(value, f"\n\t{SPACES}") if type(value) is str else value
 
 
-def style_sheet() -> Verbatim:
+def style_sheet() -> Markup:
     """The style sheet of every page."""
-    return Verbatim((_TEMPLATES / "style.css").read_text(encoding="utf-8"))
-
-
-class Verbatim:
-    """Text that is already escaped, or our own (the style sheet)."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __html__(self) -> str:
-        """The text, unchanged."""
-        return self._text
+    return Markup((_TEMPLATES / "style.css").read_text(encoding="utf-8"))  # noqa: S704 - our own text
 
 
 def _with_code(text: str) -> Markup:
@@ -168,20 +179,19 @@ class TrialView(Frozen):
     benchmarks: tuple[BenchmarkView, ...]
     order: Mapping[tuple[str, int], int]
     """(experiment id, repeat) -> its position in time among all repeats of the trial, from 1."""
-    repeats: Mapping[str, Sequence[int]]
-    """Experiment id -> the repeats with observations, in order of time."""
 
     def anchor(self, name: str) -> str:
         """An id that is unique on the page."""
         return f"m{self.number}-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
 
+    def repeats(self, experiment: str) -> Sequence[int]:
+        """The repeats of an experiment with observations, in order of time."""
+        return list(of_experiment(self.trial.seen, experiment))
+
     def seen(self, experiment: str, repeats: Sequence[int] | None = None) -> Iterator[Mapping[str, Any]]:
         """What was observed around these repeats of an experiment; None: all, in order of time."""
-        asked = self.repeats.get(experiment, ()) if repeats is None else repeats
-        if isinstance(self.trial.seen, PerRepeat):
-            own = self.trial.seen.of(experiment)
-            return (own[repeat] for repeat in asked)
-        return (self.trial.seen[experiment, repeat] for repeat in asked)
+        own = of_experiment(self.trial.seen, experiment)
+        return (own[repeat] for repeat in (own if repeats is None else repeats))
 
     def record(self, experiment: str, repeat: int) -> RecordLink | None:
         """The raw record of a repeat, or None if it is unknown where it is."""
@@ -192,11 +202,8 @@ def trial_view(trial: Trial, number: int, results_link: str | None) -> TrialView
     """The view of one trial."""
     judge = Judge(trial.results)
     by_name = grouped((result.experiment.benchmark, result) for result in trial.results)
-    places = grouped(trial.places)  # in order of time
-    benchmarks = tuple(
-        _benchmark(trial, judge, results_link, name, results, places) for name, results in by_name.items()
-    )
-    return TrialView(trial, number, results_link, judge, benchmarks, _order(trial), grouped(trial.seen))
+    benchmarks = tuple(_benchmark(trial, judge, results_link, name, results) for name, results in by_name.items())
+    return TrialView(trial, number, results_link, judge, benchmarks, _order(trial))
 
 
 def _benchmark(
@@ -205,7 +212,6 @@ def _benchmark(
     results_link: str | None,
     name: str,
     results: Sequence[ExperimentResult],
-    places: Mapping[str, Sequence[int]],
 ) -> BenchmarkView:
     every = [result.experiment.parameters for result in results]
     first = every[0]
@@ -223,7 +229,7 @@ def _benchmark(
         settings = " · ".join(parts)
         labels[result.id] = f"{name} ({settings})" if settings else name
         if not result.shown:
-            repeats = places.get(result.id, ())
+            repeats = list(of_experiment(trial.places, result.id))  # in order of time
             last = _record(trial, results_link, result.id, repeats[-1]) if repeats else None
             rows.append(Row(result, None, settings, "", judge.experiment(result), last))
         for figure in result.shown:
@@ -235,24 +241,42 @@ def _benchmark(
 
 
 def _order(trial: Trial) -> Mapping[tuple[str, int], int]:
-    starts: dict[tuple[str, int], tuple[float, int]] = {}
+    """By column: 300,000 repeats would take 80 MB as keys and values of dictionaries."""
+    repeats, orders, starts = array("q"), array("q"), array("d")
+    bounds: dict[str, tuple[int, int]] = {}
     for result in trial.results:
-        known: object = None
-        for figure in result.shown:
-            own = figure.repeats
-            if isinstance(own, RepeatValues):
-                if own.repeats is known:
-                    continue  # the same repeats as those of the figure before
-                known = own.repeats
-                for repeat, order, t0 in zip(own.repeats, own.orders, own.starts, strict=True):
-                    starts[result.id, repeat] = (t0, order)
-            else:
-                for one in own:
-                    starts[result.id, one.repeat] = (one.t0, one.order)
-    positions: dict[str, dict[int, int]] = {}
-    for number, (experiment, repeat) in enumerate(sorted(starts, key=lambda place: starts[place]), start=1):
-        positions.setdefault(experiment, {})[repeat] = number
-    return PerRepeat(positions)
+        own = _starts(result)
+        bounds[result.id] = (len(repeats), len(repeats) + len(own))
+        repeats.extend(own)
+        orders.extend(order for _, order in own.values())
+        starts.extend(t0 for t0, _ in own.values())
+    in_time = sorted(range(len(repeats)), key=orders.__getitem__)
+    in_time.sort(key=starts.__getitem__)
+    positions = array("q", bytes(8 * len(repeats)))
+    for number, at in enumerate(in_time, start=1):
+        positions[at] = number
+
+    def of(experiment: str) -> dict[int, int]:
+        rows = slice(*bounds[experiment])
+        return dict(zip(repeats[rows], positions[rows], strict=True))
+
+    return PerRepeat(Lazy(bounds, of))
+
+
+def _starts(result: ExperimentResult) -> dict[int, tuple[float, int]]:
+    """Repeat -> its start and its order."""
+    starts: dict[int, tuple[float, int]] = {}
+    known: object = None
+    for figure in result.shown:
+        own = figure.repeats
+        if isinstance(own, RepeatValues):
+            if own.repeats is known:
+                continue  # the same repeats as those of the figure before
+            known = own.repeats
+            starts |= zip(own.repeats, zip(own.starts, own.orders, strict=True), strict=True)
+        else:
+            starts |= {one.repeat: (one.t0, one.order) for one in own}
+    return starts
 
 
 def nearest(figure: FigureResult, most: int) -> Iterator[int]:

@@ -51,7 +51,7 @@ def _conditions_and_commands(view: TrialView) -> tuple[Table | None, list[tuple[
     commands: list[tuple[str, str]] = []
     for benchmark in view.benchmarks:
         for result in benchmark.results:
-            seen = list(view.seen(result.id, sorted(view.repeats.get(result.id, ()))))
+            seen = list(view.seen(result.id, sorted(view.repeats(result.id))))
             if not seen:
                 continue
             steal = finite_numbers(entry.get("steal_share") for entry in seen)

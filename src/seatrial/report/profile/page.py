@@ -48,7 +48,7 @@ def profile_page(profiles: Sequence[Profile]) -> str:
     is_alone = len(profiles) == 1
     articles = [profile_article(profile, number, is_alone=is_alone) for number, profile in enumerate(profiles, start=1)]
     title = f"Profile of {_name(profiles[0])}" if is_alone else f"Profiles of {count(len(profiles), 'MPI program')}"
-    return whole_page(title, articles)
+    return whole_page(title, articles).__html__()
 
 
 def profile_article(profile: Profile, number: int, *, is_alone: bool) -> Article:

@@ -262,4 +262,4 @@ def _nodes(found: Screen) -> Section:
 def cluster_page(found: Screen, jobs: Sequence[JobRow] = ()) -> str:
     """The whole file as text."""
     size = f"of {count(len(found.nodes), 'node')}"
-    return whole_page(f"Screen of cluster {size}", [cluster_article(found, f"Cluster {size}", jobs)])
+    return whole_page(f"Screen of cluster {size}", [cluster_article(found, f"Cluster {size}", jobs)]).__html__()

@@ -14,7 +14,7 @@ from seatrial.version import __version__
 
 if TYPE_CHECKING:
     from seatrial.report.blocks import Chart
-    from seatrial.report.pages.view import Verbatim
+    from seatrial.report.pages.view import Rendered
 
 
 def tables_section(
@@ -54,7 +54,7 @@ class Article(Frozen):
     name: str
     line: str
     anchor: str
-    html: Verbatim
+    html: Rendered
 
 
 class Head(Frozen):
@@ -80,20 +80,20 @@ def no_record(experiment: str, repeat: int) -> str | None:
 
 def article(ident: str, head: Head, sections: Sequence[Section], *, is_alone: bool) -> Article:
     """The article; its ids begin with `ident`. `is_alone`: its name is the heading of the whole page."""
-    from seatrial.report.pages.view import Verbatim, rendered  # sections are printed without pages, too
+    from seatrial.report.pages.view import Rendered  # sections are printed without pages, too
 
     made = [
         {
             "name": section.name,
             "title": section.title,
             "anchor": f"{ident}-{section.name}-section",
-            "html": Verbatim(rendered(f"study/{section.template}.html.j2", blocks=section.blocks, **section.context)),
+            "html": Rendered(f"study/{section.template}.html.j2", blocks=section.blocks, **section.context),
         }
         for section in sections
     ]
     level = "h1" if is_alone else "h2"
-    html = rendered("study/article.html.j2", head=head, sections=made, ident=ident, level=level)
-    return Article(head.name, next(iter(head.lines), ""), f"{ident}-top", Verbatim(html))
+    html = Rendered("study/article.html.j2", head=head, sections=made, ident=ident, level=level)
+    return Article(head.name, next(iter(head.lines), ""), f"{ident}-top", html)
 
 
 def alarm(compared: Sequence[Compared]) -> str:
@@ -118,9 +118,9 @@ def outcome_counts(results: Sequence[ExperimentResult]) -> str:
 
 def whole_page(
     title: str, studies: Sequence[Article], articles: Sequence[Mapping[str, Any]] = (), version: str = __version__
-) -> str:
+) -> Rendered:
     """Its own file: articles, and those of machines (`articles`), made with this version."""
-    from seatrial.report.pages.view import rendered, style_sheet
+    from seatrial.report.pages.view import Rendered, style_sheet
 
     context = {"title": title, "studies": studies, "articles": articles, "version": version}
-    return rendered("page.html.j2", style=style_sheet(), **context)
+    return Rendered("page.html.j2", style=style_sheet(), **context)
