@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from analysis.sound_findings import unsound
+from analysis.test_rules_collectives import CASES as COLLECTIVES
 from analysis.test_rules_copies import CASES as COPIES
 from analysis.test_rules_devices import CASES as DEVICES
 from analysis.test_rules_expectation import limit, made, result
@@ -346,7 +347,7 @@ def test_counters_of_links_that_grew_are_findings(rule):
     assert {"link-errors": "+8 (symbols that arrived damaged)", "link-congestion": "+18"}[rule] in finding.observation
 
 
-_OBSERVED = {**POWER, **TRAINING}
+_OBSERVED = {**POWER, **TRAINING, **COLLECTIVES}
 
 
 @pytest.mark.parametrize("rule", _OBSERVED)

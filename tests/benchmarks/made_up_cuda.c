@@ -32,6 +32,27 @@ static struct {
   int device;
 } allocated[max_allocated];
 
+/* What other libraries queue in streams, in order; carried out when a stream is waited for, or a
+ * copy follows. */
+static struct {
+  void (*function)(void*);
+  void* argument;
+} deferred[1 << 20];
+static size_t deferred_count;
+
+void made_up_defer(void (*function)(void*), void* argument) {
+  if (deferred_count == sizeof deferred / sizeof deferred[0])
+    abort();
+  deferred[deferred_count].function = function;
+  deferred[deferred_count++].argument = argument;
+}
+
+static void carry_out_deferred(void) {
+  for (size_t i = 0; i < deferred_count; ++i)
+    deferred[i].function(deferred[i].argument);
+  deferred_count = 0;
+}
+
 static int device_of(const void* context) {
   return (int)((const char*)context - contexts);
 }
@@ -133,6 +154,9 @@ int cuMemAlloc_v2(Address* address, size_t bytes) {
   pthread_mutex_unlock(&guard);
   return 0;
 }
+int cuMemAllocManaged(Address* address, size_t bytes, unsigned flags) {
+  return flags == 1 ? cuMemAlloc_v2(address, bytes) : invalid_value;
+}
 int cuMemFree_v2(Address address) {
   pthread_mutex_lock(&guard);
   for (int i = 0; i < max_allocated; ++i)
@@ -154,6 +178,7 @@ int cuStreamDestroy_v2(void* stream) {
   return (void)stream, 0;
 }
 int cuStreamSynchronize(void* stream) {
+  carry_out_deferred();
   return stream != &contexts[current];
 }
 int cuEventCreate(void** event, unsigned flags) {
@@ -176,11 +201,13 @@ int cuEventElapsedTime(float* milliseconds, void* first, void* last) {
   return 0;
 }
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* stream) {
+  carry_out_deferred();
   if (owner_of(to, bytes) != current || stream != &contexts[current])
     return invalid_value;
   return memcpy((void*)to, from, bytes), 0;
 }
 int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* stream) {
+  carry_out_deferred();
   if (owner_of(from, bytes) != current || stream != &contexts[current])
     return invalid_value;
   return memcpy(to, (void*)from, bytes), 0;

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -113,6 +114,11 @@ def test_who_waits_reads_the_results_folder_and_the_time_left(place: Path) -> No
     finally:
         own.remove()
     assert "(expects at most 10 min more), results folder: /data/results, command: " in seen
+
+
+def test_a_holder_that_takes_longer_than_it_expected_is_said_so() -> None:
+    holder = Holder(1, 0, time.time() - 300.0, "run", Path("/file"), Told("", 60.0))
+    assert "for 5 min (longer than the 60 s that it expected)" in holder.text()
 
 
 @pytest.mark.parametrize(

@@ -93,9 +93,16 @@ class Holder(Frozen):
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.since_s))
         command = f", command: {self.command}" if self.command else ", command unknown"
         for_s = time.time() - self.since_s
-        left = "" if self.told.lasts_s is None else f" (expects at most {duration(self.told.lasts_s - for_s)} more)"
+        left = "" if self.told.lasts_s is None else f" ({_left(self.told.lasts_s, for_s)})"
         folder = f", results folder: {self.told.results}" if self.told.results else ""
         return f"user {self.user}, {pid}, since {started}, for {duration(for_s)}{left}{folder}{command}"
+
+
+def _left(lasts_s: float, for_s: float) -> str:
+    """How long it still takes, as it expected itself."""
+    if for_s < lasts_s:
+        return f"expects at most {duration(lasts_s - for_s)} more"
+    return f"longer than the {duration(lasts_s)} that it expected"
 
 
 class OwnFiles(Struct):

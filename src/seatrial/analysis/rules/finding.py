@@ -29,19 +29,24 @@ Seen = Mapping[tuple[str, int], Mapping[str, Any]]
 """(experiment id, repeat) -> what probes recorded during that repeat."""
 
 
+FINGERPRINT, ARRIVALS = "fingerprint", "arrivals"
+"""What trainings note of a deterministic run, and collective operations of the ranks that came last."""
+_NOTED = frozenset({FINGERPRINT, ARRIVALS})
+
+
 class Gathered(Frozen):
     """What rules ask of all repeats, gathered in one pass: of a large folder, each look at what was observed makes all
     of its records.
 
-    `links`: the counters of links that grew. `powered`: the experiments whose power was measured, `trained`: those that
-    trained a network and noted its fingerprint. `clocks`: the most
-    exact reading of the clock of each host, as (its error, how far it is ahead), in seconds. `signals`: of the
-    experiments whose repeats show that something took their time.
+    `links`: the counters of links that grew. `powered`: the experiments whose power was measured, `noted`: those whose
+    programs noted something that rules ask for, by its key. `clocks`: the most exact reading of the clock of each host,
+    as (its error, how far it is ahead), in seconds. `signals`: of the experiments whose repeats show that something
+    took their time.
     """
 
     links: Sequence[Mapping[str, Any]]
     powered: frozenset[str]
-    trained: frozenset[str]
+    noted: Mapping[str, frozenset[str]]
     clocks: Mapping[str, tuple[float, float]]
     signals: Mapping[str, Signals]
 
@@ -77,7 +82,7 @@ def gathered(seen: Seen) -> Gathered:
     """One pass over the repeats of all experiments."""
     links: list[Mapping[str, Any]] = []
     powered: set[str] = set()
-    trained: set[str] = set()
+    noted: dict[str, set[str]] = {key: set() for key in _NOTED}
     clocks: dict[str, tuple[float, float]] = {}
     disturbed: dict[str, Signals] = {}
     for experiment, own in _by_experiment(seen):
@@ -86,8 +91,9 @@ def gathered(seen: Seen) -> Gathered:
                 links += one["links"]
             if RECORDED in one:
                 powered.add(experiment)
-            if isinstance(notes := one.get("notes"), Mapping) and "fingerprint" in notes:
-                trained.add(experiment)
+            if isinstance(notes := one.get("notes"), Mapping):
+                for key in _NOTED & notes.keys():
+                    noted[key].add(experiment)
             folder = one.get("folder", {})
             if "clock_s" in folder and "clock_error_s" in folder:
                 host, reading = str(one.get("host", "")), (folder["clock_error_s"], folder["clock_s"])
@@ -95,7 +101,8 @@ def gathered(seen: Seen) -> Gathered:
         known = signals(own)
         if known is not None and (disturbances(known) or waits_for_files(known)):
             disturbed[experiment] = known
-    return Gathered(links, frozenset(powered), frozenset(trained), clocks, disturbed)
+    every = {key: frozenset(experiments) for key, experiments in noted.items()}
+    return Gathered(links, frozenset(powered), every, clocks, disturbed)
 
 
 def waits_for_files(known: Signals) -> bool:
@@ -300,6 +307,19 @@ class Names:
 
 def _in_brackets(text: str) -> str:
     return f" ({text})" if text else ""
+
+
+def noted(case: Case, key: str) -> Iterator[tuple[str, ExperimentResult, list[Mapping[str, Any]]]]:
+    """Name, experiment and repeats of each valid experiment whose program noted this: its notes, and the host."""
+    names, experiments = Names(case.results), case.known.noted[key]
+    for result in (one for one in case.results if one.id in experiments):
+        repeats: list[Mapping[str, Any]] = [
+            {**notes, "host": seen.get("host")}
+            for seen in case.observed(result.id)
+            if isinstance(notes := seen.get("notes"), Mapping) and key in notes
+        ]
+        if repeats and result.outcome.is_ok:
+            yield names.experiment(result), result, repeats
 
 
 def again(machine: Machine, result: ExperimentResult) -> str:

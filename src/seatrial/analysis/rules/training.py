@@ -7,9 +7,18 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any
 
-from seatrial.analysis.rules.finding import Case, Names, Subject, error, finite_numbers, listed, rule, warning
+from seatrial.analysis.rules.finding import (
+    FINGERPRINT,
+    Case,
+    Subject,
+    error,
+    finite_numbers,
+    listed,
+    noted,
+    rule,
+    warning,
+)
 from seatrial.model.machine.fact import Finding
-from seatrial.model.results.figure_result import ExperimentResult
 from seatrial.model.spelling import count, show
 
 _LATE = 1.1
@@ -18,23 +27,10 @@ _MOST_OF_REPEATS = 0.5
 _FEWEST_REPEATS = 3
 
 
-def _trained(case: Case) -> Iterator[tuple[str, ExperimentResult, list[Mapping[str, Any]]]]:
-    """Name, experiment and repeats of each experiment that trained a network: what its program noted, and its host."""
-    names, trained = Names(case.results), case.known.trained
-    for result in (one for one in case.results if one.id in trained):
-        repeats: list[Mapping[str, Any]] = [
-            {**notes, "host": seen.get("host")}
-            for seen in case.observed(result.id)
-            if isinstance(notes := seen.get("notes"), Mapping) and "fingerprint" in notes
-        ]
-        if repeats and result.outcome.is_ok:
-            yield names.experiment(result), result, repeats
-
-
 @rule(Subject.STEADINESS)
 def process_is_late(case: Case) -> Iterator[Finding]:
     """Fires if the same process needs longer than the others for its own part of a step, in most repeats."""
-    for name, _, repeats in _trained(case):
+    for name, _, repeats in noted(case, FINGERPRINT):
         late: dict[int, list[tuple[float, float, str]]] = defaultdict(list)
         for repeat in repeats:
             if (found := _latest(repeat)) is not None:
@@ -74,7 +70,7 @@ def _latest(notes: Mapping[str, Any]) -> tuple[int, float, float, str] | None:
 @rule(Subject.OUTCOMES)
 def fingerprints_differ(case: Case) -> Iterator[Finding]:
     """Fires if repeats of one experiment computed other bits than most in a deterministic run."""
-    for name, _, repeats in _trained(case):
+    for name, _, repeats in noted(case, FINGERPRINT):
         prints = Counter(str(repeat["fingerprint"]) for repeat in repeats)
         if len(prints) == 1:
             continue

@@ -44,9 +44,7 @@ Settings prepare(Arguments& arguments) {
           .datatype = std::string(
               arguments.choice("--datatype", "MPI_CHAR",
                                {"MPI_CHAR", "MPI_INT", "MPI_LONG", "MPI_FLOAT", "MPI_DOUBLE"})),
-          .reduction = reduction == "sum"   ? mpi::Reduction::sum
-                       : reduction == "max" ? mpi::Reduction::max
-                                            : mpi::Reduction::min};
+          .reduction = mpi::reduction_named(reduction)};
 }
 
 // The maximum number of blocks of this size in a rank's buffers.

@@ -60,12 +60,9 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
     """The parameters with the number of ranks on this machine.
 
     `oversubscribe` is true afterwards only if there are more ranks than CPUs. Raises Skip if there are too few CPUs and
-    ranks may not share them, or if the buffers are not in host memory; UsageError for values that only imported files
-    have.
+    ranks may not share them; UsageError for values that only imported files have.
     """
     refuse_unknown(params)
-    if params.get("buffers", "host") != "host":
-        raise Skip(f"buffers={params['buffers']}: the programs of seatrial use host memory only")
     params = with_ranks_per_node(machine, params)
     ranks = params["ranks"]
     nodes = node_count(machine, params["nodes"], None if ranks == "all" else whole(ranks))

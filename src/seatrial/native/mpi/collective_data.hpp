@@ -11,6 +11,7 @@
 
 #include "mpi/mpi.hpp"
 #include "mpi/pattern.hpp"
+#include "mpi/reduction.hpp"
 
 namespace seatrial::mpi {
 
@@ -71,8 +72,6 @@ private:
   std::vector<Block> sent_;
   std::vector<Block> received_;
 };
-
-enum class Reduction { sum, max, min };
 
 // The ranks whose vectors enter a rank's result: all ranks, those up to itself, or those before it.
 enum class Scope { all, up_to_me, before_me };

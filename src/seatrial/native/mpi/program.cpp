@@ -235,6 +235,10 @@ void Program::skip(std::string_view reason) {
   finish(skip_event(reason));
 }
 
+void Program::unsupported(std::string_view need, std::string_view reason) {
+  finish(unsupported_event(need, reason));
+}
+
 void Program::end() {
   if (const auto taken = turns.taken())
     note("turns", *taken);

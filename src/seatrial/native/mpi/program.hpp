@@ -27,6 +27,7 @@
 #include "mpi/turns.hpp"
 #include "phase.hpp"
 #include "record.hpp"
+#include "unsupported.hpp"
 #include "wall_clock.hpp"
 
 namespace seatrial::mpi {
@@ -68,6 +69,7 @@ public:
 
   // Collective: all ranks skip or none does.
   void skip(std::string_view reason);
+  void unsupported(std::string_view need, std::string_view reason);
 
   // Collective.
   void end();
@@ -101,8 +103,8 @@ namespace detail {
 } // namespace detail
 
 // Like `run_program` (program.hpp) for ranks: `prepare(arguments)` reads the benchmark's own
-// arguments; `measure(program, settings)` does the rest on every rank. A Skip must be thrown by all
-// ranks or by none.
+// arguments; `measure(program, settings)` does the rest on every rank. Skip and Unsupported must be
+// thrown by all ranks or by none (agreed.hpp).
 template <class Prepare, class Measure>
 int run_program(const char* name, int argc, char** argv, Prepare prepare,
                 Measure measure) noexcept {
@@ -144,6 +146,8 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare,
       program.end();
     } catch (const Skip& skip) {
       program.skip(skip.what());
+    } catch (const Unsupported& missing) {
+      program.unsupported(missing.need(), missing.what());
     }
     MPI_Finalize();
     return static_cast<int>(Exit::ok);
