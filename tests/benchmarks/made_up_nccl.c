@@ -1,7 +1,8 @@
 /* NCCL between processes of one host, for the made-up CUDA driver, whose device memory is host
  * memory. Operations are queued in the stream and carried out when it is waited for, as by the
  * real one; the ranks meet in shared memory. MADE_UP_NCCL plants a fault in rank MADE_UP_RANK:
- * late (it queues the first operation 100 ms late), nothing, half, wrong-rank, hang. */
+ * late (it queues the first operation 100 ms late), nothing, half, wrong-rank, hang (it
+ * never comes). */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -88,9 +89,6 @@ static void carry_out(void* argument) {
   const size_t bytes = work->count * each;
   const size_t own = (size_t)comm->rank * bytes;
   comm->queued = 0;
-  if (has_fault(comm, "hang"))
-    for (;;)
-      pause();
   if (work->kind == passes)
     for (int r = 0; r < comm->ranks; ++r) {
       if (work->sends[r] != NULL)
@@ -142,6 +140,8 @@ static int queue(Work work) {
         (void (*)(void (*)(void*), void*))dlsym(dlopen("libcuda.so.1", RTLD_NOW), "made_up_defer");
   if (work.count * size_of(work.type) * (size_t)work.comm->ranks > room)
     return 4; /* ncclInvalidArgument */
+  while (has_fault(work.comm, "hang"))
+    pause();
   if (has_fault(work.comm, "late") && work.comm->queued == 0)
     nanosleep(&(struct timespec){0, 100000000}, NULL);
   ++work.comm->queued;

@@ -4,18 +4,18 @@ faults of both."""
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from itertools import cycle
 from pathlib import Path
 
 import pytest
+from benchmarks.made_up_libraries import compiled
 from engine.harness import make_ready, run_one
 from engine.planted_faults import Edits, with_fault
 from made_up import made_up_machine
 from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
+from seatrial.engine import repeat
 from seatrial.environments.asking import lacking_gpu
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
@@ -29,7 +29,6 @@ MPIS = [mpi.name for mpi in find_mpis()]
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv")
 STAGED = {"library": "mpi", "buffers": "staged", "backend": "opencl", "largest_B": "64"}
 NCCL = {"backend": "cuda", "largest_B": "64"}
-MADE_UP = {"libcuda.so.1": "made_up_cuda.c", "libnccl.so.2": "made_up_nccl.c"}
 two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs")
 on_both = pytest.mark.parametrize(("op", "mpi"), list(zip(OPERATIONS, cycle(MPIS), strict=False)))
 
@@ -47,15 +46,9 @@ def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
     monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def made_up_libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if (compiler := shutil.which("cc")) is None:
-        pytest.skip("needs a C compiler")
-    made = tmp_path_factory.mktemp("made-up-cuda")
-    for name, source in MADE_UP.items():
-        text = str(Path(__file__).with_name(source))
-        subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-pthread", text, "-o", str(made / name)], check=True)
-    return made
+    return compiled(tmp_path_factory.mktemp("cuda"), "made_up_cuda.c", "made_up_nccl.c")
 
 
 @pytest.fixture
@@ -231,3 +224,22 @@ def test_a_planted_fault_is_found(
     broken = with_fault(COLLECTIVE, fault, FAULTS, tmp_path, monkeypatch)
     record = run_one(make_ready(broken, live_machine, folder, mpi=mpi, **STAGED), live_machine, folder)
     assert record.outcome.state is State.INVALID and record.outcome.check == "wrong_data", record.outcome
+
+
+@two_cpus
+@pytest.mark.real
+@pytest.mark.parallel
+@pytest.mark.usefixtures("made_up_gpus")
+@pytest.mark.parametrize("mpi", MPIS)
+def test_an_operation_that_hangs_is_ended_and_its_rank_named(
+    mpi: str, live_machine: Machine, folder: ResultsFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeat, "_LEAST_LIMIT_S", 5.0)
+    monkeypatch.setattr(repeat, "_LIMIT_TIMES", 0.0)
+    monkeypatch.setenv("MADE_UP_NCCL", "hang")
+    monkeypatch.setenv("MADE_UP_RANK", "1")
+    settings = {"backend": "cuda", "size_B": "64"}
+    record = run_one(make_ready(COLLECTIVE, live_machine, folder, mpi=mpi, **settings), live_machine, folder)
+    assert record.outcome.state is State.TIMED_OUT
+    assert 'rank 1 at "warm-up, all_reduce, 64 B", outside of MPI' in record.outcome.reason
+    assert 'rank 0 at "in the operation: warm-up, all_reduce, 64 B", outside of MPI' in record.outcome.reason

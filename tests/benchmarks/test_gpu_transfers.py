@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.made_up_libraries import compiled
 from engine.harness import make_ready, run_one
 from engine.planted_faults import with_fault
 from made_up import made_up_machine
@@ -257,21 +257,16 @@ def test_a_fault_of_copies_between_devices_is_found(
     assert record.outcome.state is State.INVALID and record.outcome.reason.startswith("error: "), record.outcome
 
 
-MADE_UP_CUDA = Path(__file__).with_name("made_up_cuda.c")
-
-
 def on_made_up_gpus(
     name: str, machine: Machine, folder: Path, *arguments: str
 ) -> tuple[list[dict[str, Any]], dict[tuple[int, int], tuple[bool, bool]]]:
     """What a program records of four made-up GPUs, and (source, target) -> whether copies went there without peer
     access, and with it."""
-    if (compiler := shutil.which("cc")) is None:
-        pytest.skip("needs a C compiler")
     cpus = machine.allowed_cpus
     if len(cpus) < 2:
         pytest.skip("needs two CPUs")
-    driver, records, ways = folder / "libcuda.so.1", folder / "records", folder / "ways"
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-pthread", str(MADE_UP_CUDA), "-o", str(driver)], check=True)
+    compiled(folder, "made_up_cuda.c")
+    records, ways = folder / "records", folder / "ways"
     records.mkdir()
     program = build(native_environment(machine), benchmark_named(name).program.source).path
     command = [str(program), "--record", str(records), "--backend", "cuda", *arguments]

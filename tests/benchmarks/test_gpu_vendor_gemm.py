@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.made_up_libraries import compiled
 from engine.harness import make_ready, run_one
 from engine.planted_faults import Edits, with_fault
 
@@ -27,7 +27,6 @@ from seatrial.store.folder import ResultsFolder
 pytestmark = pytest.mark.real
 
 GEMM = benchmark_named("gpu.gemm")
-MADE_UP = {"libcuda.so.1": "made_up_cuda.c", "libcublas.so.13": "made_up_cublas.c"}
 VENDOR = {"backend": "opencl", "size": "1", "library": "vendor"}
 
 
@@ -98,11 +97,7 @@ def test_precisions_of_tensor_cores(precision: str, live_machine: Machine, folde
 
 def of_cublas(machine: Machine, folder: Path, precision: str, **variables: str) -> list[dict[str, Any]]:
     """What gpu.gemm records with a made-up driver and cuBLAS."""
-    if (compiler := shutil.which("cc")) is None:
-        pytest.skip("needs a C compiler")
-    for name, source in MADE_UP.items():
-        text = str(Path(__file__).with_name(source))
-        subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-pthread", text, "-o", str(folder / name)], check=True)
+    compiled(folder, "made_up_cuda.c", "made_up_cublas.c")
     records = folder / "records"
     records.mkdir()
     command = [str(build(native_environment(machine), GEMM.program.source).path), "--record", str(records)]

@@ -97,18 +97,18 @@ def test_two_pairs_on_shared_cpus(mpi: str, folder: ResultsFolder, live_machine:
 FAULTS = {
     "a byte turned over by the receiver": (
         "mpi.bandwidth",
-        "      wrong_ += mpi::wrong_bytes(",
-        "      received_.data()[message.bytes / 2] ^= std::byte(PLANTED), wrong_ += mpi::wrong_bytes(",
+        "      wrong_ += memory_.wrong(",
+        "      memory_.received()[message.bytes / 2] ^= std::byte(PLANTED), wrong_ += memory_.wrong(",
     ),
     "a byte less sent": (
         "mpi.bandwidth",
-        "MPI_Isend(sent_.data(), message.count,",
-        "MPI_Isend(sent_.data(), message.count - (PLANTED ? 1 : 0),",
+        "MPI_Isend(memory_.sent(), message.count,",
+        "MPI_Isend(memory_.sent(), message.count - (PLANTED ? 1 : 0),",
     ),
     "one way of two gone astray": (
         "mpi.bidirectional",
-        "mpi::fill({sent_.data(), message.bytes}, seed_of(rank_));",
-        "mpi::fill({sent_.data(), message.bytes}, seed_of(0));",
+        "memory_.fill_sent(message.bytes, seed_of(rank_));",
+        "memory_.fill_sent(message.bytes, seed_of(0));",
     ),
 }
 

@@ -110,21 +110,21 @@ def test_ranks_that_share_a_cpu_get_their_messages(mpi: str, folder: ResultsFold
 FAULTS = {
     "a byte turned over by the receiver": (
         "latency.cpp",
-        "    wrong_ += mpi::wrong_bytes(",
-        "    if (PLANTED && rank_ == 1)\n      buffers_.received[message.bytes / 2] ^= std::byte{1};\n"
-        "    wrong_ += mpi::wrong_bytes(",
+        "    wrong_ += memory_.wrong(",
+        "    if (PLANTED && rank_ == 1)\n      memory_.received()[message.bytes / 2] ^= std::byte{1};\n"
+        "    wrong_ += memory_.wrong(",
         "wrong_bytes",
     ),
     "a byte less sent": (
         "latency.cpp",
-        "MPI_Send(buffers.sent, count, type, 1,",
-        "MPI_Send(buffers.sent, count - (PLANTED ? 1 : 0), type, 1,",
+        "MPI_Send(sent, count, type, 1,",
+        "MPI_Send(sent, count - (PLANTED ? 1 : 0), type, 1,",
         "wrong_bytes",
     ),
     "the answer is what was sent": (
         "latency.cpp",
-        "MPI_Send(buffers.sent, count, type, 0,",
-        "MPI_Send(PLANTED ? buffers.received : buffers.sent, count, type, 0,",
+        "MPI_Send(sent, count, type, 0,",
+        "MPI_Send(PLANTED ? received : sent, count, type, 0,",
         "wrong_bytes",
     ),
     "a turn lost": ("bounce.hpp", "wrong += seen != mine - 1;", "wrong += seen == mine - 1;", "lost_bounces"),

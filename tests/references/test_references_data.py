@@ -39,6 +39,10 @@ PUBLISHED = {
         "118.2e9 59.1e9 38.5e9 41.3e9 57e9 109e9 0.92 53.8e9 99e9 109e9 39e9 86e9 94.6e9 3.46e9 0.14e-6 "
         "0.13e-6 0.17e-6 13.2e9 12.7e9 0.22e-6 0.21e-6 0.17e-6 25e-9"
     ),
+    "collectives": (
+        "479.9e9 485.1e9 487.87e9 338.57e9 79.11e9 337.09e9 189.27e9 40.16e9 882.51e9 609.28e9 568.66e9 923.32e9 "
+        "698.74e9 678.57e9 304e9 330e9 350e9 45e9 50e9 513e9"
+    ),
 }
 
 
@@ -71,6 +75,10 @@ def test_each_has_a_source_a_machine_and_an_id_of_its_own():
             "SDSC",
             "HPC Advisory Council",
             "the seatrial project",
+            "NVIDIA",
+            "NVIDIA Cluster Readiness Engine",
+            "AMD",
+            "Intel",
         )
 
 

@@ -70,7 +70,12 @@ def _messages(
     nodes = 1 if hosts == 1 else 2
     if nodes > 1 and _share_between_hosts(profile) < _MOSTLY:
         return {}, {}, ""
-    fitting = [one for one in measured if one.experiment.parameters.get("nodes") == nodes]
+    fitting = [
+        one
+        for one in measured
+        if one.experiment.parameters.get("nodes") == nodes
+        and one.experiment.parameters.get("buffers", "host") == "host"
+    ]
     times = times_by_size(fitting, Role.MESSAGE_TIME)
     if not times:
         return {}, {}, ""

@@ -31,6 +31,7 @@
 #include "mpi/mpi.hpp"
 #include "mpi/mpi_communicator.hpp"
 #include "mpi/program.hpp"
+#include "mpi/rank_on_node.hpp"
 #include "mpi/rounds.hpp"
 #include "round_order.hpp"
 
@@ -93,17 +94,6 @@ Settings prepare(Arguments& arguments) {
   return settings;
 }
 
-// The number of this rank among those of its node.
-[[nodiscard]] int rank_on_node() {
-  MPI_Comm node = MPI_COMM_NULL;
-  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, mpi::world_rank(), MPI_INFO_NULL,
-                      &node);
-  int rank = 0;
-  MPI_Comm_rank(node, &rank);
-  MPI_Comm_free(&node);
-  return rank;
-}
-
 // One operation at one size, with the numbers of rank 0's samples.
 struct Point {
   device::Operation operation;
@@ -131,10 +121,8 @@ public:
             device, *queue_, largest(&device::Shape::sent), largest(&device::Shape::received));
       });
     else
-      communicator_ = mpi::on_all_ranks([&] {
-        mpi::require_device_buffers(device);
-        return std::make_unique<mpi::MpiCommunicator>();
-      });
+      communicator_ =
+          mpi::on_all_ranks([&] { return std::make_unique<mpi::MpiCommunicator>(device); });
     buffers_ = mpi::on_all_ranks([&] {
       const auto where =
           settings.buffers == Buffers::managed ? device::Where::managed : device::Where::device;
@@ -221,19 +209,19 @@ public:
   void run() {
     const double step_s = mpi::of_first(clock_step_s());
     for (auto& point : points_) {
-      program_.at("warm-up, " + title(point));
-      static_cast<void>(batch(point, 1)); // connections are made by the first call
+      const auto what = "warm-up, " + title(point);
+      static_cast<void>(batch(point, 1, what)); // connections are made by the first call
       point.times = repetitions_lasting(sample_s, step_s, 1, [&](std::uint64_t times) {
-        return mpi::of_first(batch(point, times).elapsed_s);
+        return mpi::of_first(batch(point, times, what).elapsed_s);
       });
     }
     mpi::Rounds rounds(program_, min_rounds, late_times * program_.slice_s);
     for (std::size_t round = 0; rounds.another(round); ++round)
       for (const auto place : round_order(points_.size(), round)) {
         auto& point = points_[place];
-        program_.at(title(point) + ", round " + std::to_string(round));
         clock_.measure_again();
-        point.samples.push_back(batch(point, point.times));
+        point.samples.push_back(
+            batch(point, point.times, title(point) + ", round " + std::to_string(round)));
       }
     clock_.measure_again(true);
   }
@@ -262,8 +250,11 @@ private:
            (operation.is_in_place ? ", in place" : "");
   }
 
-  // Collective. The sample is rank 0's.
-  [[nodiscard]] Point::Sample batch(Point& point, std::uint64_t times) {
+  // Collective. The sample is rank 0's. The phase, `what`, says whether this rank has arrived: if
+  // an operation hangs, those that wait in it wait for the others.
+  [[nodiscard]] Point::Sample batch(Point& point, std::uint64_t times, const std::string& what) {
+    program_.at(what);
+    const auto inside = "in the operation: " + what;
     auto& communicator = member_.communicator();
     const auto seed = ++seed_;
     point.data->fill(seed);
@@ -274,6 +265,7 @@ private:
     communicator.start(point.operation);
     if (is_asynchronous_)
       arrived = clock_.common_time();
+    program_.at(inside);
     for (std::uint64_t i = 1; i < times; ++i)
       communicator.start(point.operation);
     communicator.finish();
@@ -400,7 +392,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   });
   const auto chosen =
       mpi::on_all_ranks([&] { return device::ChosenDevices(*devices, settings.devices); });
-  const auto own = static_cast<std::size_t>(rank_on_node());
+  const auto own = static_cast<std::size_t>(mpi::rank_on_node());
   const bool shares = mpi::sum(own >= chosen.size() ? 1 : 0) > 0;
   if (settings.uses_nccl && shares)
     throw Skip("NCCL needs a device for each rank of a node; this one has " +

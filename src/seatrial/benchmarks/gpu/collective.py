@@ -6,7 +6,7 @@ all-reduce, (n - 1) / n for an all-gather, reduce-scatter and all-to-all, and 1 
 the buffer of all parts; NCCL Inspector counts one part.
 
 What differs from nccl-tests: the time counts from the arrival of the last rank, not of the rank that measures. How far
-the arrivals are apart is a figure of its own, so that a rank that comes late does not look like a slow link.
+the arrivals are apart is a separate figure, so that a rank that comes late does not look like a slow link.
 
 `busbw` has no limit here: an algorithm with trees, or a switch that adds, moves fewer bytes over a link than the
 formula says, and which one ran is not known.

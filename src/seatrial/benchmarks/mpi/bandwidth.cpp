@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "clock.hpp"
@@ -19,11 +18,10 @@
 #include "failure.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/message.hpp"
+#include "mpi/message_memory.hpp"
 #include "mpi/mpi.hpp"
-#include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
-#include "pages.hpp"
 #include "round_order.hpp"
 
 namespace {
@@ -40,7 +38,7 @@ constexpr int answer_tag = 2;
 struct Settings {
   std::vector<std::size_t> sizes;
   std::string datatype;
-  bool huge_pages;
+  mpi::MemorySettings memory;
   int window;
   int pairs;
   bool both; // both ranks of a pair send
@@ -50,7 +48,7 @@ Settings prepare(Arguments& arguments) {
   constexpr std::size_t largest = std::size_t{1} << 40;
   return {.sizes = arguments.numbers<std::size_t>("--sizes", 1, largest),
           .datatype = std::string(arguments.find("--datatype").value_or("MPI_CHAR")),
-          .huge_pages = arguments.flag("--huge-pages", true),
+          .memory = mpi::MemorySettings(arguments),
           .window = arguments.number("--window", 64, 1, 1 << 20),
           .pairs = arguments.number("--pairs", 1, 1, 1 << 20),
           .both = arguments.flag("--both", false)};
@@ -62,17 +60,17 @@ public:
   End(int rank, const Settings& settings, std::size_t largest)
       : rank_(rank), peer_(rank < settings.pairs ? rank + settings.pairs : rank - settings.pairs),
         sends_(settings.both || rank < settings.pairs),
-        receives_(settings.both || rank >= settings.pairs), sent_(largest, settings.huge_pages),
-        received_(largest, settings.huge_pages),
+        receives_(settings.both || rank >= settings.pairs),
+        memory_(settings.memory, rank >= settings.pairs, largest),
         requests_(2 * static_cast<std::size_t>(settings.window)) {}
 
   // One sample, with verified data: the time of this many windows on this rank.
   double run(const mpi::Message& message, int window, std::uint64_t windows) {
     ++seed_;
     if (sends_)
-      mpi::fill({sent_.data(), message.bytes}, seed_of(rank_));
+      memory_.fill_sent(message.bytes, seed_of(rank_));
     if (receives_)
-      mpi::poison({received_.data(), message.bytes}, seed_of(peer_));
+      memory_.poison_received(message.bytes, seed_of(peer_));
     MPI_Barrier(MPI_COMM_WORLD);
     stream(message, message.bytes < large_message ? window : 1); // passes the first touch
     MPI_Barrier(MPI_COMM_WORLD);
@@ -81,12 +79,12 @@ public:
       stream(message, window);
     const double elapsed_s = seconds(Clock::now() - start);
     if (receives_)
-      wrong_ += mpi::wrong_bytes({received_.data(), message.bytes}, seed_of(peer_));
+      wrong_ += memory_.wrong(message.bytes, seed_of(peer_));
     return elapsed_s;
   }
 
   [[nodiscard]] std::size_t wrong() const noexcept { return wrong_; }
-  [[nodiscard]] std::string_view huge_verdict() const { return sent_.huge_verdict(); }
+  [[nodiscard]] const mpi::MessageMemory& memory() const noexcept { return memory_; }
 
 private:
   [[nodiscard]] std::uint64_t seed_of(int rank) const noexcept {
@@ -112,13 +110,13 @@ private:
 
   void post_sends(const mpi::Message& message, int window, MPI_Request* requests) {
     for (int i = 0; i < window; ++i)
-      MPI_Isend(sent_.data(), message.count, message.type, peer_, message_tag, MPI_COMM_WORLD,
+      MPI_Isend(memory_.sent(), message.count, message.type, peer_, message_tag, MPI_COMM_WORLD,
                 requests + i);
   }
 
   void post_receives(const mpi::Message& message, int window, MPI_Request* requests) {
     for (int i = 0; i < window; ++i)
-      MPI_Irecv(received_.data(), message.count, message.type, peer_, message_tag, MPI_COMM_WORLD,
+      MPI_Irecv(memory_.received(), message.count, message.type, peer_, message_tag, MPI_COMM_WORLD,
                 requests + i);
   }
 
@@ -126,8 +124,7 @@ private:
   int peer_;
   bool sends_;
   bool receives_;
-  Pages sent_;
-  Pages received_;
+  mpi::MessageMemory memory_;
   std::vector<MPI_Request> requests_;
   char answer_ = 0;
   std::uint64_t seed_ = 0;
@@ -201,7 +198,7 @@ void measure(mpi::Program& program, const Settings& settings) {
 
   for (const auto& size : sizes)
     add_samples(program, settings, size);
-  program.note("huge_pages", end.huge_verdict());
+  mpi::note_memory(program, end.memory());
   program.check("wrong_bytes", mpi::sum(static_cast<double>(end.wrong())));
 }
 

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import rate
 from seatrial.benchmarks.mpi.mpi_benchmark import (
-    BUFFERS,
     DATATYPE,
     HUGE_PAGES,
+    MESSAGE_MEMORY,
     OVERSUBSCRIBE,
     bandwidth,
     exchanged_in_pairs,
+    message_devices_argument,
     mpi_benchmark,
     pair,
     resolved_ranks,
@@ -44,7 +45,7 @@ _SLOW_BPS = 4e9
 
 WINDOW = Parameter.integer("window", 64, "messages in flight", minimum=1, option="--window")
 TWO_RANKS = pair("ranks of the pair")
-STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, BUFFERS, HUGE_PAGES, DATATYPE)
+STREAMED = (PLACEMENT, replace(SIZE, minimum=1), LARGEST, WINDOW, *MESSAGE_MEMORY, HUGE_PAGES, DATATYPE)
 """The parameters of all streaming benchmarks, after those of the ranks."""
 
 
@@ -99,7 +100,7 @@ BENCHMARK = mpi_benchmark(
     question="How fast do messages stream from one rank to another?",
     ranks=TWO_RANKS,
     parameters=STREAMED,
-    words=(sizes_argument, ("--pairs", "1", "--both", "0")),
+    words=(sizes_argument, message_devices_argument, ("--pairs", "1", "--both", "0")),
     figures=(replace(bandwidth("bytes of messages of size_B, one direction"), role=Role.MESSAGE_BANDWIDTH),),
     placement=pair_cpus,
     prepare=prepared_pair,
@@ -115,7 +116,7 @@ BENCHMARKS = (
         question="How fast do messages stream between two ranks in both directions at once?",
         ranks=TWO_RANKS,
         parameters=STREAMED,
-        words=(sizes_argument, ("--pairs", "1", "--both", "1")),
+        words=(sizes_argument, message_devices_argument, ("--pairs", "1", "--both", "1")),
         figures=(bandwidth("bytes of messages of size_B, both directions together"),),
         placement=pair_cpus,
         prepare=prepared_pair,
@@ -140,7 +141,7 @@ BENCHMARKS = (
             OVERSUBSCRIBE,
         ),
         parameters=STREAMED,
-        words=(sizes_argument, ("--both", "0")),
+        words=(sizes_argument, message_devices_argument, ("--both", "0")),
         figures=(
             bandwidth("bytes of messages of size_B of all pairs, over the mean time of a pair"),
             rate(

@@ -24,7 +24,13 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from seatrial.benchmarks.figures import between, zero
-from seatrial.benchmarks.mpi.mpi_benchmark import BUFFERS, SLICE_S, mpi_benchmark, resolved_ranks
+from seatrial.benchmarks.mpi.mpi_benchmark import (
+    BUFFERS,
+    SLICE_S,
+    has_device_buffers,
+    mpi_benchmark,
+    resolved_ranks,
+)
 from seatrial.benchmarks.mpi.sizes import resolved_sizes, sizes_of
 from seatrial.errors import UsageError
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, LimitOf, Role, Skip
@@ -87,6 +93,11 @@ def _size_parameter(counted: str) -> Parameter:
 def resolved_call(machine: Machine, params: Params) -> Params:
     """The parameters with ranks and start resolved. Raises Skip for what means nothing here."""
     params = resolved_ranks(machine, params)
+    if has_device_buffers(params):
+        raise Skip(
+            f"buffers={params['buffers']}: these programs use host memory only; gpu.collective with library=mpi "
+            "measures collective operations of an MPI between devices"
+        )
     if whole(params["ranks"]) < 2:
         raise Skip("a collective operation needs at least 2 ranks")
     if params["tests"] and params["call"] != "nonblocking":

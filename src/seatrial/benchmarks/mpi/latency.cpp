@@ -19,12 +19,11 @@
 #include "failure.hpp"
 #include "mpi/memory.hpp"
 #include "mpi/message.hpp"
+#include "mpi/message_memory.hpp"
 #include "mpi/mpi.hpp"
-#include "mpi/pattern.hpp"
 #include "mpi/program.hpp"
 #include "mpi/rounds.hpp"
 #include "mpi/shared_line.hpp"
-#include "pages.hpp"
 #include "round_order.hpp"
 
 namespace {
@@ -42,7 +41,7 @@ constexpr int tag = 1;
 struct Settings {
   std::vector<std::size_t> sizes;
   std::string datatype;
-  bool huge_pages;
+  mpi::MemorySettings memory;
   bool bounces; // both ranks are on one host, on separate CPUs
 };
 
@@ -50,49 +49,46 @@ Settings prepare(Arguments& arguments) {
   constexpr std::size_t largest = std::size_t{1} << 40;
   return {.sizes = arguments.numbers<std::size_t>("--sizes", 0, largest),
           .datatype = std::string(arguments.find("--datatype").value_or("MPI_CHAR")),
-          .huge_pages = arguments.flag("--huge-pages", true),
+          .memory = mpi::MemorySettings(arguments),
           .bounces = arguments.flag("--bounce", true)};
 }
 
-struct Buffers {
-  std::byte* sent;
-  std::byte* received;
-};
-
 // Rank 0 sends first, rank 1 answers: the time of this many round trips.
-double run_trips(int rank, const Buffers& buffers, const mpi::Message& message,
+double run_trips(int rank, const mpi::MessageMemory& memory, const mpi::Message& message,
                  std::uint64_t trips) {
   const MPI_Datatype type = message.type;
   const int count = message.count;
+  std::byte* const sent = memory.sent();
+  std::byte* const received = memory.received();
   const auto start = Clock::now();
   if (rank == 0)
     for (std::uint64_t i = 0; i < trips; ++i) {
-      MPI_Send(buffers.sent, count, type, 1, tag, MPI_COMM_WORLD);
-      MPI_Recv(buffers.received, count, type, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(sent, count, type, 1, tag, MPI_COMM_WORLD);
+      MPI_Recv(received, count, type, 1, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
   else
     for (std::uint64_t i = 0; i < trips; ++i) {
-      MPI_Recv(buffers.received, count, type, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      MPI_Send(buffers.sent, count, type, 0, tag, MPI_COMM_WORLD);
+      MPI_Recv(received, count, type, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Send(sent, count, type, 0, tag, MPI_COMM_WORLD);
     }
   return seconds(Clock::now() - start);
 }
 
 class PingPong {
 public:
-  PingPong(int rank, Buffers buffers) : rank_(rank), buffers_(buffers) {}
+  PingPong(int rank, mpi::MessageMemory& memory) : rank_(rank), memory_(memory) {}
 
   // One sample, with verified data; the time of all trips on rank 0.
   double run(const mpi::Message& message, std::uint64_t trips) {
     ++seed_;
     const auto mine = 2 * seed_ + static_cast<std::uint64_t>(rank_);
     const auto others = mine ^ 1;
-    mpi::fill({buffers_.sent, message.bytes}, mine);
-    mpi::poison({buffers_.received, message.bytes}, others);
+    memory_.fill_sent(message.bytes, mine);
+    memory_.poison_received(message.bytes, others);
     MPI_Barrier(MPI_COMM_WORLD);
-    run_trips(rank_, buffers_, message, 1); // absorbs the barrier's skew
-    const double elapsed_s = run_trips(rank_, buffers_, message, trips);
-    wrong_ += mpi::wrong_bytes({buffers_.received, message.bytes}, others);
+    run_trips(rank_, memory_, message, 1); // absorbs the barrier's skew
+    const double elapsed_s = run_trips(rank_, memory_, message, trips);
+    wrong_ += memory_.wrong(message.bytes, others);
     return elapsed_s;
   }
 
@@ -100,7 +96,7 @@ public:
 
 private:
   int rank_;
-  Buffers buffers_;
+  mpi::MessageMemory& memory_;
   std::uint64_t seed_ = 0;
   std::size_t wrong_ = 0;
 };
@@ -134,9 +130,8 @@ void measure(mpi::Program& program, const Settings& settings) {
     throw Failure(Exit::usage, "a ping-pong needs 2 ranks, not " + std::to_string(program.ranks));
   const auto largest = std::ranges::max(settings.sizes);
   mpi::require_memory(2 * largest);
-  const Pages sent(largest + 1, settings.huge_pages);
-  const Pages received(largest + 1, settings.huge_pages);
-  PingPong ping_pong(program.rank, {sent.data(), received.data()});
+  mpi::MessageMemory memory(settings.memory, program.rank == 1, largest + 1);
+  PingPong ping_pong(program.rank, memory);
   std::optional<mpi::SharedLine> line;
   if (settings.bounces)
     line.emplace(MPI_COMM_WORLD);
@@ -166,7 +161,7 @@ void measure(mpi::Program& program, const Settings& settings) {
   }
 
   add_samples(program, sizes, line.has_value());
-  program.note("huge_pages", sent.huge_verdict());
+  mpi::note_memory(program, memory);
   program.check("wrong_bytes", mpi::sum(static_cast<double>(ping_pong.wrong())));
   program.check("lost_bounces", mpi::sum(line ? static_cast<double>(line->lost()) : 0.0));
 }

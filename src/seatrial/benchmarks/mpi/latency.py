@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import zero
 from seatrial.benchmarks.mpi.mpi_benchmark import (
-    BUFFERS,
     DATATYPE,
     HUGE_PAGES,
+    MESSAGE_MEMORY,
     WRONG_BYTES,
     exchanged_in_turns,
+    has_device_buffers,
+    message_devices_argument,
     mpi_benchmark,
     pair,
     resolved_ranks,
@@ -51,8 +53,9 @@ def _prepare(machine: Machine, params: Params) -> Params:
 
 
 def _has_bounces(params: Params) -> bool:
-    """Whether both ranks are on one host, each with its own CPU: two that share a CPU cannot take turns."""
-    return params["nodes"] == 1 and params["oversubscribe"] is False
+    """Whether both ranks are on one host, each with its own CPU: two that share a CPU cannot take turns. Messages in
+    devices do not pass between the caches of CPUs."""
+    return params["nodes"] == 1 and params["oversubscribe"] is False and not has_device_buffers(params)
 
 
 def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
@@ -62,6 +65,8 @@ def _one_bounce(machine: Machine, params: Params, samples: Sequence[Sample]) -> 
     nodes = params.get("nodes")
     if isinstance(nodes, int) and nodes > 1:
         return Limit.unknown("s", "messages between nodes pass a network, whose latency is stated nowhere")
+    if has_device_buffers(params):
+        return Limit.unknown("s", "no limit is known of a message in the memory of a device")
     if not bounces:
         return Limit.unknown("s", "this run measured no cache line bounce between the two ranks")
     if size is None or whole(size) > _LINE_B:
@@ -74,12 +79,16 @@ BENCHMARK = mpi_benchmark(
     name="mpi.latency",
     question="How long does a message take from one rank to another?",
     ranks=pair("ranks of the ping-pong"),
-    words=(sizes_argument, lambda params: ("--bounce", str(int(_has_bounces(params))))),
+    words=(
+        sizes_argument,
+        message_devices_argument,
+        lambda params: ("--bounce", str(int(_has_bounces(params)))),
+    ),
     parameters=(
         PLACEMENT,
         replace(SIZE, help=f"{SIZE.help}; 0: empty messages"),
         LARGEST,
-        BUFFERS,
+        *MESSAGE_MEMORY,
         HUGE_PAGES,
         DATATYPE,
     ),

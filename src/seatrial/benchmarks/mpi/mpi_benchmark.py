@@ -7,6 +7,7 @@ Warm-up and verification come on top. Ranks fill the nodes one after another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import TypedDict, Unpack
@@ -46,6 +47,29 @@ BUFFERS = Parameter.choice(
     ("host", "device", "managed", *_MIXED),
 )
 
+MESSAGE_MEMORY = (
+    replace(BUFFERS, option="--buffers"),
+    Parameter.text(
+        "message_devices",
+        "auto",
+        "CUDA devices of the ranks of a node, in turns, such as 2:0; auto: the first rank has the first device",
+        ("auto",),
+    ),
+)
+"""The parameters of programs that can send from and to the memory of devices."""
+
+
+def message_devices_argument(params: Params) -> list[str]:
+    """The argument with the devices of the ranks; none if the program chooses them."""
+    devices = str(params["message_devices"])
+    return [] if devices == "auto" else ["--message-devices", devices.replace(":", ",")]
+
+
+def has_device_buffers(params: Params) -> bool:
+    """Whether a rank sends from or receives in the memory of a device."""
+    return params.get("buffers", "host") != "host"
+
+
 HUGE_PAGES = Parameter.switch(
     "huge_pages",
     True,
@@ -63,6 +87,9 @@ def resolved_ranks(machine: Machine, params: Params) -> Params:
     ranks may not share them; UsageError for values that only imported files have.
     """
     refuse_unknown(params)
+    devices = str(params.get("message_devices", "auto"))
+    if devices != "auto" and re.fullmatch(r"\d{1,4}(:\d{1,4})*", devices) is None:
+        raise UsageError(f"message_devices={devices} does not name devices", "give numbers such as 0:1, or auto")
     params = with_ranks_per_node(machine, params)
     ranks = params["ranks"]
     nodes = node_count(machine, params["nodes"], None if ranks == "all" else whole(ranks))

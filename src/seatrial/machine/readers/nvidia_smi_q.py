@@ -185,6 +185,7 @@ _FACTS = (
     _Read("memory_total", ("FB Memory Usage/Total",), _number("MiB", 1 << 20), "B", volatile=False),
     _Read("ecc_mode", ("ECC Mode/Current", "Ecc Mode/Current"), _lower, volatile=False),
     _Read("ecc_mode_pending", ("ECC Mode/Pending", "Ecc Mode/Pending"), _lower),
+    _Read("compute_mode", ("Compute Mode",), _lower, volatile=False),
     _Read("mig_mode", ("MIG Mode/Current",), _lower, volatile=False),
     _Read("mig_mode_pending", ("MIG Mode/Pending",), _lower),
     _Read("performance_state", ("Performance State",), _word),

@@ -72,7 +72,7 @@ template <class... Values>
 [[nodiscard]] std::string call_text(const char* name, const Values&... values) {
   std::ostringstream text;
   text << name << "(";
-  const char* between = "";
+  [[maybe_unused]] const char* between = ""; // unused without arguments
   ((text << std::exchange(between, ", "), write_argument(text, values)), ...);
   text << ")";
   return text.str();

@@ -8,13 +8,28 @@
 #include <string>
 
 #include "device/collective.hpp"
-#include "mpi/device_buffers.hpp"
+#include "device/cuda.hpp"
+#include "mpi/cuda_memory.hpp"
 #include "mpi/mpi.hpp"
+#include "unsupported.hpp"
 
 namespace seatrial::mpi {
 
 class MpiCommunicator : public device::Communicator {
 public:
+  // Throws Unsupported if messages cannot lie in this device's memory.
+  explicit MpiCommunicator(const device::Device& device) {
+    if (device.facts().backend != "cuda")
+      throw Unsupported("buffers", device.facts().name +
+                                       ": memory of OpenCL has no address that MPI could take; use "
+                                       "buffers=staged, or a CUDA device");
+    try {
+      require_cuda_memory();
+    } catch (const Unsupported& missing) {
+      throw Unsupported(missing.need(), std::string(missing.what()) + ", or buffers=staged");
+    }
+  }
+
   [[nodiscard]] std::string name() const override { return library_version(); }
   [[nodiscard]] device::Convention convention() const override {
     return {.is_asynchronous = false, .root_receives = false, .scatters_in_order = false};
@@ -27,6 +42,8 @@ public:
   }
 
 protected:
+  MpiCommunicator() = default;
+
   // One operation on these addresses.
   static void run(const device::Operation& operation, void* send, void* receive, bool in_place) {
     using device::Collective;
@@ -86,7 +103,7 @@ private:
     return operations[static_cast<std::size_t>(reduction)];
   }
   [[nodiscard]] static void* address_for_mpi(const device::Memory& memory, std::size_t at) {
-    return static_cast<std::byte*>(mpi::address_for_mpi(memory)) + at;
+    return reinterpret_cast<void*>(device::cuda::ours(memory).address() + at);
   }
 };
 

@@ -1,4 +1,4 @@
-// Messages in device memory: whether this MPI takes them, and where they lie.
+// Whether this MPI takes messages in the memory of CUDA devices.
 #pragma once
 
 #include <cstdlib>
@@ -8,8 +8,6 @@
 
 #include <dlfcn.h>
 
-#include "device/cuda.hpp"
-#include "device/device.hpp"
 #include "mpi/mpi.hpp"
 #include "unsupported.hpp"
 
@@ -38,13 +36,9 @@ namespace seatrial::mpi {
   return std::nullopt;
 }
 
-// Throws Unsupported if messages cannot lie in this device's memory: an MPI that does not know
-// device memory would be killed by its first copy.
-inline void require_device_buffers(const device::Device& device) {
-  if (device.facts().backend != "cuda")
-    throw Unsupported("buffers", device.facts().name +
-                                     ": memory of OpenCL has no address that MPI could take; use "
-                                     "buffers=staged, or a CUDA device");
+// Throws Unsupported unless it does: an MPI that does not know device memory would be killed by its
+// first copy.
+inline void require_cuda_memory() {
   const auto answer = takes_cuda_memory();
   if (answer == true)
     return;
@@ -52,12 +46,7 @@ inline void require_device_buffers(const device::Device& device) {
                                (answer ? " was built without support of CUDA memory"
                                        : " does not say whether it takes CUDA memory") +
                                ", so that it would fail at the first message in a device; use an "
-                               "MPI with this support, or buffers=staged");
-}
-
-// The address of CUDA memory, as MPI takes it.
-[[nodiscard]] inline void* address_for_mpi(const device::Memory& memory) {
-  return reinterpret_cast<void*>(device::cuda::ours(memory).address());
+                               "MPI with this support");
 }
 
 } // namespace seatrial::mpi
