@@ -124,4 +124,4 @@ def test_devices_that_mean_nothing(devices: str) -> None:
 
 def test_collectives_name_the_benchmark_of_devices() -> None:
     (point,) = plan_points(["mpi.allreduce"], {"buffers": ["device"]}, made_up_machine(cores=4))
-    assert point.refusal is not None and "gpu.collective with library=mpi" in point.refusal.reason
+    assert point.refusal is not None and "see `seatrial list gpu`" in point.refusal.reason

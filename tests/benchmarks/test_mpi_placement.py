@@ -133,7 +133,6 @@ def test_far_is_another_package_where_there_is_one() -> None:
             {"oversubscribe": "true", "placement": "cores"},
             "placement=cores: ranks that share",
         ),
-        (made_up_machine(), {"buffers": "device"}, "buffers=device: "),
         (made_up_machine(), {"size_B": "3", "datatype": "MPI_INT"}, "3 B is not a whole number of elements of 4 B"),
         (made_up_machine(), {"size_B": "to-memory"}, "the memory size of this machine is unknown"),
         (made_up_machine(), {"nodes": "2"}, "ranks on several nodes"),

@@ -95,8 +95,8 @@ def resolved_call(machine: Machine, params: Params) -> Params:
     params = resolved_ranks(machine, params)
     if has_device_buffers(params):
         raise Skip(
-            f"buffers={params['buffers']}: these programs use host memory only; gpu.collective with library=mpi "
-            "measures collective operations of an MPI between devices"
+            f"buffers={params['buffers']}: these programs use host memory only; for collective operations of an "
+            "MPI between devices, see `seatrial list gpu`"
         )
     if whole(params["ranks"]) < 2:
         raise Skip("a collective operation needs at least 2 ranks")
