@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from seatrial.benchmarks.figures import between, duration, native_program, rate, zero
 from seatrial.benchmarks.gpu import device
+from seatrial.benchmarks.gpu.verified import evidence, is_verified
 from seatrial.benchmarks.mpi.mpi_benchmark import OVERSUBSCRIBE, SLICE_S, rank_cpus, resolved_ranks
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, node_count
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
@@ -174,5 +175,6 @@ BENCHMARK = Benchmark(
     estimate_s=lambda params: 5.0 + SLICE_S + _PASSES * sum(_sizes(params)) * whole(params["ranks"]) / _SLOW_BPS,
     trial=tuple({"op": op} for op in ("all_reduce", "all_gather", "alltoall", "sendrecv")),
     is_in_trial=lambda machine: _gpus(machine) > 1,
-    verified=False,
+    verified=is_verified("gpu.collective"),
+    evidence=evidence("gpu.collective"),
 )

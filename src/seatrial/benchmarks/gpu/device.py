@@ -14,6 +14,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import More, Words, native_program, rate, zero
+from seatrial.benchmarks.gpu.verified import evidence, is_verified
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure, HostCopies, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -127,8 +128,8 @@ def benchmark(
     """A benchmark whose program and kernels are beside the declaration `file`, with the same stem. The standard trial
     of machines with GPUs has the experiments of `trial`; `sizes` are the values of `auto` on GPUs and on CPUs,
     `words` the arguments besides those that parameters declare. `error` says what the check of that name measures: by
-    precision at most these `tolerances`, without them 0; `checks` are further ones. None of these benchmarks is
-    verified on a GPU yet."""
+    precision at most these `tolerances`, without them 0; `checks` are further ones. The table of
+    `verified` has those that ran on a GPU."""
     error_check = Check("error", error, zero if tolerances is None else up_to(tolerances))
     own = (*parameters, *COMMON)
     return Benchmark(
@@ -144,7 +145,8 @@ def benchmark(
         estimate_s=estimate_s,
         trial=tuple(trial),
         is_in_trial=lambda machine: bool(machine.of_kind(DeviceKind.GPU)),
-        verified=False,
+        verified=is_verified(name),
+        evidence=evidence(name),
     )
 
 

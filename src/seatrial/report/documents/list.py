@@ -147,7 +147,12 @@ class BenchmarkJson(TypedDict):
     state: Annotated[Literal["ready", "unsupported", "unverified"], GIVEN]
     need: Annotated[str | None, GIVEN]
     area: NotRequired[Annotated[str, From(lambda benchmark: area_of(benchmark.name))]]
-    evidence: NotRequired[Annotated[str, "what the adapter of an application was checked with, if it was never run"]]
+    evidence: NotRequired[
+        Annotated[
+            str,
+            "what the adapter of an application was checked with, if it was never run; the GPU that a benchmark ran on",
+        ]
+    ]
     ranks: NotRequired[Annotated[Literal["one", "mpi"], "mpi: it runs as MPI ranks"]]
     parameters: NotRequired[list[ParameterJson]]
     figures: NotRequired[list[ListedFigureJson]]
