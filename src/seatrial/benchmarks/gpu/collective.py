@@ -19,7 +19,7 @@ from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.verified import evidence, is_verified
 from seatrial.benchmarks.mpi.mpi_benchmark import OVERSUBSCRIBE, SLICE_S, rank_cpus, resolved_ranks
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, node_count
-from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Skip
+from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
 from seatrial.model.machine.machine import DeviceKind, Machine
 from seatrial.model.results.sample import Sample
@@ -148,6 +148,7 @@ BENCHMARK = Benchmark(
             "bus_bytes",
             series="time",
             is_there=_is_of_several,
+            role=Role.DEVICE_COLLECTIVE,
         ),
         Figure(
             "arrival_spread",

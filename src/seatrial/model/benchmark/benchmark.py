@@ -45,6 +45,7 @@ class Role(StrEnum):
     PEER_COPY = "copies from each device to every other"
     PEER_COPY_BOTH_WAYS = "copies between each pair of devices in both directions at once"
     PEER_LATENCY = "small copies from each device to every other"
+    DEVICE_COLLECTIVE = "bus bandwidth of a collective operation between devices, by size"
     TRAINING_RATE = "images, tokens or samples per second that training of a network takes"
     DATA_WAIT = "share of the time in which training waits for its data"
     INPUT_RATE = "images per second that an input pipeline delivers"
