@@ -56,7 +56,9 @@ _PARAMETERS = (
         ("device", "managed", "staged"),
         option="--buffers",
     ),
-    Parameter.integer("ranks", "auto", "ranks; auto: one per GPU of each node, or 2 where there is none", minimum=1),
+    Parameter.integer(
+        "ranks", "auto", "ranks; auto: one per GPU of each node; without GPUs one per node, at least 2", minimum=1
+    ),
     NODES,
     NODE_PLACEMENT,
     OVERSUBSCRIBE,
@@ -107,7 +109,8 @@ def _prepare(machine: Machine, params: Params) -> Params:
         raise Skip("buffers=staged is for library=mpi: NCCL takes its data from devices")
     ranks: Value = params["ranks"]
     if ranks == "auto":
-        ranks = node_count(machine, params["nodes"]) * (_gpus(machine) or 2)
+        nodes, gpus = node_count(machine, params["nodes"]), _gpus(machine)
+        ranks = nodes * gpus if gpus else max(2, nodes)
     params = resolved_ranks(machine, {**params, "ranks": ranks})
     unit = _unit_B(params)
     if params["size_B"] != "sweep" and whole(params["size_B"]) % unit:
