@@ -69,7 +69,7 @@ def rank_layout(point: Point) -> Layout:
     """The placement of the ranks of a point; of several copies of a job, of the first."""
     binding = dict(point.environment.mpi_settings).get(BINDING)
     cpus = part_of(point.cpus, 0, copies_of(point.parameters))
-    return layout_of(point.parameters, cpus, binding, point.hosts)
+    return layout_of(point.parameters, cpus, binding, point.hosts, point.benchmark.program.launched)
 
 
 def ending_of_ranks(completed: Completed, layout: Layout, launcher: str, directory: Path) -> Outcome | None:

@@ -40,7 +40,7 @@ def run(scripts: str, folder: str, processes: int, cpus: str, script: str) -> li
             sys.path.insert(0, scripts)
             if processes > 1:
                 where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(processes)}
-                os.environ.update(where, RANK=str(number), LOCAL_RANK=str(number))
+                os.environ.update(where, RANK=str(number), LOCAL_RANK=str(number), PMI_RANK=str(number))
             importlib.import_module(script).main("training.json", "training.jsonl", cpus)
             status = 0
         except BaseException:

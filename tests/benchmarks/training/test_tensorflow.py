@@ -22,10 +22,26 @@ OTHER = {
     "checkpoint": True,
     "optimizer": "momentum",
 }
+TWO = {**SHORT, "processes": 2}
 RUNS = {
     "alone": SHORT,
     "other settings": {**SHORT, **OTHER},
+    "two processes": {**TWO, "accumulate": 2, "optimizer": "adamw"},
 }
+_ITEMS = "            inputs, labels = self.made_up(self.document, _FINGERPRINT_ITEMS, 1 + number)\n"
+_ONE_BIT = "            inputs[0, 0, 0, 0] *= 1 + 2**-23 * (self.process.number == 1)\n"
+IN_TWO = Run(
+    TWO,
+    {
+        "run_tensorflow.py": (_ITEMS, _ITEMS + _ONE_BIT),
+        "tensorflow_processes.py": (
+            "if strategy is None else",
+            "if strategy is None or hasattr(function, '__self__') else",
+        ),
+    },
+    changed={"task_steps": 10},
+)
+"""Each keeps its own gradients, and one computes something else in one bit."""
 FAULTS = {
     "loss_at_end": Run(SHORT, changed={"learning_rate": 0.0}),
     "repeated_items": Run(SHORT, {"numpy_data.py": ("return images, ", "return images[:1].repeat(count, 0), ")}),
@@ -33,12 +49,14 @@ FAULTS = {
 
 
 def test_it_trains_and_planted_faults_are_found(live_machine: Machine, tmp_path: Path) -> None:
-    runs = [*map(Run, RUNS.values()), *FAULTS.values()]
-    done = run_all(BENCHMARK, runs, live_machine, "tensorflow", tmp_path)
+    runs = [*map(Run, RUNS.values()), *FAULTS.values(), IN_TWO]
+    *done, two = run_all(BENCHMARK, runs, live_machine, "tensorflow", tmp_path)
     for one in done[: len(RUNS)]:
         _trains(one)
     outcomes = [one.outcome.check if one.outcome else None for one in done[len(RUNS) :]]
     assert outcomes == list(FAULTS)
+    assert two.record.checks["gradient_error"] > 0.1
+    assert two.record.checks["results_differ"] == two.record.checks["fingerprints_differ"] == 1
 
 
 @pytest.mark.exhaustive
@@ -55,7 +73,7 @@ def _trains(done: Done) -> None:
     assert all(seen[name] == done.params[name] for name in ("onednn", "threads", "interop_threads", "compiled"))
 
 
-@pytest.mark.parametrize(("given", "reason"), [({"processes": 2}, "in one process")])
+@pytest.mark.parametrize(("given", "reason"), [({"processes": 2, "compiled": True}, "XLA cannot compile")])
 def test_what_does_not_fit_is_skipped(given: dict[str, object], reason: str, live_machine: Machine) -> None:
     with pytest.raises(Skip, match=reason):
         BENCHMARK.prepare(live_machine, BENCHMARK.point(given))

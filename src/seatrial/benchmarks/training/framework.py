@@ -40,6 +40,7 @@ from seatrial.model.results.sample import Sample
 
 SCRIPTS = Path(__file__).with_name("scripts")
 SETTINGS, OUTPUT = "training.json", "training.jsonl"
+PROCESSES = "processes"
 BLOCK = "training"
 _MOST_FIRST_CHANGE = 0.1
 _START_S = 6.0
@@ -81,7 +82,7 @@ def parameters(
         Parameter.integer("batch", AUTO, "images, sequences or samples of each process in a step", minimum=1),
         Parameter.integer("sequence", AUTO, "tokens of a sequence; only for networks of tokens", minimum=2),
         Parameter.integer("accumulate", 1, "batches whose gradients are added before an update", minimum=1),
-        Parameter.integer("processes", processes, "processes, each with its part of every step", minimum=1),
+        Parameter.integer(PROCESSES, processes, "processes, each with its part of every step", minimum=1),
         NODES,
         NODE_PLACEMENT,
         Parameter.integer("threads", AUTO, "threads of each process; auto: the cores, divided", minimum=1),
@@ -115,7 +116,7 @@ def prepare(machine: Machine, params: Params) -> Params:
         raise Skip(f"{network.name} takes sequences of at most {network.size[0]} tokens")
     if params["precision"] == "tf32" and params["device"] == "cpu":
         raise Skip("TF32 is a format of GPUs; use fp32 or bf16")
-    processes = whole(params["processes"])
+    processes = whole(params[PROCESSES])
     nodes = node_count(machine, params[NODES.name], processes)
     cores = min(thread_count(one, "all") for one in machines_of(machine, nodes))
     each = processes // nodes
@@ -142,13 +143,6 @@ def prepare(machine: Machine, params: Params) -> Params:
     return {**numbers, **data_sets.prepared(numbers, network, whole(numbers["batch"]), steps)}
 
 
-def prepare_alone(machine: Machine, params: Params) -> Params:
-    """`prepare`, for a script that makes one process. Raises Skip for several."""
-    if whole(params["processes"]) > 1:
-        raise Skip("this framework trains in one process here: set processes to 1")
-    return prepare(machine, params)
-
-
 _OF_SGD = {"sgd": 1.0, "momentum": 0.1, "adamw": 0.01}
 """Steps of momentum 0.9 are ten times as long in the end; those of Adam have another size."""
 
@@ -161,7 +155,7 @@ def settings(params: Params, program: str) -> dict[str, bytes]:
     """The file from which the script of `program` knows what to do."""
     network = network_of(params)
     size = size_of(params)
-    given = {name: value for name, value in params.items() if name not in ("model", "sequence", "processes")}
+    given = {name: value for name, value in params.items() if name not in ("model", "sequence")}
     content = {
         **given,
         "network": network.document(size),
@@ -211,7 +205,7 @@ def placement(machine: Machine, params: Params) -> tuple[int, ...]:
         order = spread(node, len(node.allowed_cpus))
         return _near_devices(node, count // threads, threads, order) if params["device"] != "cpu" else order[:count]
 
-    return on_each_node(machine, params[NODES.name], whole(params["processes"]) * threads, of_node)
+    return on_each_node(machine, params[NODES.name], whole(params[PROCESSES]) * threads, of_node)
 
 
 def _near_devices(node: Machine, processes: int, threads: int, order: Sequence[int]) -> tuple[int, ...]:
@@ -239,14 +233,14 @@ def _counted(params: Params, value: float) -> str:
 
 
 def _several(params: Params) -> bool:
-    return whole(params["processes"]) > 1
+    return whole(params[PROCESSES]) > 1
 
 
 def _peak(params: Params) -> Ceiling | None:
     """The FMA rate of as many cores, as measured; unknown for other precisions and devices."""
     if params["device"] != "cpu" or params["precision"] != "fp32":
         return None
-    return fma_ceiling("fp32", whole(params["processes"]) * whole(params["threads"]), "threads")
+    return fma_ceiling("fp32", whole(params[PROCESSES]) * whole(params["threads"]), "threads")
 
 
 _EXCHANGE = "steps with the exchange of gradients against the same without it: what is not hidden behind computing"
@@ -399,12 +393,14 @@ def benchmark(
     module: str,
     files: Sequence[str],
     question: str,
+    launched: str = PROCESSES,
     parameters: tuple[Parameter, ...],
     prepare: Callable[[Machine, Params], Params] = prepare,
     before: Callable[[Params], Sequence[str]] = lambda params: (),
 ) -> Benchmark:
     """The benchmark of a framework; `install` says how to get it. Its script is `run_<name>.py`. `files` are patterns
-    of what this imports beside the harness, `before` are the words that start several processes of it."""
+    of what this imports beside the harness, `before` are the words that start several processes of it, `launched` is
+    the parameter with the number of those that a launcher starts."""
     script = SCRIPTS / f"run_{name.partition('.')[2]}.py"
     program = PythonScript(
         name=library,
@@ -419,6 +415,7 @@ def benchmark(
         package=module,
         parts=parts(script.name, *files),
         takes_cpus=True,
+        launched=launched,
     )
     return Benchmark(
         name=name,

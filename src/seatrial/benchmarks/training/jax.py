@@ -1,7 +1,9 @@
-"""`training.jax`: how fast JAX trains a network, on CPUs or one GPU, in one process.
+"""`training.jax`: how fast JAX trains a network, on CPUs or GPUs, in one process or several.
 
 Networks are plain functions of JAX, made from the layers of networks/; the whole step is one function that XLA
-compiles. JAX makes dense gradients of tables, so `embedding` is skipped. CPUs are verified; CUDA was not run here.
+compiles. JAX makes dense gradients of tables, so `embedding` is skipped. Several processes are started by the batch
+system or an MPI launcher, and are one mesh with a device of each (jax.distributed, shard_map). CPUs are verified; CUDA
+was not run here.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from seatrial.model.machine.machine import Machine
 def _prepare(machine: Machine, params: Params) -> Params:
     if params["model"] == "embedding":
         raise Skip("JAX makes dense gradients: a step would read and write whole tables, not the rows that it looks up")
-    return framework.prepare_alone(machine, params)
+    return framework.prepare(machine, params)
 
 
 BENCHMARK = framework.benchmark(

@@ -51,6 +51,7 @@ BENCHMARK = framework.benchmark(
     module="torch",
     files=("start_torchrun.py", "torch_*.py"),
     before=_before,
+    launched=NODES,
     question="How fast does PyTorch train a network?",
     parameters=(
         *framework.parameters(tuple(networks()), formats=data_sets.FORMATS),

@@ -1,13 +1,25 @@
-"""`training.tensorflow`: how fast TensorFlow trains ResNet-50, on CPUs or one GPU, in one process.
+"""`training.tensorflow`: how fast TensorFlow trains ResNet-50, on CPUs or GPUs, in one process or several.
 
 The network is made of tf.nn's functions from the layers of networks/, the step is one graph. Only the networks that
-were run are offered: CIFAR-10 quick and ResNet-50. CPUs are verified; CUDA was not run here.
+were run are offered: CIFAR-10 quick and ResNet-50. Several processes are started by the batch system or an MPI
+launcher, and are the workers of a MultiWorkerMirroredStrategy. CPUs are verified; CUDA was not run here.
 """
 
 from __future__ import annotations
 
 from seatrial.benchmarks.training import framework
-from seatrial.model.benchmark.parameter import Parameter
+from seatrial.model.benchmark.benchmark import Skip
+from seatrial.model.benchmark.parameter import Parameter, Params, whole
+from seatrial.model.machine.machine import Machine
+
+
+def _prepare(machine: Machine, params: Params) -> Params:
+    if params["compiled"] and params["device"] == "cpu" and whole(params["processes"]) > 1:
+        raise Skip(
+            "XLA cannot compile how TensorFlow exchanges gradients on CPUs: set processes to 1 or compiled to no"
+        )
+    return framework.prepare(machine, params)
+
 
 BENCHMARK = framework.benchmark(
     "training.tensorflow",
@@ -24,5 +36,5 @@ BENCHMARK = framework.benchmark(
         Parameter.integer("interop_threads", 1, "threads for operations that do not depend on each other", minimum=1),
         Parameter.switch("onednn", True, "kernels of oneDNN on CPUs"),
     ),
-    prepare=framework.prepare_alone,
+    prepare=_prepare,
 )

@@ -21,7 +21,7 @@ from seatrial.environments.loaded_libraries import files_among
 from seatrial.environments.mpi import choose_mpi, lacking_mpi
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import External
-from seatrial.model.benchmark.program import launched
+from seatrial.model.benchmark.parameter import whole
 from seatrial.model.benchmark.python_script import PythonScript
 from seatrial.model.environment.container import OUTSIDE
 from seatrial.model.environment.mpi import Mpi
@@ -96,7 +96,7 @@ class PythonScriptKind(ExternalKind):
     def _placed_in_image(self, point: Point, program: External) -> tuple[Mpi | None, Contained]:
         """On several nodes, a launcher outside starts a container on each, whose processes find each other."""
         container = for_program(self._containers.alone(point))
-        if point.benchmark.ranks != "mpi" or launched(point.parameters) == 1:
+        if point.benchmark.ranks != "mpi" or _launched(point) == 1:
             return None, container
         if _of(program).variable_of_mpi:
             raise ContainerError(
@@ -115,14 +115,14 @@ class PythonScriptKind(ExternalKind):
     def _library_of(self, point: Point, found: Installed, variables: Mapping[str, str]) -> Mpi | None:
         """The chosen library or the first one, which the script loads; none for a single rank, unless it is asked
         for."""
-        if launched(point.parameters) == 1 and point.environment.mpi is None:
+        if _launched(point) == 1 and point.environment.mpi is None:
             return None
         with suppress(BuildError):
             return choose_mpi(point.environment.mpi, variables)
         return None
 
     def _refusal(self, point: Point, found: Installed, mpi: Mpi | None, variables: Mapping[str, str]) -> Outcome | None:
-        if point.benchmark.ranks == "mpi" and mpi is None and launched(point.parameters) > 1:
+        if point.benchmark.ranks == "mpi" and mpi is None and _launched(point) > 1:
             return Outcome.unsupported("mpi", lacking_mpi() or "no MPI library was found")
         return None
 
@@ -135,6 +135,10 @@ def _copied(program: External) -> Mount:
     parts = _of(program).parts
     top = Path(os.path.commonpath([part.parent for part in parts]))
     return Mount(top, private_tree(top, parts))
+
+
+def _launched(point: Point) -> int:
+    return whole(point.parameters[point.benchmark.program.launched])
 
 
 def _of(program: External) -> PythonScript:

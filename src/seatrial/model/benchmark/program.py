@@ -43,6 +43,12 @@ class Program(Frozen):
         return self.library == "gpu"
 
     @property
+    def launched(self) -> str:
+        """The parameter with the number of processes that a launcher starts. If it is that of nodes, the process of
+        each node starts the others."""
+        return RANKS
+
+    @property
     def takes_turns(self) -> bool:
         """Whether it can run concurrently with others and take turns sampling."""
         return False
@@ -225,12 +231,6 @@ RANKS, THREADS, NODES = "ranks", "threads", "nodes"
 """The parameters of an MPI program: its ranks, the threads of each, and its nodes (1 if it has no such parameter)."""
 
 
-def launched(params: Params) -> int:
-    """How many processes a launcher starts: the ranks; without this parameter one on each node, which starts the
-    others itself."""
-    return whole(params[RANKS] if RANKS in params else params[NODES])
-
-
 BINDING, UNBOUND = "binding", "none"
 """The setting of an environment for unbound ranks, which the kernel's scheduler may move."""
 
@@ -275,12 +275,19 @@ class Layout(Frozen):
         return max((len(rank) for rank in self.cpus), default=1)
 
 
-def layout_of(params: Params, cpus: Sequence[int], binding: str | None = None, hosts: tuple[str, ...] = ()) -> Layout:
-    """The layout for resolved parameters and the CPUs from a benchmark's `placement`: one CPU per thread, rank by rank;
-    without the parameter `ranks`, all those of a node. No CPUs: ranks share them. `binding` is the setting of a study;
-    `none`: no binding. `hosts` are the nodes; empty: this one. Raises ValueError for a wrong number of CPUs."""
-    ranks = launched(params)
-    threads = whole(params.get(THREADS, 1)) if RANKS in params else len(cpus) // ranks
+def layout_of(
+    params: Params,
+    cpus: Sequence[int],
+    binding: str | None = None,
+    hosts: tuple[str, ...] = (),
+    launched: str = RANKS,
+) -> Layout:
+    """The layout for resolved parameters and the CPUs from a benchmark's `placement`: one CPU per thread, rank by rank.
+    `launched` is the parameter with the number of ranks (Program.launched). No CPUs: ranks share them. `binding` is the
+    setting of a study; `none`: no binding. `hosts` are the nodes; empty: this one. Raises ValueError for a wrong number
+    of CPUs."""
+    ranks = whole(params[launched])
+    threads = whole(params.get(THREADS, 1)) if launched == RANKS else len(cpus) // ranks
     if not cpus:
         return Layout(ranks, hosts=hosts, shares_cpus=True)
     if len(cpus) != ranks * threads:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from seatrial.model.benchmark.benchmark import External
+from seatrial.model.benchmark.program import RANKS
 
 PYTHON = "python"
 """The part of the environment that names the interpreter."""
@@ -18,6 +19,7 @@ class PythonScript(External, kw_only=True):
     itself, and its last argument is the list of their CPUs.
 
     `module` is what the interpreter must be able to import, `package` the distribution that states its version.
+    `launched` is the parameter with the number of processes that a launcher starts (Program.launched).
     `variable_of_mpi` tells the library where the MPI library is that starts the ranks ("": it is linked with one).
     """
 
@@ -26,3 +28,4 @@ class PythonScript(External, kw_only=True):
     variable_of_mpi: str = ""
     parts: tuple[Path, ...] = ()
     takes_cpus: bool = False
+    launched: str = RANKS

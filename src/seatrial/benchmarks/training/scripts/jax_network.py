@@ -20,12 +20,12 @@ _LAYER_NORM_EPSILON = 1e-5
 @dataclass
 class Options:
     """How a network computes: products in `dtype`; `recompute`: activations inside of blocks again in the backward
-    pass; `norms`: where the norm of each layer's output is added, if anywhere."""
+    pass; `sums`: where the sum of all bit patterns of each layer's output is added, if anywhere."""
 
     dtype: Any = jnp.float32
     channels_last: bool = True
     recompute: bool = False
-    norms: list | None = None
+    sums: list | None = None
     tokens: Any = None
 
 
@@ -39,8 +39,8 @@ def apply(layers: list, parameters: list, statistics: list, x: Any, options: Opt
             x, seen = _norm(layer, own, seen, x, options)
         else:
             x = _DONE[layer["op"]](layer, own, x, options)
-        if options.norms is not None and layer["op"] not in _BLOCKS:
-            options.norms.append(jnp.sqrt(jnp.sum(jnp.square(x.astype(jnp.float32)))))
+        if options.sums is not None and layer["op"] not in _BLOCKS:
+            options.sums.append(jnp.sum(lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)))
         new.append(seen)
     return x, new
 

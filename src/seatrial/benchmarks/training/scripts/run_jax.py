@@ -2,9 +2,10 @@
 
     python run_jax.py SETTINGS OUTPUT CPUS
 
-It runs in the interpreter of the site, which needs JAX and nothing of seatrial. The process binds itself to its CPUs
-before JAX starts threads. The whole step is one compiled function. JAX runs steps asynchronously: the time of a step
-lasts until its loss is there; on a device the next step is in its queue by then, so that it never waits for the host.
+It runs in the interpreter of the site, which needs JAX and nothing of seatrial. A launcher of ranks starts several
+processes of it. Each binds itself to its CPUs before JAX starts threads. The whole step is one compiled function. JAX
+runs steps asynchronously: the time of a step lasts until its loss is there; on a device the next step is in its queue
+by then, so that it never waits for the host.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from harness.process import Process
+from harness.process import Process, launched
 from harness.training import MOMENTUM, POOL, Training, data_seed, on_storage, write_skip
 
 _FINGERPRINT_ITEMS, _FINGERPRINT_STEPS, _FINGERPRINT_RATE = 2, 3, 0.01
@@ -32,13 +34,19 @@ def main(settings_file: str, output: str, cpus: str) -> None:
     """Train and write the record."""
     begun = time.perf_counter()
     settings = json.loads(Path(settings_file).read_text(encoding="utf-8"))
-    process = Process([int(cpu) for cpu in cpus.split(",") if cpu], settings["threads"])
+    process = launched([int(cpu) for cpu in cpus.split(",") if cpu], settings)
     is_bound = process.bind()
     _set_before_start(settings)
     import jax
+    import jax_processes
 
+    if process.count > 1:
+        if reason := jax_processes.missing():
+            write_skip(settings, process, output, reason)
+            return
+        jax_processes.join(process, settings["nodes"], settings["device"])
     try:
-        device = jax.devices(settings["device"])[0]
+        device = jax.local_devices(backend=settings["device"])[0]
     except RuntimeError:
         write_skip(settings, process, output, "this JAX finds no GPU", "gpu")
         return
@@ -46,7 +54,10 @@ def main(settings_file: str, output: str, cpus: str) -> None:
     run = JaxTraining(settings, process, device)
     run.measure(begun)
     name = device.device_kind if settings["device"] == "cuda" else ""
-    run.report(run.gathered(is_bound), output, "JAX", jax.__version__, name)
+    found = run.gathered(is_bound)
+    if process.number == 0:
+        run.report(found, output, "JAX", jax.__version__, name)
+    run.barrier()
 
 
 def _set_before_start(settings: dict) -> None:
@@ -72,19 +83,26 @@ class JaxTraining(Training):
         import jax
         import jax.numpy as jnp
         import jax_network
+        import jax_processes
         import numpy as np
         import numpy_data
         import numpy_network
 
         super().__init__(settings, process)
         self.jax, self.device, self.made_up = jax, device, numpy_data.made_up
+        self.all = jax_processes.Processes(process.count, device)
+        self.each, every = jax_processes.EACH, jax_processes.ALL
+        self.specs = (every, self.each, every)
         self.channels_last = settings["memory_format"] == "channels-last"
         begun = time.perf_counter()
         self.fingerprint = self._fingerprint()
         self.fingerprint_s = time.perf_counter() - begun
         layers = self.document["layers"]
         made = numpy_network.init(layers, tuple(self.document["size"]), np.random.default_rng(settings["seed"]))
-        self.state = jax.device_put((made[0], made[1], _started(settings["optimizer"], made[0])), device)
+        start = jax.device_put((made[0], made[1], _started(settings["optimizer"], made[0])), device)
+        self.state = self._joined(start)
+        self.state_alone: Any = None
+        self.last: Any = None
         self.parameters = sum(one.size for one in jax.tree.leaves(made[0]))
         options = jax_network.Options(
             dtype=jnp.bfloat16 if settings["precision"] == "bf16" else jnp.float32,
@@ -92,7 +110,7 @@ class JaxTraining(Training):
             recompute=settings["recompute"],
         )
         self.gradients = partial(_gradients, layers, options)
-        self._compile()
+        self.made, self.made_alone = self._compiled(self.all), self._compiled(jax_processes.Processes(1, device))
         on_device = settings["data"] == "device"
         seed = data_seed(settings, process)
         self.data = numpy_data.MadeUp(self.document, settings["batch"], POOL, seed, self._placed, on_device)
@@ -110,16 +128,23 @@ class JaxTraining(Training):
             array = array.transpose(0, 2, 3, 1)
         return self.jax.device_put(self.jax.numpy.array(array), self.device)
 
-    def _compile(self) -> None:
-        """Let the step be compiled when it is made first: one function, or with several batches one that adds their
-        gradients and one that updates."""
+    def _joined(self, state: tuple) -> tuple:
+        """The state of all processes: each has its own running statistics."""
+        return tuple(self.all.joined(part, spec) for part, spec in zip(state, self.specs, strict=True))
+
+    def _compiled(self, of: Any) -> tuple:
+        """The step of these processes, compiled when it is made first: one function, or with several batches one that
+        adds their gradients and one that updates."""
         jax, count = self.jax, self.settings["accumulate"]
         update = partial(_updated, self.settings["optimizer"], self.settings["learning_rate"])
 
         def step(state: tuple, batch: tuple) -> tuple:
             found, statistics, loss, _ = self.gradients(state[0], state[1], batch)
-            parameters, memory = update(state[0], found, state[2])
-            return (parameters, statistics, memory), loss
+            parameters, memory = update(state[0], of.mean(found), state[2])
+            return (parameters, statistics, memory), loss[None]
+
+        def zeros(parameters: list) -> tuple:
+            return jax.tree.map(jax.numpy.zeros_like, parameters), jax.numpy.zeros(1)
 
         def add(state: tuple, total: tuple, batch: tuple) -> tuple:
             found, statistics, loss, _ = self.gradients(state[0], state[1], batch)
@@ -127,31 +152,58 @@ class JaxTraining(Training):
             return (state[0], statistics, state[2]), total
 
         def finish(state: tuple, total: tuple) -> tuple:
-            parameters, memory = update(state[0], total[0], state[2])
+            parameters, memory = update(state[0], of.mean(total[0]), state[2])
             return (parameters, state[1], memory), total[1]
 
-        self.whole_step = jax.jit(step, donate_argnums=0)
-        self.add, self.finish = jax.jit(add, donate_argnums=(0, 1)), jax.jit(finish, donate_argnums=0)
-        self.zeros = jax.jit(lambda parameters: (jax.tree.map(jax.numpy.zeros_like, parameters), 0.0))
+        each, both = self.each, (self.specs, self.each)
+        return (
+            jax.jit(of.shared(step, both, both), donate_argnums=0),
+            jax.jit(of.shared(zeros, self.specs[:1], each)),
+            jax.jit(of.shared(add, (*both, each), both), donate_argnums=(0, 1)),
+            jax.jit(of.shared(finish, both, both), donate_argnums=0),
+        )
+
+    def _advanced(self, made: tuple, state: tuple, batches: Iterator) -> tuple:
+        """State and loss after one step with such functions; the state before is given up."""
+        step, zeros, add, finish = made
+        if self.settings["accumulate"] == 1:
+            return step(state, next(batches))
+        total = zeros(state[0])
+        for _ in range(self.settings["accumulate"]):
+            state, total = add(state, total, next(batches))
+        return finish(state, total)
 
     def step(self, *, is_local: bool = False) -> None:
-        """One training step."""
+        """One training step; a local one with the parameters of this process alone."""
         self.waited_s = 0.0
-        if self.settings["accumulate"] == 1:
-            self.state, loss = self.whole_step(self.state, self._next())
+        if is_local:
+            batches = map(self.all.own, self._batches())
+            self.state_alone, self.last = self._advanced(self.made_alone, self.state_alone, batches)
         else:
-            total = self.zeros(self.state[0])
-            for _ in range(self.settings["accumulate"]):
-                self.state, total = self.add(self.state, total, self._next())
-            self.state, loss = self.finish(self.state, total)
-        self.losses.append(loss)
+            self.state, self.last = self._advanced(self.made, self.state, self._batches())
+            self.losses.append(self.last)
         self.wait_s.append(self.waited_s)
 
-    def _next(self) -> tuple:
-        begun = time.perf_counter()
-        batch = next(self.data)
-        self.waited_s += time.perf_counter() - begun
-        return batch
+    def _batches(self) -> Iterator:
+        while True:
+            begun = time.perf_counter()
+            batch = self.all.joined(next(self.data), self.each)
+            self.waited_s += time.perf_counter() - begun
+            yield batch
+
+    def block(self, steps: int, *, is_local: bool = False) -> tuple:
+        """As for every framework; local steps are compiled before."""
+        if is_local:
+            self.state_alone = self._copy_of_own()
+            self.step(is_local=True)
+            self.last.block_until_ready()
+        seen = super().block(steps, is_local=is_local)
+        self.state_alone = None
+        return seen
+
+    def _copy_of_own(self) -> Any:
+        """What this process has of the state."""
+        return self.jax.tree.map(self.jax.numpy.copy, self.all.own(self.state))
 
     def waited_for(self) -> float:
         """The time, once all steps are done."""
@@ -162,14 +214,63 @@ class JaxTraining(Training):
         """Make the steps; the time of each. On a device, the next one is started before this one is waited for."""
         ahead = 1 if self.settings["device"] != "cpu" else 0
         marks = [self.waited_for()]
-        first = len(self.losses)
+        made: list = []
         for number in range(steps + ahead):
             if number < steps:
-                self.step()
+                self.step(is_local=is_local)
+                made.append(self.last)
             if number >= ahead:
-                self.losses[first + number - ahead].block_until_ready()
+                made[number - ahead].block_until_ready()
                 marks.append(time.perf_counter())
         return [end - start for start, end in pairwise(marks)]
+
+    def value(self, loss: Any) -> float:
+        """The number of this process."""
+        return float(self.all.own(loss)[0])
+
+    def gradients_apart(self) -> float:
+        """How far a step of all processes, with an optimizer that has made none, is from one with the mean of the
+        gradients that each process computes by itself; relative, of the parameter that is farthest."""
+        import numpy as np
+
+        batches = [next(self._batches()) for _ in range(self.settings["accumulate"])]
+        parameters, statistics, _ = self._copy_of_own()
+        before = self.jax.device_get(parameters)
+        started = self.jax.device_put(_started(self.settings["optimizer"], before), self.device)
+        found: Any = self.jax.tree.map(np.zeros_like, before)
+        own = self.jax.jit(lambda *given: self.gradients(*given)[0])
+        for batch in batches:
+            its = own(parameters, statistics, self.all.own(batch))
+            found = self.jax.tree.map(lambda a, b: a + np.asarray(b) / len(batches), found, its)
+        mean = self.all.mean_of_all(found)
+        update = self.jax.jit(partial(_updated, self.settings["optimizer"], self.settings["learning_rate"]))
+        expected = self.jax.device_get(update(before, mean, started)[0])
+        state, _ = self._advanced(self.made, self._joined((parameters, statistics, started)), iter(batches))
+        worst = 0.0
+        for old, right, new in zip(*map(self.jax.tree.leaves, (before, expected, self.all.own(state[0]))), strict=True):
+            moved = np.linalg.norm(right - old)
+            apart = np.linalg.norm(np.asarray(new) - right)
+            worst = max(worst, float(apart / moved if moved else apart > 0))
+        return worst
+
+    def agreed(self, answer: bool) -> bool:
+        """The answer of the first process, for all."""
+        return self.all.of_the_first(answer)
+
+    def barrier(self) -> None:
+        """Wait for all processes."""
+        self.all.barrier()
+
+    def result(self) -> str:
+        """The loss of one batch, the same for all processes, with the parameters of this one as they are now."""
+        parameters, statistics, _ = self.all.own(self.state)
+        batch = tuple(map(self._placed, self.made_up(self.document, 2, 7)))
+        loss = self.jax.jit(lambda *given: self.gradients(*given)[2])(parameters, statistics, batch)
+        return f"{float(loss):.17g}"
+
+    def gathered_from_all(self, own: dict) -> list:
+        """What each process saw."""
+        return self.all.gathered(own)
 
     def device_memory_B(self) -> int:
         """The largest allocation on the device so far."""
@@ -184,8 +285,8 @@ class JaxTraining(Training):
             on_storage(file)
 
     def _fingerprint(self) -> str:
-        """A hash of the losses of a short run in fp32, and of the norms of its activations, bit for bit. It is the same
-        on every healthy processor of one kind with the same library and threads; on GPUs if `deterministic` is set."""
+        """A hash of the losses of a short run in fp32, and of sums of its activations' bit patterns. It is the same on
+        every healthy processor of one kind with the same library and threads; on GPUs if `deterministic` is set."""
         import jax_network
         import numpy as np
         import numpy_network
@@ -193,7 +294,7 @@ class JaxTraining(Training):
         layers = self.document["layers"]
 
         def step(state: tuple, batch: tuple) -> tuple:
-            options = jax_network.Options(channels_last=self.channels_last, norms=[])
+            options = jax_network.Options(channels_last=self.channels_last, sums=[])
             found, statistics, loss, seen = _gradients(layers, options, state[0], state[1], batch)
             parameters = self.jax.tree.map(lambda old, its: old - _FINGERPRINT_RATE * its, state[0], found)
             return (parameters, statistics), [loss, *seen]
@@ -209,16 +310,16 @@ class JaxTraining(Training):
 
 
 def _gradients(layers: list, options: Any, parameters: list, statistics: list, batch: tuple) -> tuple:
-    """Gradients, new statistics, the loss, and the norms of activations if they are asked for."""
+    """Gradients, new statistics, the loss, and the sums of bit patterns if they are asked for."""
     import jax
     import jax_network
 
     def loss_of(parameters: list) -> tuple:
         outputs, new = jax_network.apply(layers, parameters, statistics, batch[0], options)
-        return jax_network.loss_of(outputs, batch[1]), (new, options.norms or [])
+        return jax_network.loss_of(outputs, batch[1]), (new, options.sums or [])
 
-    (loss, (new, norms)), found = jax.value_and_grad(loss_of, has_aux=True)(parameters)
-    return found, new, loss, norms
+    (loss, (new, sums)), found = jax.value_and_grad(loss_of, has_aux=True)(parameters)
+    return found, new, loss, sums
 
 
 def _started(kind: str, parameters: list) -> tuple:

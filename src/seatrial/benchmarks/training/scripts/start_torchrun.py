@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import sys
 
-from harness.nodes import meeting_point, node_number
+from harness.nodes import launched_number, meeting_point
 
 
 def main(nodes: str, processes: str, script: str, *words: str) -> None:
     """Start the processes of this node."""
-    node = node_number()
+    node = launched_number()
     host, port = meeting_point(node)
     cpus = words[-1].split(",")
     each = len(cpus) // int(nodes)

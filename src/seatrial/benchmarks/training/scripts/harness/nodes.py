@@ -1,4 +1,4 @@
-"""Where the processes of several nodes meet: the first node says it in a file of the run's folder, which all share."""
+"""Where the processes of a run meet: they say it in files of the run's folder, which all share."""
 
 from __future__ import annotations
 
@@ -9,26 +9,39 @@ import time
 from pathlib import Path
 
 _NUMBER_FROM = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "PALS_RANKID", "SLURM_PROCID")
-_FILE = "meeting.json"
+_FILE = "meeting-{}.json"
 _PATIENCE_S = 120.0
 
 
-def node_number() -> int:
-    """The number of this node, as the launcher counts. Raises KeyError if it does not say."""
+def launched_number() -> int:
+    """The number of this process, as the launcher counts. Raises KeyError if it does not say."""
     return int(os.environ[next(name for name in _NUMBER_FROM if name in os.environ)])
 
 
-def meeting_point(node: int) -> tuple[str, int]:
-    """Host and port of the first node. Raises TimeoutError if it does not say them in time."""
-    path = Path(_FILE)
-    if node == 0:
-        with socket.socket() as one:
-            one.bind(("", 0))
-            port = one.getsockname()[1]
-        part = path.with_suffix(".part")
-        part.write_text(json.dumps([socket.gethostname(), port]))
-        part.replace(path)
-        return socket.gethostname(), port
+def meeting_point(number: int) -> tuple[str, int]:
+    """Host and port of the first process. Raises TimeoutError if it does not say them in time."""
+    return _say(0) if number == 0 else _said_by(0)
+
+
+def meeting_points(number: int, count: int) -> list:
+    """Host and port of every process. Raises TimeoutError if one does not say them in time."""
+    own = _say(number)
+    return [own if other == number else _said_by(other) for other in range(count)]
+
+
+def _say(number: int) -> tuple[str, int]:
+    with socket.socket() as one:
+        one.bind(("", 0))
+        port = one.getsockname()[1]
+    path = Path(_FILE.format(number))
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps([socket.gethostname(), port]))
+    part.replace(path)
+    return socket.gethostname(), port
+
+
+def _said_by(number: int) -> tuple[str, int]:
+    path = Path(_FILE.format(number))
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end:
         try:
@@ -38,4 +51,4 @@ def meeting_point(node: int) -> tuple[str, int]:
             time.sleep(0.05)
         else:
             return str(host), int(port)
-    raise TimeoutError(f"the first node did not write {path.absolute()} within {_PATIENCE_S:.0f} s")
+    raise TimeoutError(f"process {number} did not write {path.absolute()} within {_PATIENCE_S:.0f} s")

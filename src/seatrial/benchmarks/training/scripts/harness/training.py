@@ -47,6 +47,10 @@ class Training:
         without the exchange of gradients; nothing is updated or appended to `losses` then."""
         raise NotImplementedError
 
+    def value(self, loss: Any) -> float:
+        """The number that is one of `losses`."""
+        return float(loss)
+
     def save(self, path: Path) -> None:
         """Write a checkpoint that is safe on storage."""
         raise NotImplementedError
@@ -123,7 +127,7 @@ class Training:
         self.gradient_error = self.gradients_apart() if self.process.count > 1 else 0.0
         while len(self.losses) < settings["task_steps"]:
             self.step()
-        self.loss_values = [float(one) for one in self.losses]
+        self.loss_values = [self.value(one) for one in self.losses]
         self.first_digests = self.data.digests()
         self.data = None  # ends the processes that read
         self.saved_s, self.saved_B = self._checkpoint() if settings["checkpoint"] else (0.0, 0)
