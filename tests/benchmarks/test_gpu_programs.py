@@ -110,7 +110,7 @@ def precisions(benchmark: Benchmark) -> tuple[str, ...]:
 
 def smallest(benchmark: Benchmark) -> tuple[tuple[str, str], ...]:
     """SHOC's smallest class, or what is small enough for a processor."""
-    small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384"}
+    small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384", "nx": "16"}
     largest = {"gpu.triad": "262144", "gpu.transfer": "1024"}  # blocks of the triad have at least 64 KiB
     small["largest_B"] = largest.get(benchmark.name, "16384")
     return tuple((p.name, small[p.name]) for p in benchmark.parameters if p.name in small)

@@ -108,7 +108,7 @@ public:
     program_.at("the reference");
     if (settings_.ordering == Ordering::levels)
       reduction = solver_->solve(reference_iterations, 0).reduction();
-    const auto first = solver_->solve(10 * reference_iterations, reduction);
+    const auto first = solver_->solve(most_iterations, reduction);
     iterations_ = std::max(first.iterations, reference_iterations);
     rounds(reduction);
     finish();

@@ -24,7 +24,7 @@ from seatrial.model.benchmark.benchmark import Benchmark, Check, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, beyond_caches_B, whole
 from seatrial.model.machine.machine import Machine
 
-_SLICE_S = 1.0
+_SLICE_S = 0.25
 _SETS = 6
 """The reference, the one that counts the iterations, and at least three; the checks take about one more."""
 _SLOW_CPU_FLOPS = 1.5e9

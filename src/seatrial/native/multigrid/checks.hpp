@@ -75,5 +75,7 @@ template <class Largest>
 inline constexpr double spectral_tolerance = 1e-12;
 inline constexpr std::size_t most_spectral_iterations = 50;
 inline constexpr std::size_t reference_iterations = 50; // of a set
+inline constexpr std::size_t most_iterations =
+    200; // that may take as far; colours take less than 60
 
 } // namespace seatrial::multigrid

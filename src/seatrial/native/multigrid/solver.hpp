@@ -13,19 +13,10 @@
 #include "multigrid/level.hpp"
 #include "multigrid/rank_halo.hpp"
 #include "multigrid/reference.hpp"
+#include "multigrid/solver_phases.hpp"
 #include "team.hpp"
 
 namespace seatrial::multigrid {
-
-// Seconds of the rank's first thread, waiting for the others included.
-struct Phases {
-  double product = 0;  // A p with p' A p
-  double smoother = 0; // symmetric Gauss-Seidel
-  double transfer = 0; // restriction of the residual, and prolongation
-  double vectors = 0;  // updates, with the norm of the residual
-  double reduce = 0;   // sums over threads and ranks
-  double halo = 0;     // exchange with the ranks around
-};
 
 class Solver {
 public:
