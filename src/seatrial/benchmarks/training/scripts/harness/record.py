@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ class Record:
     """Lines that are written at the end, so that nothing is written while steps are measured."""
 
     def __init__(self, program: str, cpus: Sequence[int], processes: int) -> None:
+        self._counts: Counter = Counter()
         self._lines = [
             {
                 "ev": "hello",
@@ -39,8 +41,8 @@ class Record:
         **more: Any,
     ) -> None:
         """One reading; its number counts those of the same series."""
-        number = sum(1 for line in self._lines if line.get("series") == series)
-        line = {"ev": "sample", "series": series, "i": number, "elapsed_s": _finite(elapsed_s), **more}
+        line = {"ev": "sample", "series": series, "i": self._counts[series], "elapsed_s": _finite(elapsed_s), **more}
+        self._counts[series] += 1
         if work:
             line["work"] = {name: _finite(value) for name, value in work.items()}
         if point:
