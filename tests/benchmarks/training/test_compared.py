@@ -32,10 +32,11 @@ def kept(path: Path, images_s: float, framework: dict[str, object], begun_s: flo
     experiment = Experiment("training.pytorch", params, "env", "program", "machine-n1")
     folder.put("experiments", experiment.id, experiment.document())
     writer = RecordWriter(folder, "n1")
+    own = {"loss": [images_s], "warmup": {"steps": int(images_s)}, "processes": [{"memory_B": images_s}]}
     for number, rate in enumerate(noisy(images_s, REPEATS, seed=int(images_s))):
         work = {"items": ITEMS, "per_device": ITEMS, "flop": ITEMS, "steps": 16.0, "wait_s": 0.0}
         sample = Sample("training", 0, ITEMS / rate, work, point={"counts": "images"})
-        seen = {"host": "n1", "affinity": [[0]], "notes": {"framework": {"name": "PyTorch", **framework}}}
+        seen = {"host": "n1", "affinity": [[0]], "notes": {**own, "framework": {"name": "PyTorch", **framework}}}
         at_s = 1.7e9 + 20.0 * number + begun_s
         writer.append(RepeatRecord(experiment.id, number, number, at_s, 5.0, Outcome.ok(), (sample,), {}, seen))
     writer.close()
@@ -51,3 +52,5 @@ def test_a_verdict_on_the_rate_lists_the_settings_that_differ(images_s: float, v
     listed = json.dumps(document["differences"])
     missing = [word for word in ("version", "tf32", "onednn", "deterministic", "threads") if word not in listed]
     assert not missing, (missing, document["differences"])
+    results = [word for word in ("loss", "warmup", "memory_B") if word in listed]
+    assert not results, "what trainings did is not a setting that differs"

@@ -46,10 +46,13 @@ _IGNORED_NOTES = frozenset(
         "blas_better",
         "fft_why",
         "arguments",
+        "loss",
+        "warmup",
+        "processes",
     }
 )
-"""Notes that differ from repeat to repeat, or state how something was observed or chosen; and the arguments, which are
-those of the command."""
+"""Notes that differ from repeat to repeat, or state how something was observed or chosen; the arguments, which are
+those of the command; and what a training did: its losses, the steps of its warm-up, and what each process saw."""
 _BY_CHANCE = frozenset({"bursts", "dropped_iterations", "missed_bursts", "turns"})
 """Notes that count random events during a run: never compared as exact values."""
 _PER_JOB = frozenset({"SLURM_JOB_ID"})
