@@ -409,6 +409,29 @@ static void write_pieces(long step) {
     sum();
 }
 
+/* Odd ranks wait in a loop until their neighbour has set a flag in a window that both share. */
+static void flag(long step) {
+  static MPI_Win window = MPI_WIN_NULL;
+  static _Atomic long* flags;
+  MPI_Aint bytes;
+  int unit;
+  if (window == MPI_WIN_NULL) {
+    MPI_Win_allocate_shared(64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &flags, &window);
+    *flags = -1;
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_shared_query(window, rank & ~1, &bytes, &unit, &flags);
+  }
+  if (rank % 2 == 0) {
+    compute(2e-3);
+    *flags = step;
+  } else {
+    while (*flags < step)
+      ;
+  }
+  compute(1e-3);
+  sum();
+}
+
 static const struct cause causes[] = {
     {"pack-elements", pack_elements, NULL},
     {"pack-arrays", pack_arrays, NULL},
@@ -423,6 +446,7 @@ static const struct cause causes[] = {
     {"fresh-memory", fresh_memory, NULL},
     {"kept-memory", kept_memory, NULL},
     {"random-numbers", random_numbers, NULL},
+    {"flag", flag, NULL},
     {"reduce-to-root", reduce_to_root, NULL},
     {"reduce-large", reduce_large, NULL},
     {"reduce-rarely", reduce_rarely, NULL},

@@ -282,6 +282,25 @@ static void* take_tasks(void* none) {
   return none;
 }
 
+/* Two threads take turns; the one whose turn it is not waits in a loop. */
+static _Atomic int turn;
+
+static void* relay(void* number) {
+  const int own = number == (void*)1;
+  while (now() < until) {
+    while (turn != own)
+      if (now() > until + 0.5)
+        return NULL;
+      else
+        for (int i = 0; i < 1000000 && turn != own; ++i)
+          __builtin_ia32_pause();
+    compute(0.005);
+    turn = !own;
+  }
+  turn = !own;
+  return NULL;
+}
+
 int main(int argc, char** argv) {
   if (argc < 3)
     return 2;
@@ -331,6 +350,8 @@ int main(int argc, char** argv) {
   } else if (strcmp(mode, "wedge") == 0) {
     pthread_barrier_init(&rows_end, NULL, 2);
     with_threads(wedge, 2, nothing);
+  } else if (strcmp(mode, "relay") == 0) {
+    with_threads(relay, 2, nothing);
   } else if (strcmp(mode, "records") == 0) {
     write_records();
   } else if (strcmp(mode, "tasks") == 0) {

@@ -260,6 +260,9 @@ CASES: tuple[Case, ...] = (
     _of_command("command: single bytes through a socket", _program("bytes"), planted("small-calls"), is_quick=True),
     _of_command("command: memory mapped in each step", _program("maps"), planted("kernel-time")),
     _of_command("command: two threads share a triangle by its rows", _program("wedge", 2.0), planted("uneven-threads")),
+    _of_command(
+        "command: two threads take turns, the other one waits in a loop", _program("relay"), planted("waiting-loop")
+    ),
     _of_command("command that writes results in large blocks", _program("records"), is_quick=True),
     _of_command("command whose threads share a counter of tasks", _program("tasks")),
     _of_command("command that polls and sleeps", _program("polls"), planted("sleep"), is_quick=True),

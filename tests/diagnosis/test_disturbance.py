@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -225,6 +226,22 @@ def test_damaged_values_are_not_used():
     assert causes(odd) == []
 
 
+def code(spots: Sequence[tuple[int, str, str]] = (), returns: Sequence[tuple[int, str]] = ()) -> dict[str, Any]:
+    """Samples of code every 4 ms: their number, and what is before and behind the address."""
+
+    def place(samples: int, before: str, behind: str) -> dict[str, Any]:
+        own = bytes.fromhex(before)
+        text = (b"\xcc" * (64 - len(own)) + own + bytes.fromhex(behind)).ljust(128, b"\xcc").hex()
+        return {"file": "/app", "offset": 0x100 + len(own) - 2, "samples": samples, "code": text}
+
+    return {
+        "samples": 250,
+        "period_s": 4e-3,
+        "spots": [place(*one) for one in spots],
+        "returns": [place(samples, before, "") for samples, before in returns],
+    }
+
+
 def program(
     cpu_s: float = 1.0,
     wall_s: float = 1.0,
@@ -358,6 +375,17 @@ TEAM = {"threads": 2, "most_threads": 2, "thread_wait_s": 0.5, "thread_waits": 5
             program(cpu_s=0.6, system_s=0.4, voluntary=20_000, waits=looks(0.2, "sync")["waits"]),
             ("synchronised-io", 0.2),
             "in fsync and similar calls",
+        ),
+        (
+            program(system_s=0.6, faults=1000, code=code(returns=((12, "b801010000 0f05"),))),
+            ("kernel-time", 0.59),
+            "it was openat in 100 % of 48 samples",
+        ),
+        (
+            # mov flag(%rip),%eax; cmp %eax,%edx; je: back to the first
+            program(code=code(spots=((60, "8b05ce2d000039c2", "74f6"), (20, "8b05ce2d0000", "39c274f6")))),
+            ("waiting-loop", 0.32),
+            "A loop that only waits, in /app at 0x104, had at least 32 % of the CPU time",
         ),
         (
             program(cpu_s=1.5, thread_cpu_s=[1.0, 0.5], **TEAM),

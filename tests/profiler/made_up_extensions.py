@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seatrial.profiler.tables.extension import (
+    CODE_COUNT,
     COUNTER,
     CPU_SAMPLE,
     EXTENSION_B,
@@ -16,6 +17,7 @@ from seatrial.profiler.tables.extension import (
     MOST_OPERATIONS,
     MOST_PARALLEL,
     MOST_REGIONS,
+    MOST_SPOTS,
     OPENMP,
     OPERATION,
     PARALLEL,
@@ -23,6 +25,7 @@ from seatrial.profiler.tables.extension import (
     REGIONS,
     SLICES,
     SPLIT,
+    SPOT,
     UNTIMED,
 )
 
@@ -47,6 +50,7 @@ def extension(
     waits_for_any: tuple[int, int] = (0, 0),
     untimed: int = 0,
     operations: Sequence[tuple[int, int, int, int]] = (),
+    code: tuple[int, Sequence[tuple[int, int, bytes]], Sequence[tuple[int, int, bytes]]] = (0, (), ()),
 ) -> bytes:
     """`counters`: kind, errno, value, enabled and running ns. `regions`: number of the parent, name, begun, ended,
     ticks, MPI ticks, CPU ns. `openmp` and `parallel` in the order of the file. None: not requested.
@@ -54,7 +58,7 @@ def extension(
     ticks in MPI, those counted, calls counted, own ticks; `in_mpi`: value, enabled and running ns of each counter.
     `kernel`: first and last system ns, calls and ticks for locks; `threads`: these for threads; `children`: first and
     last CPU ns; `loops`: number, ns and shortest; `waits_for_any`: calls and requests. `operations`: address,
-    number, calls, ticks."""
+    number, calls, ticks. `code`: all samples, then address, samples and code of the spots and of the returns."""
     requested = (counters is not None) + 2 * (openmp is not None)
     parts = [HEAD.pack(requested, paranoid, has_unit)]
     parts += [COUNTER.pack(*one) for one in counters or ()]
@@ -75,4 +79,9 @@ def extension(
     parts.append(UNTIMED.pack(untimed))
     parts += [OPERATION.pack(*one) for one in operations]
     parts.append(bytes(OPERATION.size * (MOST_OPERATIONS - len(operations))))
+    all_samples, spots, returns = code
+    parts.append(CODE_COUNT.pack(all_samples))
+    parts += [SPOT.pack(*one) for one in spots]
+    parts.append(bytes(SPOT.size * (MOST_SPOTS - len(spots))))
+    parts += [SPOT.pack(*one) for one in returns]
     return b"".join(parts).ljust(EXTENSION_B, b"\0")

@@ -345,3 +345,23 @@ def test_what_is_missing_is_null_in_parquet(tmp_path) -> None:
     ]
     rows = duckdb.sql("SELECT count, wall_s, unended FROM read_parquet(?)", params=[files["regions"]]).fetchall()
     assert sorted(rows) == [(1, 1.0, 0), (1, 1.0, 1)]
+
+
+WAITS = bytes.fromhex("8b05ce2d000039c274f6")
+"""mov flag(%rip),%eax; cmp %eax,%edx; je: back to the first."""
+
+
+def test_a_rank_that_waits_in_a_loop_of_the_program_does_not_compute() -> None:
+    def spots(begin: int) -> list[tuple[int, int, bytes]]:
+        def around(at: int) -> bytes:
+            return b"\xcc" * (64 - at) + WAITS + b"\xcc" * (64 - len(WAITS) + at)
+
+        return [(begin + at, samples, around(at)) for at, samples in ((6, 900), (8, 248))]
+
+    in_program = extension(code=(1900, spots(0x10100), ()))
+    found = named(merged(table(0, 2, extension()), table(1, 2, in_program)), Cause.WAITING_LOOP)
+    assert found is not None and found.rank == 1 and found.site is not None
+    assert found.value(Signal.LOOP_TIME) == pytest.approx(1148 * 5.27e-3)
+    assert (found.site.module, found.site.offset) == ("/opt/app", 0x106)
+    elsewhere = extension(code=(1900, spots(0x90100), ()))  # such as a library of MPI
+    assert named(merged(table(0, 2, extension()), table(1, 2, elsewhere)), Cause.WAITING_LOOP) is None

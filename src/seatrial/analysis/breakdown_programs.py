@@ -50,6 +50,7 @@ _COUNTED_BESIDE = (
 )
 """Waiting while other threads or processes of the program work, whose CPU time is a part."""
 _CAUSE_OF: Mapping[ChangeSignal, frozenset[RepeatCause]] = {
+    ChangeSignal.USER: frozenset({RepeatCause.WAITING_LOOP}),
     ChangeSignal.KERNEL: frozenset(
         {
             *(RepeatCause.PAGE_FAULTS, RepeatCause.SMALL_CALLS, RepeatCause.FILE_OPENINGS, RepeatCause.THREAD_STARTS),
@@ -82,6 +83,7 @@ _COUNTERS: Mapping[RepeatCause, Callable[[Habits], float]] = {
     RepeatCause.THREAD_STARTS: lambda one: one.started_tasks,
     RepeatCause.PROCESS_STARTS: lambda one: one.started_tasks,
     RepeatCause.LOCKS: lambda one: one.voluntary,
+    RepeatCause.WAITING_LOOP: lambda one: one.code.loop_s,
 }
 """What grows with a cause of CPU time."""
 
@@ -336,6 +338,9 @@ def _named(
 
 def _grew(found: _Compared, key: ChangeSignal, cause: RepeatCause, own: _Side, other: _Side) -> bool:
     """Whether what is counted for a cause grew as the part did: by half as much at least."""
+    if cause is RepeatCause.WAITING_LOOP:
+        more_s = found.workers * abs(found.mean_s[key])
+        return own.counted(cause) - other.counted(cause) >= EXPLAINS * more_s
     if key is not ChangeSignal.KERNEL or cause not in _COUNTERS:
         return True
     seconds = found.sides(key)

@@ -29,6 +29,7 @@ from seatrial.diagnosis.ranks import (
     blocked_diagnoses,
     explained_by_computing,
     io_diagnoses,
+    loop_diagnoses,
     ran_of,
     uneven,
     uneven_despite_delay,
@@ -72,7 +73,7 @@ _NOT_AT_CALLS = frozenset(
     {
         *(Cause.STARTUP, Cause.IO, Cause.METADATA, Cause.BLOCKED),
         *(Cause.THREAD_IMBALANCE, Cause.PAGING, Cause.MEMORY_BOUND, Cause.COMPUTE_BOUND),
-        *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.OPERATION),
+        *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.OPERATION, Cause.WAITING_LOOP),
     }
 )
 """The call site is not part of these."""
@@ -83,7 +84,7 @@ _COUNTED = frozenset(
     {
         *(Cause.PAGE_FAULTS, Cause.KERNEL_TIME, Cause.MESSAGE_RATE, Cause.LOCAL_CALLS, Cause.MPI_IO),
         *(Cause.COMMUNICATORS, Cause.POLLING, Cause.IO, Cause.METADATA, Cause.SERIAL_IO),
-        *(Cause.THREAD_IMBALANCE, Cause.OPERATION),
+        *(Cause.THREAD_IMBALANCE, Cause.OPERATION, Cause.WAITING_LOOP),
         *(Cause.IMBALANCE, Cause.SLOW_CPU, Cause.LATE_SENDER, Cause.LATE_RECEIVER, Cause.SLOW_RECEIVES),
     }
 )
@@ -121,7 +122,9 @@ def diagnose(profile: Profile) -> tuple[Diagnosis, ...]:
     found = [*no_cpu, *(_waiting_despite_delay(profile) if is_delayed else _waiting(profile))]
     serial = frozenset(one.rank for one in found if one.cause is Cause.SERIAL_IO and one.rank is not None)
     blocked = frozenset(one.rank for one in found if one.cause is Cause.BLOCKED_RANK and one.rank is not None)
+    looping = frozenset(one.rank for one in found if one.cause is Cause.WAITING_LOOP and one.rank is not None)
     found += [*io_diagnoses(profile, serial), *blocked_diagnoses(profile, blocked | serial)]
+    found += loop_diagnoses(profile, looping)
     found = _joined(found, call_diagnoses(profile, ran))
     operation = operation_diagnosis(profile, ran)
     found += [] if operation is None else [operation]

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile_io import SystemCall
+from seatrial.profiler.waiting_code import main_returns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -139,14 +140,28 @@ def _kernel(profile: Profile, counted_s: Mapping[int, float] | None = None) -> D
         evidence.append(Evidence(Signal.FAULT_RATE, faults / profile.wall_s))
     worst = max(known, key=lambda rank: times[rank.rank])
     alone = len(known) > 1 and times[worst.rank] >= _ALONE * total_s
+    call, seen = ("", ()) if is_faults else _system_call([worst] if alone else known)
     return Diagnosis(
         Cause.PAGE_FAULTS if is_faults else Cause.KERNEL_TIME,
         share,
         Sureness.INFERRED if is_faults else Sureness.MEASURED,
-        tuple(evidence),
+        (*evidence, *seen),
         rank=worst.rank if alone else None,
         host=worst.host if alone else "",
+        system_call=call,
     )
+
+
+def _system_call(ranks: Sequence[RankTotals]) -> tuple[str, tuple[Evidence, ...]]:
+    """The system calls that these ranks were mostly seen to come back from; "" if there are none."""
+    seen: dict[str, int] = {}
+    for rank in ranks:
+        for name, samples in () if rank.code is None else rank.code.calls.items():
+            seen[name] = seen.get(name, 0) + samples
+    found = main_returns(seen)
+    if found is None:
+        return "", ()
+    return found.names, (Evidence(Signal.RETURNS, found.samples), Evidence(Signal.RETURNS_SHARE, found.share))
 
 
 def _faults_per_page(ranks: Sequence[RankTotals], faults: int) -> float | None:

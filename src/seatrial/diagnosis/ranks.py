@@ -1,5 +1,5 @@
 """Ranks that others wait for: one that computes longest, one that reads and writes, one that is blocked; and a rank
-that has so little to do that it waits for the others.
+that has so little to do that it waits for the others. And ranks that wait in a loop of the program.
 
 What a rank does outside MPI: it computes, is in calls on files, sleeps, waits for other programs, for locks or for a
 CPU, or is blocked for an unknown reason.
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from seatrial.diagnosis.own_threads import OwnThreads, own_thread_evidence, own_threads
 from seatrial.model.frozen import Frozen
-from seatrial.profiler.cause import Cause, Diagnosis, Evidence, Signal, Sureness
+from seatrial.profiler.cause import CallSite, Cause, Diagnosis, Evidence, Signal, Sureness
 from seatrial.profiler.profile_io import FILE_CALLS, METADATA_CALLS, SystemCall
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Work(StrEnum):
     """A part of the time outside MPI."""
 
     COMPUTING = "computing"
+    LOOP = "loop"  # of the program, which only waits
     IO = "io"
     SLEEP = "sleep"
     OTHERS = "others"
@@ -69,11 +70,12 @@ def work_of(rank: RankTotals, own: OwnThreads) -> Mapping[Work, float]:
     """
     outside_s = rank.compute_s
     parts = {
+        Work.LOOP: rank.loop_s,
         Work.IO: rank.system_s(*FILE_CALLS),
         Work.SLEEP: rank.system_s(SystemCall.SLEEP),
         Work.OTHERS: rank.system_s(SystemCall.POLL, SystemCall.CHILD, SystemCall.LOCK, SystemCall.THREAD),
     }
-    known_s = sum(parts.values())
+    known_s = sum(parts.values()) - rank.loop_s
     parts[Work.OTHERS] = max(0.0, parts[Work.OTHERS] - own.computed_s)
     share = rank.cpu.blocked_share if rank.cpu is not None else None
     if share is not None and rank.cpu is not None:
@@ -139,6 +141,31 @@ def blocked_evidence(profile: Profile, rank: RankTotals) -> tuple[Evidence, ...]
     if rank.cpu is not None and rank.cpu.major_faults:
         found.append(Evidence(Signal.MAJOR_FAULTS, rank.cpu.major_faults))
     return tuple(found)
+
+
+def loop_evidence(rank: RankTotals) -> tuple[Evidence, ...]:
+    """How long a rank is in loops that only wait."""
+    share = min(1.0, rank.loop_s / rank.wall_s) if rank.wall_s > 0 else 0.0
+    return (Evidence(Signal.LOOP_TIME, rank.loop_s), Evidence(Signal.LOOP_SHARE, share))
+
+
+def loop_site(rank: RankTotals) -> CallSite | None:
+    """Where its loop that only waits is."""
+    loop = None if rank.code is None else rank.code.loop
+    return None if loop is None else CallSite("", loop.module, loop.offset, 0, rank.loop_s, 0, 1, loop.frames)
+
+
+def loop_diagnoses(profile: Profile, named: frozenset[int]) -> list[Diagnosis]:
+    """Ranks that wait in loops of the program outside MPI, with the one that does so for longest."""
+    ranks = [rank for rank in profile.per_rank if rank.rank not in named]
+    found = _outside(profile, ranks, lambda rank: rank.loop_s)
+    if found is None:
+        return []
+    total_s, most, alone = found
+    evidence = (Evidence(Signal.RANKS, 1 if alone else sum(rank.loop_s > 0 for rank in ranks)), *loop_evidence(most))
+    share = min(1.0, total_s / profile.wall_s)
+    cause, site = Cause.WAITING_LOOP, loop_site(most)
+    return [Diagnosis(cause, share, Sureness.MEASURED, evidence, rank=most.rank, host=most.host, site=site)]
 
 
 _ALONE = 0.8
@@ -338,7 +365,8 @@ def _of_part(
     cause, more = _what_it_does(profile, rank, part, excess_s)
     sureness = Sureness.MEASURED if cause in (Cause.IMBALANCE, Cause.SERIAL_IO) else Sureness.INFERRED
     share = min(1.0, excess_s / profile.elapsed_s)
-    return Diagnosis(cause, share, sureness, (*evidence, *more), rank=rank.rank, host=rank.host)
+    site = loop_site(rank) if cause is Cause.WAITING_LOOP else None
+    return Diagnosis(cause, share, sureness, (*evidence, *more), rank=rank.rank, host=rank.host, site=site)
 
 
 def _what_it_does(
@@ -346,6 +374,8 @@ def _what_it_does(
 ) -> tuple[Cause, tuple[Evidence, ...]]:
     if part is Work.IO:
         return Cause.SERIAL_IO, file_evidence(profile, [rank])
+    if part is Work.LOOP:
+        return Cause.WAITING_LOOP, loop_evidence(rank)
     if part in (Work.SLEEP, Work.OTHERS):
         return Cause.BLOCKED_RANK, blocked_evidence(profile, rank)
     blocked = rank.cpu.blocked_share if rank.cpu is not None else None

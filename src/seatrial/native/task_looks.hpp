@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "blocked_calls.hpp"
+#include "code_looks.hpp"
 #include "mapped_files.hpp"
 #include "process_waits.hpp"
 #include "system_calls.hpp"
@@ -117,6 +118,7 @@ public:
     std::size_t left = most_tasks;
     for (const auto process : processes)
       look_at(process, left);
+    code_.read(processes);
     most_threads_ = std::max(most_threads_, most_tasks - left);
     most_processes_ = std::max(most_processes_, seen_.size());
     note_thread_waits();
@@ -132,6 +134,11 @@ public:
       if (waits_.size() < most_places || waits_.contains(place))
         waits_[std::move(place)] += since_s / static_cast<double>(waiting_.size());
   }
+
+  // After the last look.
+  void finish() { code_.finish(); }
+
+  [[nodiscard]] const CodeLooks& code() const noexcept { return code_; }
 
   // Seconds from the first to the last look.
   [[nodiscard]] double covered_s() const noexcept { return covered_s_; }
@@ -340,6 +347,7 @@ private:
       const auto mask = ThreadMask::of(thread);
       running_.join(mask);
       task.allowed = mask.text();
+      code_.see(seen.id, thread);
     } else if (state == 'S' || state == 'D') {
       look_at_wait(process, detail::all_of(folder + "syscall", 256), is_leader, task, seen);
     }
@@ -569,6 +577,7 @@ private:
 
   std::map<std::string, Task, std::less<>> tasks_; // by thread
   std::map<pid_t, KnownProcess> processes_;
+  CodeLooks code_;
   std::map<Place, double> waits_;
   Span sleep_;
   Span thread_waits_;

@@ -40,6 +40,7 @@ public:
     thread_.request_stop();
     if (thread_.joinable())
       thread_.join();
+    tasks_.finish();
   }
 
   // Call after `stop`.

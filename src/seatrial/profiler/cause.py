@@ -104,6 +104,7 @@ class Cause(StrEnum):
     IO = "io"
     METADATA = "metadata"
     BLOCKED = "blocked"
+    WAITING_LOOP = "waiting-loop"  # A loop of the program that only waits, outside MPI.
     MESSAGE_RATE = "message-rate"
     LOCAL_CALLS = "local-calls"  # Calls that neither communicate nor wait: packing, datatypes, the clock.
     MANY_REQUESTS = "many-requests"  # A call looks through many requests to complete one.
@@ -191,6 +192,11 @@ class Signal(StrEnum):
     METADATA_TIME = "metadata-time"  # Open, close, stat and the like.
     METADATA_CALLS = "metadata-calls"
     OPEN_CALLS = "open-calls"  # Of these, those that open files.
+    LOOP_TIME = "loop-time"
+    """CPU seconds of the rank in loops of the program that only wait, at least."""
+    LOOP_SHARE = "loop-share"  # These over its wall time.
+    RETURNS = "returns-from-system-calls"  # Samples of the ranks behind system calls, ...
+    RETURNS_SHARE = "returns-from-one-system-call"  # ... and the part of them behind the one that is named.
     SLEEP_TIME = "sleep-time"
     POLL_TIME = "poll-time"  # Seconds in calls on sockets, or that wait for them or for pipes.
     CHILD_TIME = "child-time"  # Seconds in calls that start child processes or wait for them.
@@ -284,6 +290,7 @@ class Diagnosis(Frozen):
     late_at: CallSite | None = None
     then: CallSite | None = None
     then_rank: Later[int | None] = None
+    system_call: Later[Annotated[str, "the one that the ranks were mostly seen to come back from"]] = ""
 
     def value(self, signal: Signal) -> float | None:
         """The value of a signal; None if it is not part of the evidence."""

@@ -28,7 +28,7 @@ from seatrial.model.json_shape import (
     published,
 )
 from seatrial.model.results.energy import MpiEnergy, PowerOverTime
-from seatrial.profiler.cause import CallSite, Diagnosis
+from seatrial.profiler.cause import Caller, CallSite, Diagnosis
 from seatrial.profiler.cpu import CpuSlices, CpuUse, NodeLimits, RankCounters, SliceDifferences
 from seatrial.profiler.profile_io import ProfileIo, SystemCall, SystemUse
 from seatrial.profiler.regions import NO_FAULTS, Operation, ParallelPlace, RankOpenMp, Region, RegionFaults
@@ -251,6 +251,18 @@ class CpuSpread(Frozen):
     most_delay: Annotated[ShareOrNaN, "largest share of its time that a rank waited for a CPU"]
 
 
+class RankCode(Frozen):
+    """Where the thread that initialised MPI executed in user code, by samples. In `waits` of them it was in loops of
+    the program that only wait (`profiler/waiting_code.py`), for `waits_s` seconds of CPU time at least, mostly at
+    `loop`. `calls`: samples behind system calls, by name."""
+
+    samples: int
+    waits: int
+    waits_s: float
+    loop: Caller | None
+    calls: Mapping[str, int]
+
+
 @published("Rank")
 class RankTotals(Frozen):
     """One rank.
@@ -275,11 +287,17 @@ class RankTotals(Frozen):
     counters: Later[Annotated[RankCounters | None, "null: not requested"]] = None
     openmp: Later[Annotated[RankOpenMp | None, "null: not requested"]] = None
     by_call: Annotated[Mapping[str, float], HIDDEN] = {}
+    code: Hidden[RankCode | None] = None
     operated_s: Later[Annotated[NonNegative, "in functions that the program gave to MPI_Op_create, within MPI"]] = 0.0
 
     def system_s(self, *kinds: SystemCall) -> float:
         """Seconds in calls of these kinds outside MPI; 0 if they were not timed."""
         return sum(use.time_s for use in self.system or () if use.kind in kinds)
+
+    @property
+    def loop_s(self) -> float:
+        """CPU seconds in loops of the program that only wait, at least; 0 if that is unknown."""
+        return 0.0 if self.code is None else min(self.code.waits_s, self.compute_s)
 
     @property
     def compute_s(self) -> float:

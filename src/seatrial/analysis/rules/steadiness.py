@@ -59,12 +59,13 @@ _RULES: Mapping[str, frozenset[RepeatCause]] = {
     "waits-for-child": frozenset({RepeatCause.CHILD}),
     "kernel-time": IN_KERNEL,
     "uneven-threads": frozenset({RepeatCause.UNEVEN_THREADS}),
+    "waiting-loop": frozenset({RepeatCause.WAITING_LOOP}),
     "waits-for-process": frozenset({RepeatCause.OTHERS_DATA, RepeatCause.FILE_LOCK}),
 }
 _NOTES = frozenset(
     {
         *("slow-file-system", "synchronised-io", "lock-contention", "page-faults", "program-sleeps", "waits-for-child"),
-        *("kernel-time", "uneven-threads", "waits-for-process"),
+        *("kernel-time", "uneven-threads", "waiting-loop", "waits-for-process"),
     }
 )
 """How a program works, or where: not a fault of the machine."""

@@ -232,6 +232,37 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
   return all;
 }
 
+[[nodiscard]] std::vector<json::Object>
+as_places(const std::vector<std::pair<CodeLooks::Place, CodeLooks::Seen>>& places,
+          std::uint64_t least) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::vector<json::Object> all;
+  for (const auto& [place, seen] : places) {
+    if (seen.samples < least)
+      continue;
+    std::string code;
+    for (const auto byte : seen.code) {
+      code += digits[byte >> 4];
+      code += digits[byte & 15];
+    }
+    all.push_back(json::Object()
+                      .add("file", place.file)
+                      .add("offset", place.offset)
+                      .add("samples", seen.samples)
+                      .add("code", code));
+  }
+  return all;
+}
+
+// Where the threads executed in user code.
+[[nodiscard]] json::Object code(const TaskLooks& tasks) {
+  return json::Object()
+      .add("samples", tasks.code().samples())
+      .add("period_s", 1e-9 * static_cast<double>(SEATRIAL_CODE_PERIOD_NS))
+      .add("spots", as_places(tasks.code().spots(), tasks.code().samples() / 100))
+      .add("returns", as_places(tasks.code().returns(), 1));
+}
+
 // What the threads did while they were looked at: how long they had a CPU or were ready to have
 // one, and what they waited for. Beside it the time of all runs, without our own.
 [[nodiscard]] json::Object looks(const TaskLooks& tasks, const std::vector<ChildEnd>& runs) {
@@ -284,7 +315,8 @@ void add_samples(Program& program, const ChildEnd& end, std::size_t index,
       .add("sleep_looks", tasks.sleep().looks)
       .add("locks", locks(tasks))
       .add("processes", processes(tasks))
-      .add("waits", waits);
+      .add("waits", waits)
+      .add("code", code(tasks));
 }
 
 // The program's exit status, unless it has a different meaning for this process.

@@ -49,6 +49,7 @@ class RepeatCause(StrEnum):
     THREAD_STARTS = "thread-starts"
     PROCESS_STARTS = "process-starts"
     UNEVEN_THREADS = "uneven-threads"
+    WAITING_LOOP = profile.Cause.WAITING_LOOP.value
     OTHERS_DATA = "waits-for-data"
     """For data of another process, or until it reads."""
     FILE_LOCK = "file-lock"
@@ -74,7 +75,7 @@ IN_KERNEL = frozenset(
 
 HABITS = IN_KERNEL | {
     *(RepeatCause.LOCKS, RepeatCause.PAGE_FAULTS, RepeatCause.SLEEP, RepeatCause.CHILD),
-    *(RepeatCause.UNEVEN_THREADS, RepeatCause.OTHERS_DATA, RepeatCause.FILE_LOCK),
+    *(RepeatCause.UNEVEN_THREADS, RepeatCause.WAITING_LOOP, RepeatCause.OTHERS_DATA, RepeatCause.FILE_LOCK),
 }
 """How the program works: it does so in all repeats, so this does not explain why they differ."""
 
@@ -233,6 +234,11 @@ def _calls(one: Disturbance) -> str:
 
 def _kernel_time(one: Disturbance) -> str:
     switches = f"{_rounded(one.seen['switches'])} voluntary switches a second"
+    if call := one.seen.get("call"):
+        return (
+            f"{_capital(_kernel(one))}. Where threads were seen to come back from a system call, it was {call} in "
+            f"{show_percent(one.seen['of_returns'])} of {one.seen['returns']:.0f} samples."
+        )
     if one.seen["waits"]:
         return f"{_capital(_kernel(one))}, and threads or processes waited for each other very often ({switches})."
     counted = ", ".join(filter(None, (f"{_rounded(one.seen['faults'])} page faults", _calls(one))))
@@ -372,6 +378,11 @@ _SENTENCE: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
         f"{_starts(one, 'processes and threads')}, mostly {' and '.join(one.seen['names'])}."
     ),
     RepeatCause.UNEVEN_THREADS: _uneven,
+    RepeatCause.WAITING_LOOP: lambda one: (
+        f"A loop that only waits, in {one.seen['file']} at {one.seen['offset']:#x}, had at least "
+        f"{show_percent(one.seen['cpu'])} of the CPU time: it reads the same memory until another thread or process "
+        "changes it."
+    ),
     RepeatCause.OTHERS_DATA: lambda one: (
         f"{one.seen['process']} waited {_share(one)} {_FOR_DATA[one.seen['in']].format(_other(one))}{_ran(one)}."
     ),
@@ -417,7 +428,9 @@ _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
         f"Go on with other work while {one.seen['child']} runs, or do its work in the program"
     ),
     RepeatCause.KERNEL_TIME: lambda one: (
-        "Hand over more work at a time, so that threads and processes wait for each other less often"
+        f"Call {one.seen['call']} less often, or with more at a time (`strace -c -f` counts its calls)"
+        if one.seen.get("call")
+        else "Hand over more work at a time, so that threads and processes wait for each other less often"
         if one.seen["waits"]
         else "See which system calls it makes (`strace -c -f`, `perf trace -s`), and make fewer of them"
         + (" (`strace -f -e trace=mprotect -e signal=SIGSEGV` shows signals)" if one.seen["catches"] else "")
@@ -439,6 +452,10 @@ _REMEDY: Mapping[RepeatCause, Callable[[Disturbance], str]] = {
     RepeatCause.OTHERS_DATA: _sets_pace,
     RepeatCause.FILE_LOCK: lambda _: (
         "Hold the lock for a shorter time, lock parts of the file (fcntl), or give each process its own file"
+    ),
+    RepeatCause.WAITING_LOOP: lambda one: (
+        f"See what the loop waits for (`addr2line -f -e {one.seen['file']} {one.seen['offset']:#x}`), and why that "
+        "comes late; if threads share the work, divide it more evenly"
     ),
     RepeatCause.UNEVEN_THREADS: lambda _: (
         "Where the threads share a loop, hand out its iterations in small parts (`schedule(dynamic)`); where one works "

@@ -17,7 +17,13 @@ from seatrial.diagnosis.cpu import LEAST_DELAY as LEAST_SHARE
 from seatrial.diagnosis.cpu import CpuSignals, is_busy, is_used_up
 from seatrial.diagnosis.disturbance.cause import Disturbance, RepeatCause
 from seatrial.diagnosis.disturbance.habits import Habits, HabitSpan, Other, Processes
-from seatrial.diagnosis.disturbance.kernel import has_other_reason, kernel_cause, kernel_left_s, uneven_threads
+from seatrial.diagnosis.disturbance.kernel import (
+    has_other_reason,
+    kernel_cause,
+    kernel_left_s,
+    uneven_threads,
+    waits_in_loop,
+)
 from seatrial.diagnosis.disturbance.signals import Signals
 from seatrial.diagnosis.node import AGAIN, MOST_MINOR_FAULT_S, PAGE_B
 from seatrial.profiler.cause import Sureness
@@ -50,7 +56,8 @@ def own_causes(signals: Signals) -> Iterator[Disturbance]:
     locks, faults = _locks(signals, known), _page_faults(signals, known)
     kernel = kernel_cause(signals, known, has_locks=locks is not None)
     others = (_other(known, RepeatCause.OTHERS_DATA), _other(known, RepeatCause.FILE_LOCK))
-    for found in (locks, faults, kernel, uneven_threads(signals, known), _sleep(known), _child(known), *others):
+    threads = (uneven_threads(signals, known), waits_in_loop(signals, known))
+    for found in (locks, faults, kernel, *threads, _sleep(known), _child(known), *others):
         if found is not None:
             yield found
 

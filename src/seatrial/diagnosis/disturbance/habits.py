@@ -5,9 +5,13 @@ processes that were started."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.model.frozen import Frozen
+from seatrial.profiler.waiting_code import Spot, Waiting, system_call_before, waiting_loops
 
 
 class HabitSpan(Frozen):
@@ -61,6 +65,15 @@ class Processes(Frozen):
     waits_on: Mapping[Other, OtherSpan] = {}
 
 
+class CodeUse(Frozen):
+    """Where threads were seen to execute: seconds of CPU time in loops that only wait, at least, and the main
+    one; `calls`: samples behind system calls, by name."""
+
+    loop_s: float = 0.0
+    loop: Waiting | None = None
+    calls: Mapping[str, float] = {}
+
+
 class Habits(Frozen):
     """Sums over repeats. `looked_s`: the time that the looks stand for; `runs` of the program were made in it.
 
@@ -93,6 +106,7 @@ class Habits(Frozen):
     opened: str = ""
     catches_faults: bool = False
     teams: tuple[tuple[float, ...], ...] = ()
+    code: CodeUse = CodeUse()
 
 
 def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
@@ -134,7 +148,35 @@ def habits(repeats: Sequence[Mapping[str, Any]]) -> Habits | None:
         opened=next((str(one["opened"]) for one in looks if one.get("opened")), ""),
         catches_faults=any(one.get("catches_faults") is True for one in looks),
         teams=tuple(_team(one) for one in looks if _number(one, "runs") == 1),
+        code=_code_use([part for one in looks if isinstance(part := one.get("code"), Mapping)]),
     )
+
+
+def _code_use(parts: Sequence[Mapping[str, Any]]) -> CodeUse:
+    """Of all repeats together: one of a short program has few samples."""
+    period_s = max((_number(one, "period_s") for one in parts), default=0.0)
+    spots: dict[tuple[str, int], Spot] = {}
+    calls: dict[str, float] = {}
+    for one in (spot for part in parts for spot in _spots(part, "spots")):
+        before = spots.get((one.module, one.offset))
+        spots[one.module, one.offset] = one if before is None else replace(before, samples=before.samples + one.samples)
+    for one in (spot for part in parts for spot in _spots(part, "returns")):
+        if name := system_call_before(one.code):
+            calls[name] = calls.get(name, 0.0) + one.samples
+    loops = waiting_loops(tuple(spots.values()))
+    return CodeUse(period_s * sum(one.samples for one in loops), loops[0] if loops else None, calls)
+
+
+def _spots(part: Mapping[str, Any], name: str) -> list[Spot]:
+    """Without those whose code is not in hexadecimal digits."""
+    found = []
+    for one in part.get(name) or ():
+        with suppress(ValueError):
+            code = bytes.fromhex(str(one.get("code", "")))
+            found.append(
+                Spot(str(one.get("file", "")), int(_number(one, "offset")), int(_number(one, "samples")), code)
+            )
+    return found
 
 
 def _beyond(looks: Mapping[str, Any], seen: float, most: str) -> float:

@@ -16,6 +16,7 @@ from seatrial.diagnosis.disturbance.habits import Habits
 from seatrial.diagnosis.disturbance.signals import Signals
 from seatrial.diagnosis.node import MOST_MINOR_FAULT_S
 from seatrial.profiler.cause import Sureness
+from seatrial.profiler.waiting_code import main_returns
 
 _LEAST_KERNEL = 0.2
 """Of the CPU time: less in the kernel is usual."""
@@ -96,7 +97,24 @@ def _in_kernel(signals: Signals, known: Habits) -> Disturbance | None:
     waits = is_often and not is_alone
     seen |= {"faults": known.minor_faults / runs, "switches": known.voluntary / signals.wall_s, "waits": waits}
     seen["catches"] = known.catches_faults
+    seen |= _system_call(known)
     return Disturbance(RepeatCause.KERNEL_TIME, share, Sureness.MEASURED, seen)
+
+
+def _system_call(known: Habits) -> dict[str, Any]:
+    """The system calls that threads were mostly seen to come back from; empty if there are none."""
+    found = main_returns(known.code.calls)
+    return {} if found is None else {"call": found.names, "returns": found.samples, "of_returns": found.share}
+
+
+def waits_in_loop(signals: Signals, known: Habits) -> Disturbance | None:
+    """Threads that use their CPUs to wait for others."""
+    loop, whole_s = known.code.loop, _whole_s(signals)
+    share = min(1.0, known.code.loop_s / whole_s) if whole_s > 0 else 0.0
+    if loop is None or share < LEAST_DELAY or not signals.cpu_s:
+        return None
+    seen = {"cpu": min(1.0, known.code.loop_s / signals.cpu_s), "file": loop.module, "offset": loop.offset}
+    return Disturbance(RepeatCause.WAITING_LOOP, share, Sureness.MEASURED, seen)
 
 
 def _synchronises(signals: Signals) -> bool:

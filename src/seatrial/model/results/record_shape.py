@@ -71,6 +71,14 @@ _PROCESSES = check_of_keys(
 )
 """The processes of a name, as they were last seen, the children that they waited for, and other processes."""
 
+_SPOT = check_of_keys({"file": str, "offset": Count, "samples": Count, "code": str})
+"""An address in user code, as its file and the offset there ("": in none), and the code around it in hexadecimal
+digits, from 64 bytes before it on."""
+
+_CODE = check_of_keys({"samples": Count, "period_s": NonNegative, "spots": list_of(_SPOT), "returns": list_of(_SPOT)})
+"""Where threads executed in user code, each `period_s` of their CPU time: those seen most often, and those behind
+system calls."""
+
 _LOOKS = check_of_keys(
     {},
     {
@@ -87,6 +95,7 @@ _LOOKS = check_of_keys(
         "locks": _LOCKS,
         "processes": list_of(_PROCESSES),
         "waits": list_of(_WAIT),
+        "code": _CODE,
     },
 )
 """What the threads of a program did while they were looked at (native/task_looks.hpp), or until they ended. `most_...`:

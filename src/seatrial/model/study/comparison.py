@@ -341,6 +341,7 @@ class Change(StrEnum):
     THREAD_STARTS = "thread-starts"
     PROCESS_STARTS = "process-starts"
     UNEVEN_THREADS = "uneven-threads"
+    WAITING_LOOP = "waiting-loop"
     SLEEP = "sleep"
     CHILD = "child-process"
     OTHERS_DATA = "waits-for-data"

@@ -36,6 +36,8 @@ GENERATOR = (
     *("tables/traffic.py", "trace/calls.py", "merge/bound.py"),
 )
 """The files that the text of the wrappers depends on: it is generated only to build them."""
+_CODE_SAMPLES = _PROFILER.parent / "native" / "code_samples.h"
+"""Included by the library, and by the programs that look at others."""
 INCLUDE = _PROFILER / "include"
 """The folder of the header that programs include."""
 SHARED_SOURCES = ("io.c", "sparse_copy.c")
@@ -46,7 +48,7 @@ _LINK_FLAGS = ("-Wl,--no-as-needed", "-l:libdl.so.2")
 
 def build_profiler(compiler: Compiler | None) -> Path:
     """The library, from the cache or built now (some seconds). Raises BuildError with the compiler's message."""
-    texts = Texts(_wrapper_texts, tuple(_PROFILER / name for name in GENERATOR))
+    texts = Texts(_wrapper_texts, (*(_PROFILER / name for name in GENERATOR), _CODE_SAMPLES))
     return build_library("seatrial-mpi", compiler, sorted(_SOURCES.glob("*.c")), texts, _LINK_FLAGS)
 
 

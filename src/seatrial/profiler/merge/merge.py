@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from seatrial.profiler.cause import Resolve, no_symbols
 from seatrial.profiler.cpu import NodeLimits
 from seatrial.profiler.merge.bound import gaps_share, is_of_files, reference_of
+from seatrial.profiler.merge.code import rank_code
 from seatrial.profiler.merge.cpu import node_cpus, rank_counters, rank_cpu
 from seatrial.profiler.merge.over_time import io_of, over_time, slice_differences
 from seatrial.profiler.merge.regions import (
@@ -94,7 +95,7 @@ def _profile(
         on_one_host=hosts == 1,
         requests_each=_requests_each(tables),
     )
-    ranks = _per_rank(tables, rows, sizes, names)
+    ranks = _per_rank(tables, rows, sizes, names, resolve)
     return Profile(
         program=tables[0].script or tables[0].program,
         ranks=size,
@@ -163,7 +164,7 @@ def _own_s(calls: int, table: ProcessTable) -> float:
 
 
 def _per_rank(
-    tables: Sequence[ProcessTable], rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str]
+    tables: Sequence[ProcessTable], rows: Rows, sizes: Sequence[SizeTotals], names: Sequence[str], resolve: Resolve
 ) -> list[RankTotals]:
     def summed(values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_] | None = None) -> list[int]:
         made: npt.NDArray[np.int64] = np.zeros(len(tables), np.int64)
@@ -198,6 +199,7 @@ def _per_rank(
             counters=rank_counters(table),
             openmp=rank_openmp(table),
             by_call=by_call[k],
+            code=rank_code(table, resolve),
             operated_s=operated_s[k],
         )
         for k, table in enumerate(tables)

@@ -43,7 +43,7 @@ class Paths:
 
 
 def _path(place: CallPlace, table: ProcessTable, mapped: Sequence[Module]) -> tuple[Caller, ...]:
-    native = [_located(address, table, mapped) for address in place.addresses]
+    native = [located(address, table, mapped) for address in place.addresses]
     python = [Caller(frames=(frame,)) for frame in place.python]
     if python:
         is_interpreter = [_INTERPRETER.fullmatch(PurePosixPath(one.module).name) is not None for one in native]
@@ -67,7 +67,8 @@ def _drop_start(path: list[Caller]) -> None:
         del path[first:]
 
 
-def _located(address: int, table: ProcessTable, mapped: Sequence[Module]) -> Caller:
+def located(address: int, table: ProcessTable, mapped: Sequence[Module]) -> Caller:
+    """Where an address of a process is: its file and the offset there. `mapped`: its modules, by address."""
     place = bisect_right(mapped, address, key=lambda one: one.begin) - 1
     if place < 0 or address >= mapped[place].end:
         return Caller()

@@ -2,6 +2,7 @@
 
 #include "cpu_use.h"
 #include "extension.h"
+#include "own_code.h"
 #include "process.h"
 #include "speed.h"
 
@@ -37,6 +38,7 @@ static void add_sample(struct seatrial_cpu_slices* all) {
   struct seatrial_cpu_use use;
   const uint64_t begin = seatrial_ticks();
   const uint64_t before_ns = own_ns();
+  seatrial_read_own_code();
   seatrial_read_cpu_time(&use);
   if (all->used >= SEATRIAL_MOST_CPU_SAMPLES)
     thin_out(all);

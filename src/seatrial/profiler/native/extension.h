@@ -1,9 +1,10 @@
 /* What a process records beside its MPI calls: hardware counters, regions that the program names,
- * OpenMP, CPU time over time. A part of the table of its own (table_file.h), between the module map
- * and the areas of the threads. */
+ * OpenMP, CPU time over time, where it executes. A part of the table of its own (table_file.h),
+ * between the module map and the areas of the threads. */
 #ifndef SEATRIAL_EXTENSION_H
 #define SEATRIAL_EXTENSION_H
 
+#include "../../native/code_samples.h"
 #include "table_file.h"
 
 #include <stdint.h>
@@ -18,7 +19,7 @@ enum {
   SEATRIAL_MOST_PARALLEL = 64,
   SEATRIAL_MOST_CPU_SAMPLES = 64,
   SEATRIAL_MOST_OPERATIONS = 11,
-  SEATRIAL_EXTENSION_BYTES = 4 * 4096
+  SEATRIAL_EXTENSION_BYTES = 6 * 4096, /* version 3: 4 pages, without `code` */
 };
 
 /* What a hardware counter counts, in user mode. Operations are floating-point operations; the first
@@ -178,6 +179,7 @@ struct seatrial_extension {
   struct seatrial_counter_split split;
   struct seatrial_kernel_use kernel;
   struct seatrial_operations operations;
+  struct seatrial_code_samples code;
 };
 
 _Static_assert(sizeof(struct seatrial_extension) <= SEATRIAL_EXTENSION_BYTES, "it has these pages");

@@ -13,6 +13,7 @@
 #include "modules.h"
 #include "next.h"
 #include "ompt.h"
+#include "own_code.h"
 #include "region.h"
 #include "speed.h"
 #include "system_time.h"
@@ -51,6 +52,7 @@ static void begun(void) {
   seatrial_open_openmp();
   seatrial_start_counters();
   seatrial_begin_counter_split();
+  seatrial_begin_own_code();
   seatrial_begin_slices();
   header->initialized_at = seatrial_ticks();
   header->state = SEATRIAL_INITIALIZED;
@@ -102,6 +104,7 @@ static void update_header(struct seatrial_header* header, uint64_t now) {
   seatrial_end_counter_split();
   seatrial_read_counters();
   seatrial_end_slices();
+  seatrial_end_own_code();
   seatrial_sample_cpu();
   seatrial_extension()->kernel.children_last_ns = seatrial_children_ns();
   seatrial_measure_clock();

@@ -18,7 +18,7 @@
 
 #define SEATRIAL_MAGIC 0x464f525041534553ull /* "SESAPROF" */
 enum {
-  SEATRIAL_VERSION = 3, /* 2: without what follows cpu_right */
+  SEATRIAL_VERSION = 4, /* 3: a shorter extension; 2: without what follows cpu_right */
   SEATRIAL_PAGE = 4096,
   SEATRIAL_MODULE_BYTES = 64 * 1024,
   SEATRIAL_SLOTS = 4096, /* per thread, if no other number is requested; a power of two */

@@ -14,12 +14,15 @@ from typing import Any, NamedTuple
 
 from seatrial.model.frozen import Frozen
 
-EXTENSION_B = 4 * 4096
+EXTENSION_B = 6 * 4096
+EXTENSION_WITHOUT_CODE_B = 4 * 4096
+"""Up to version 3."""
 MOST_COUNTERS = 16
 MOST_REGIONS = 64
 MOST_PARALLEL = 64
 MOST_CPU_SAMPLES = 64
 MOST_OPERATIONS = 11
+MOST_SPOTS, MOST_RETURNS = 24, 12
 
 HEAD = struct.Struct("<IiQ")
 COUNTER = struct.Struct("<IiQQQ")
@@ -40,6 +43,9 @@ UNTIMED = struct.Struct("<Q")
 OPERATION = struct.Struct("<4Q")
 KERNEL_AT = SPLIT_AT + SPLIT.size + MOST_COUNTERS * IN_MPI.size
 UNTIMED_AT = KERNEL_AT + KERNEL.size
+CODE_COUNT = struct.Struct("<Q")
+SPOT = struct.Struct("<QQ128s")
+CODE_AT = UNTIMED_AT + UNTIMED.size + MOST_OPERATIONS * OPERATION.size
 
 _COUNTERS_REQUESTED, _OPENMP_REQUESTED = 1, 2
 _UNKNOWN_LEVEL = -(1 << 31)
@@ -211,6 +217,23 @@ class Operations(Frozen):
     rows: tuple[OperationRow, ...]
 
 
+class CodeRow(NamedTuple):
+    """An address, how often the thread that initialised MPI was seen there, and the code around it."""
+
+    address: int
+    samples: int
+    code: bytes
+
+
+class OwnCode(Frozen):
+    """Where the thread that initialised MPI executed in user code: all samples, the places with most of them (at
+    least so many, each), and those behind system calls."""
+
+    samples: int
+    spots: tuple[CodeRow, ...] = ()
+    returns: tuple[CodeRow, ...] = ()
+
+
 class Extension(Frozen):
     """None where it was not requested."""
 
@@ -220,11 +243,12 @@ class Extension(Frozen):
     samples: CpuSamples
     kernel: KernelUse
     operations: Operations
+    code: OwnCode = OwnCode(0)
 
 
 def parse_extension(data: bytes, loaded_at: int) -> Extension:
-    """The extension in these EXTENSION_B bytes; the process was loaded at `loaded_at` ticks. Raises ValueError with the
-    reason for inconsistent ones."""
+    """The extension in these bytes, EXTENSION_B or without samples of code; the process was loaded at `loaded_at`
+    ticks. Raises ValueError with the reason for inconsistent ones."""
     requested, paranoid, has_unit = HEAD.unpack_from(data)
     return Extension(
         counters=_counters(data, paranoid, bool(has_unit)) if requested & _COUNTERS_REQUESTED else None,
@@ -233,7 +257,17 @@ def parse_extension(data: bytes, loaded_at: int) -> Extension:
         samples=_samples(data, loaded_at),
         kernel=_kernel(data),
         operations=_operations(data),
+        code=_code(data) if len(data) >= EXTENSION_B else OwnCode(0),
     )
+
+
+def _code(data: bytes) -> OwnCode:
+    (samples,) = CODE_COUNT.unpack_from(data, CODE_AT)
+    rows = [CodeRow(*one) for one in _rows(SPOT, data, CODE_AT + CODE_COUNT.size, MOST_SPOTS + MOST_RETURNS)]
+    if sum(one.samples for one in rows) > samples:
+        raise ValueError(f"places of code were seen more often than its {samples} samples")
+    spots, returns = rows[:MOST_SPOTS], rows[MOST_SPOTS:]
+    return OwnCode(samples, tuple(one for one in spots if one.samples), tuple(one for one in returns if one.samples))
 
 
 def _operations(data: bytes) -> Operations:

@@ -13,7 +13,9 @@ from seatrial.profiler.cpu import CpuUse
 from seatrial.profiler.profile_io import SystemCall, SystemUse
 
 MAGIC = 0x464F525041534553
-VERSION = 3
+VERSION = 4
+WITHOUT_CODE = 3
+"""Its extension ends before the samples of code."""
 OLD_VERSION = 2
 """Without what follows `cpu_right` in the header, and without the extension."""
 PAGE_B = 4096
@@ -170,7 +172,7 @@ class Header(NamedTuple):
     def kernel_uses(self, rate: float, *more: tuple[int, int]) -> tuple[SystemUse, ...] | None:
         """The calls that enter the kernel; None if they were not timed. `rate`: ticks per second; `more`: calls and
         ticks of SystemCall.LOCK and what follows, which are not in the header."""
-        if self.version < VERSION or not self.times_system_calls:
+        if self.version == OLD_VERSION or not self.times_system_calls:
             return None
         return tuple(
             SystemUse(kind, calls, ticks / rate, moved)

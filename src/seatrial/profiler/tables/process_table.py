@@ -21,7 +21,13 @@ from seatrial.errors import ParseError
 from seatrial.model.frozen import Frozen
 from seatrial.profiler.cause import Frame
 from seatrial.profiler.profile_io import SystemUse
-from seatrial.profiler.tables.extension import EXTENSION_B, MOST_REGIONS, Extension, parse_extension
+from seatrial.profiler.tables.extension import (
+    EXTENSION_B,
+    EXTENSION_WITHOUT_CODE_B,
+    MOST_REGIONS,
+    Extension,
+    parse_extension,
+)
 from seatrial.profiler.tables.header import (
     BINS_OVER_TIME,
     EXACT_SIZES_B,
@@ -35,6 +41,7 @@ from seatrial.profiler.tables.header import (
     PAGE_B,
     SLOTS,
     VERSION,
+    WITHOUT_CODE,
     CpuRight,
     DamageError,
     Family,
@@ -262,8 +269,8 @@ class _Reader:
         head = parse_header(data)
         require(head.magic == MAGIC, "not a table of the MPI profiler", f"it begins with {data[:8].hex(' ')}")
         require(
-            head.version in (OLD_VERSION, VERSION),
-            f"the table has version {head.version}; this seatrial reads versions {OLD_VERSION} and {VERSION}",
+            OLD_VERSION <= head.version <= VERSION,
+            f"the table has version {head.version}; this seatrial reads versions {OLD_VERSION} to {VERSION}",
         )
         is_known = head.state <= max(ProcessState) and head.family <= max(Family)
         require(is_known, f"invalid state {head.state} or family {head.family}")
@@ -330,10 +337,11 @@ class _Reader:
         at = head.extension_offset
         if head.version == OLD_VERSION or not at:
             return None
-        is_between = at >= PAGE_B + MODULES_B and at + EXTENSION_B <= head.thread_offset - head.places_bytes
+        size_B = EXTENSION_WITHOUT_CODE_B if head.version == WITHOUT_CODE else EXTENSION_B
+        is_between = at >= PAGE_B + MODULES_B and at + size_B <= head.thread_offset - head.places_bytes
         require(is_between, f"its extension begins at {at}, inside other parts")
         try:
-            return parse_extension(self._bytes(at, EXTENSION_B, "the extension"), head.loaded_at)
+            return parse_extension(self._bytes(at, size_B, "the extension"), head.loaded_at)
         except ValueError as error:
             raise DamageError(str(error)) from None
 

@@ -82,7 +82,7 @@ def _span(one: Diagnosis) -> str:
 
 
 def _place(one: Diagnosis) -> str:
-    if one.site is None or one.cause in (Cause.THREAD_IMBALANCE, Cause.OPERATION):
+    if one.site is None or one.cause in (Cause.THREAD_IMBALANCE, Cause.OPERATION, Cause.WAITING_LOOP):
         return ""
     where = f"{one.site.call} at {site_words(one.site)}"
     return f" Ranks wait mostly in {where}." if one.cause in WAITING_CAUSES else f" Mostly {where}."
@@ -345,6 +345,30 @@ def _in_kernel(one: Diagnosis) -> str:
     return f"{who} CPU time in the kernel for at least {share} of the time, outside MPI and calls on files"
 
 
+def _kernel_time(one: Diagnosis) -> str:
+    faults = f"{number_of(one, Signal.MINOR_FAULTS):.0f} page faults, which are too few to explain it"
+    if not one.system_call:
+        return f"{_in_kernel(one)}, with {faults}; the cause is unknown."
+    return (
+        f"{_in_kernel(one)}, with {faults}. Where they were seen to come back from a system call, it was "
+        f"{one.system_call} in {_percent(one, Signal.RETURNS_SHARE)} of {number_of(one, Signal.RETURNS):.0f} samples."
+    )
+
+
+def _loop_place(one: Diagnosis) -> str:
+    return "" if one.site is None else f" at {site_words(one.site)}"
+
+
+def _waiting_loop(one: Diagnosis) -> str:
+    ranks = round(number_of(one, Signal.RANKS))
+    of = "" if ranks < 2 else f" (the longest of {ranks} ranks)"
+    return (
+        f"{upper(rank_words(one))}{of} is in a loop of the program that only waits for at least "
+        f"{_percent(one, Signal.LOOP_SHARE)} of its time, outside MPI{_loop_place(one)}: it uses its CPU, but reads "
+        "the same memory until another thread or process changes it. Which one is unknown."
+    )
+
+
 def _of_limit(one: Diagnosis, rate: Signal, limit: Signal, unit: Unit) -> str:
     value, most = number_of(one, rate), number_of(one, limit)
     share = f"{show_percent(value / most)} of the {show(most, unit)}" if most > 0 else "most of what was"
@@ -401,10 +425,8 @@ _LONG: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.THREAD_IMBALANCE: _thread_imbalance,
     Cause.PAGING: _paging,
     Cause.PAGE_FAULTS: _page_faults,
-    Cause.KERNEL_TIME: lambda one: (
-        f"{_in_kernel(one)}, with {number_of(one, Signal.MINOR_FAULTS):.0f} page faults, which are too few to explain "
-        "it; the cause is unknown."
-    ),
+    Cause.KERNEL_TIME: _kernel_time,
+    Cause.WAITING_LOOP: _waiting_loop,
     Cause.MEMORY_BOUND: lambda one: (
         "The ranks are memory-bound: they read "
         f"{_of_limit(one, Signal.MEMORY_RATE, Signal.MEMORY_LIMIT, 'B/s')} by the triad."
@@ -459,7 +481,10 @@ _SHORT: Mapping[Cause, Callable[[Diagnosis], str]] = {
     Cause.THREAD_IMBALANCE: lambda _: "threads that wait for the last one of their team",
     Cause.PAGING: lambda one: f"page faults of {rank_words(one)}",
     Cause.PAGE_FAULTS: lambda _: "page faults",
-    Cause.KERNEL_TIME: lambda _: "CPU time in the kernel",
+    Cause.KERNEL_TIME: lambda one: (
+        f"CPU time in the kernel{f', mostly in {one.system_call}' if one.system_call else ''}"
+    ),
+    Cause.WAITING_LOOP: lambda one: f"{rank_words(one)} waits in a loop of the program{_loop_place(one)}",
     Cause.MEMORY_BOUND: lambda _: "memory-bound",
     Cause.COMPUTE_BOUND: lambda _: "compute-bound",
     Cause.STARTUP: lambda _: "MPI startup and shutdown",

@@ -420,8 +420,14 @@ _REMEDY: Mapping[Cause, Callable[[Diagnosis], str]] = {
         "Allocate large arrays once instead of in each step; or let the C library keep freed memory "
         "(`MALLOC_TRIM_THRESHOLD_` and `MALLOC_MMAP_THRESHOLD_`, glibc), or use huge pages."
     ),
-    Cause.KERNEL_TIME: lambda _: (
-        "Find out what it does for them: `perf top` shows the kernel's functions, `strace -c -f -p PID` the calls."
+    Cause.KERNEL_TIME: lambda one: (
+        f"Call {one.system_call} less often, or with more at a time; `strace -c -f -p PID` counts its calls."
+        if one.system_call
+        else "Find out what it does for them: `perf top` shows the kernel's functions, `strace -c -f -p PID` the calls."
+    ),
+    Cause.WAITING_LOOP: lambda _: (
+        "Find what changes the memory that the loop reads, and why that comes late: share the work more evenly, or do "
+        "other work until then. Messages of MPI in place of the loop show in a profile who waits for whom."
     ),
     Cause.MEMORY_BOUND: lambda _: (
         "Reuse data in caches (block loops), or store less of it (smaller types); more ranks per node do not help."

@@ -179,6 +179,7 @@ _SENTENCES: Mapping[Change, Callable[[ChangeDiagnosis], str]] = {
     Change.FILE_OPENINGS: _of_run("CPU time in the kernel, by opening files", ChangeSignal.KERNEL),
     Change.THREAD_STARTS: _of_run("CPU time in the kernel, by starting threads", ChangeSignal.KERNEL),
     Change.PROCESS_STARTS: _of_run("CPU time of processes that end at once", ChangeSignal.USER),
+    Change.WAITING_LOOP: _of_run("CPU time in user code, mostly in a loop that only waits", ChangeSignal.USER),
     Change.UNEVEN_THREADS: _of_run("threads that wait for a busier one", ChangeSignal.THREAD_WAIT),
     Change.SLEEP: _of_run("sleep", ChangeSignal.SLEEP),
     Change.CHILD: _of_run("waiting for child processes", ChangeSignal.CHILD_WAIT),
