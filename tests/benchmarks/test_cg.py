@@ -140,7 +140,7 @@ FAULTS: dict[str, tuple[Edits, str]] = {
                        "product_error"),
     "too few iterations": ({"multigrid/conjugate_gradients.hpp": ("++found.iterations;",
                                                                   "found.iterations += tolerance == 0 ? 2 : 1;")},
-                           "residual"),
+                           "reference_error"),
     "x is not advanced": ({"multigrid/solver.hpp": ("store(x + at, load(x + at) + alpha * load(p + at));",
                                                     "static_cast<void>(x);")}, "solution_error"),
 }  # fmt: skip
@@ -148,7 +148,6 @@ OTHERWISE = {
     "one thread does half of its rows": {"threads": "2", "oversubscribe": "false"},
     "rows of other parts are left out": {"ranks": "2"},
     "points of others are those of before": {"ranks": "2"},
-    "too few iterations": {"ordering": "colours"},
 }
 
 

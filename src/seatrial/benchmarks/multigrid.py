@@ -175,6 +175,11 @@ CHECKS = (
         "worst element after a V-cycle, compared with Gauss-Seidel row after row, over the largest",
         between(0, 1e-12),
     ),
+    Check(
+        "reference_error",
+        "residual after two iterations, relative to that of conjugate gradients written from the definition",
+        between(0, 1e-9),
+    ),
     Check("product_asymmetry", "|x'Ay - y'Ax| over 2 |x| |A| |y| epsilon", between(0, 1)),
     Check("preconditioner_asymmetry", "|x'My - y'Mx| over 2 |x| |A| |y| epsilon", between(0, 1)),
     Check(

@@ -131,6 +131,11 @@ private:
     preconditioner_error_ =
         std::max(preconditioner_error_,
                  difference(solver.precondition(x), reference.precondition(x), largest));
+    const double expected = std::sqrt(reference.reduction(
+        right_hand_side(parts_[0]), compared_iterations,
+        [](const auto& one, const auto& other) { return mpi::sum(dot(one, other)); }));
+    const double error = std::abs(solver.solve(compared_iterations, 0).reduction() / expected - 1);
+    reference_error_ = std::isnan(error) ? error : std::max(reference_error_, error);
   }
 
   void check_symmetry() {
@@ -202,6 +207,7 @@ private:
     program_.check("solution_error", std::isnan(norm) ? norm : std::abs(norm - last_reduction_));
     program_.check("product_error", product_error_);
     program_.check("preconditioner_error", preconditioner_error_);
+    program_.check("reference_error", reference_error_);
     program_.check("threads", static_cast<double>(team_.size()));
     const double iteration_B = solver_->iteration_B();
     const double matrix_B = solver_->matrix_B();
@@ -247,6 +253,7 @@ private:
   double setup_s_ = 0;
   double product_error_ = 0;
   double preconditioner_error_ = 0;
+  double reference_error_ = 0;
   double last_reduction_ = 0;
   std::size_t iterations_ = 0;
   std::vector<Round> measured_;

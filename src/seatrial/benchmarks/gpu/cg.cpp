@@ -55,6 +55,7 @@ struct Settings {
 struct Found {
   double product_error = 0;
   double preconditioner_error = 0;
+  double reference_error = 0;
   double sum_error = 0;
   double product_asymmetry = 0;
   double preconditioner_asymmetry = 0;
@@ -131,6 +132,11 @@ private:
           difference(solver_->precondition(x), reference.precondition(x), most));
     const double expected = sum(dot(x, y));
     worse(found_.sum_error, std::abs(solver_->product_of(x, y) - expected) / expected);
+    const double reduction = std::sqrt(reference.reduction(
+        right_hand_side(own_[0]), compared_iterations,
+        [&](const auto& one, const auto& other) { return sum(dot(one, other)); }));
+    worse(found_.reference_error,
+          std::abs(solver_->solve(compared_iterations, 0).reduction() / reduction - 1));
   }
 
   void check_tests() {
@@ -246,6 +252,7 @@ void report(Program& program, const Found& found, const Extents& points, double 
   program.check("sum_error", found.sum_error);
   program.check("product_error", found.product_error);
   program.check("preconditioner_error", found.preconditioner_error);
+  program.check("reference_error", found.reference_error);
   program.check("product_asymmetry", found.product_asymmetry);
   program.check("preconditioner_asymmetry", found.preconditioner_asymmetry);
   program.check("plain_iterations", static_cast<double>(found.plain_iterations));

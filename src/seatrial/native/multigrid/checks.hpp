@@ -72,6 +72,7 @@ template <class Largest>
   return factors;
 }
 
+inline constexpr std::size_t compared_iterations = 2; // with the definition
 inline constexpr double spectral_tolerance = 1e-12;
 inline constexpr std::size_t most_spectral_iterations = 50;
 inline constexpr std::size_t reference_iterations = 50; // of a set

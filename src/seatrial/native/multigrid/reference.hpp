@@ -55,6 +55,28 @@ public:
     return x;
   }
 
+  // The square of the norm of the residual over that of b after some iterations of preconditioned
+  // conjugate gradients from x = 0. `sum_of(x, y)` is the scalar product over all parts.
+  template <class SumOf>
+  [[nodiscard]] double reduction(const std::vector<double>& b, std::size_t iterations,
+                                 SumOf sum_of) const {
+    auto r = b;
+    std::vector<double> p(b.size());
+    double before = 1;
+    for (std::size_t i = 0; i < iterations; ++i) {
+      const auto z = precondition(r);
+      const double now = sum_of(z, r);
+      for (std::size_t row = 0; row < p.size(); ++row)
+        p[row] = z[row] + (i == 0 ? 0 : now / before) * p[row];
+      before = now;
+      const auto q = product(p);
+      const double step = now / sum_of(p, q);
+      for (std::size_t row = 0; row < r.size(); ++row)
+        r[row] -= step * q[row];
+    }
+    return sum_of(r, r) / sum_of(b, b);
+  }
+
 private:
   [[nodiscard]] static double row_times(const Part& part, std::uint32_t row,
                                         const std::vector<double>& x) {
