@@ -22,6 +22,7 @@ LONGER = {
     "recompute": {**SHORT, "model": "resnet50", "batch": 2, "recompute": True, "steps": 1},
     "tokens": {**SHORT, "model": "gpt-small", "batch": 1, "sequence": 32, "steps": 1},
     "branches": {**SHORT, "model": "inception-v3", "batch": 2, "steps": 1},
+    "two processes": {**SHORT, "processes": 2, "accumulate": 2, "optimizer": "adamw"},
 }
 TWO = {**SHORT, "processes": 2}
 _ITEMS = "            inputs, labels = self.made_up(self.document, _FINGERPRINT_ITEMS, 1 + number)\n"
@@ -61,7 +62,7 @@ def test_it_trains_in_the_same_way_again_and_planted_faults_are_found(live_machi
 
 def test_the_launcher_starts_two_processes(live_machine: Machine, tmp_path: Path) -> None:
     folder = ResultsFolder.create(tmp_path / "results")
-    settings = {name: str(value).lower() for name, value in {**TWO, "accumulate": 2, "optimizer": "adamw"}.items()}
+    settings = {name: str(value).lower() for name, value in TWO.items()}
     ready = make_ready(BENCHMARK, live_machine, folder, None, **settings, **in_python(interpreter("jax")))
     record = run_one(ready, live_machine, folder)
     assert record.outcome.is_ok, record.outcome
@@ -80,7 +81,8 @@ def test_every_parameter_trains(name: str, live_machine: Machine, tmp_path: Path
 def _trains(done: Done) -> None:
     assert done.outcome is None, (done.params, done.outcome)
     found = done.figures()
-    assert found["rate"] == found["rate_per_device"] > 0 and found["first_step"] > 0 and "communication" not in found
+    assert found["rate"] == pytest.approx(found["rate_per_device"] * done.params["processes"])
+    assert found["first_step"] > 0 and ("communication" in found) == (done.params["processes"] > 1)
     assert ("checkpoint_rate" in found) == done.params["checkpoint"]
     assert done.record.notes["framework"]["threads"] == done.params["threads"]
 
