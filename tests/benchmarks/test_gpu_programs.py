@@ -110,7 +110,7 @@ def precisions(benchmark: Benchmark) -> tuple[str, ...]:
 
 def smallest(benchmark: Benchmark) -> tuple[tuple[str, str], ...]:
     """SHOC's smallest class, or what is small enough for a processor."""
-    small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384", "nx": "16"}
+    small = {"size": "1", "bodies": "4096", "options": "64", "paths": "16384", "n": "500", "nx": "16"}
     largest = {"gpu.triad": "262144", "gpu.transfer": "1024"}  # blocks of the triad have at least 64 KiB
     small["largest_B"] = largest.get(benchmark.name, "16384")
     return tuple((p.name, small[p.name]) for p in benchmark.parameters if p.name in small)
@@ -163,8 +163,9 @@ def test_it_measures(case: Case, live_machine: Machine, folder: ResultsFolder) -
     wanted = {f.series for f in own if f.is_there(ready.point.parameters)}
     assert wanted <= {sample.series for sample in record.samples}
     mode, devices = dict(case.settings).get("mode"), ready.point.parameters["devices"]
+    threads = ready.point.parameters.get("cpu_threads", 0)
     assert mode is None or devices == (1 if mode == "S" else 2)
-    assert len(ready.point.cpus) == devices
+    assert len(ready.point.cpus) == devices + threads
 
 
 @pytest.mark.devices

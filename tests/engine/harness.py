@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -66,8 +67,9 @@ def tampered_program(
     shared = folder / "native"
     shutil.copytree(builds.NATIVE_HEADERS, shared)
     source = Path(shutil.copy(benchmark.program.source, folder))
-    kernels = benchmark.program.source.with_suffix(".cl")
-    beside = [source, *([Path(shutil.copy(kernels, folder))] if kernels.exists() else [])]
+    embedded = re.findall(r'^SEATRIAL_EMBEDDED_TEXT\(\w+, "([^"]+)"\)', source.read_text(), re.MULTILINE)
+    kernels = [benchmark.program.source.with_name(name) for name in embedded]
+    beside = [source, *(Path(shutil.copy(path, folder)) for path in kernels if path.exists())]
     for name, text in headers.items():
         (shared / name).write_text(text)
     for name, replaced in edits.items():

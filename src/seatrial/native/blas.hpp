@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -127,5 +130,22 @@ private:
   BlasSpelling spelling_;
   void* handle_ = nullptr;
 };
+
+// PROGRAM --describe BLAS: the same as --describe with that library loaded, so that seatrial knows
+// all libraries that it loads. Returns an exit status if the library cannot be loaded, and leaves
+// the rest to `described`.
+[[nodiscard]] inline std::optional<int> described_with_blas(const char* name, int& argc,
+                                                            char** argv) {
+  if (argc != 3 || std::string_view(argv[1]) != "--describe")
+    return std::nullopt;
+  try {
+    static_cast<void>(Blas::open(argv[2]));
+  } catch (const Failure& failure) {
+    std::fprintf(stderr, "%s: %s\n", name, failure.what());
+    return static_cast<int>(failure.status());
+  }
+  argc = 2;
+  return std::nullopt;
+}
 
 } // namespace seatrial

@@ -37,19 +37,30 @@ template <class Real>
   return (bits & 1) != 0 ? size : -size;
 }
 
-// A square matrix stored by columns. Padding keeps the columns of a power-of-two matrix from
-// mapping to the same cache sets.
+// A square matrix stored by columns that are `lead` elements apart.
 template <class Real>
-struct Matrix {
-  static constexpr std::size_t padding = 16;
-
-  Matrix(std::size_t size, bool request_huge)
-      : n(size), lead(size + padding), pages(n * lead * sizeof(Real), request_huge),
-        data(reinterpret_cast<Real*>(pages.data())) {}
-
+struct MatrixView {
   [[nodiscard]] std::span<Real> column(std::size_t j) const noexcept {
     return {data + j * lead, n};
   }
+
+  std::size_t n;
+  std::size_t lead;
+  Real* data;
+};
+
+// Padding keeps the columns of a power-of-two matrix from mapping to the same cache sets.
+inline constexpr std::size_t matrix_padding = 16;
+
+// Such a matrix in its own pages.
+template <class Real>
+struct Matrix {
+  Matrix(std::size_t size, bool request_huge)
+      : n(size), lead(size + matrix_padding), pages(n * lead * sizeof(Real), request_huge),
+        data(reinterpret_cast<Real*>(pages.data())) {}
+
+  [[nodiscard]] std::span<Real> column(std::size_t j) const noexcept { return view().column(j); }
+  [[nodiscard]] MatrixView<Real> view() const noexcept { return {n, lead, data}; }
 
   const std::size_t n;
   const std::size_t lead;
@@ -79,7 +90,7 @@ struct Part {
 template <class Real>
 class ProductVerifier {
 public:
-  ProductVerifier(Team& team, const Matrix<Real>& a, const Matrix<Real>& b)
+  ProductVerifier(Team& team, const MatrixView<Real>& a, const MatrixView<Real>& b)
       : team_(team), a_(a), b_(b), x_(a.n), expected_(a.n), partial_(team.size()) {
     for (std::size_t j = 0; j < n(); ++j)
       x_[j] = probe_number(j);
@@ -92,26 +103,26 @@ public:
     row_unit_ = unit() * std::sqrt(squares / static_cast<long double>(n()));
   }
 
-  // The largest error of a row of C x; NaN if any element of C is NaN.
-  [[nodiscard]] double row_error(const Matrix<Real>& c) {
+  // The largest error of a row of C x, for C = `factor` A B; NaN if any element of C is NaN.
+  [[nodiscard]] double row_error(const MatrixView<Real>& c, long double factor = 1) {
     std::vector<long double> cx(n());
     multiply(c, x_, cx);
     double worst = 0;
     for (std::size_t i = 0; i < n(); ++i)
-      worst = larger(worst, std::fabs(cx[i] - expected_[i]) / row_unit_);
+      worst = larger(worst, std::fabs(cx[i] / factor - expected_[i]) / row_unit_);
     return worst;
   }
 
   // The largest error of the corners and some other elements, each against its own sum of n
   // products.
-  [[nodiscard]] double element_error(const Matrix<Real>& c) const {
+  [[nodiscard]] double element_error(const MatrixView<Real>& c, long double factor = 1) const {
     constexpr std::size_t picked = 60;
     double worst = 0;
     for (const std::size_t i : {std::size_t{0}, n() - 1})
       for (const std::size_t j : {std::size_t{0}, n() - 1})
-        worst = larger(worst, error_of(c, i, j));
+        worst = larger(worst, error_of(c, i, j, factor));
     for (std::size_t k = 0; k < picked; ++k)
-      worst = larger(worst, error_of(c, mixed(2 * k) % n(), mixed(2 * k + 1) % n()));
+      worst = larger(worst, error_of(c, mixed(2 * k) % n(), mixed(2 * k + 1) % n(), factor));
     return worst;
   }
 
@@ -129,7 +140,7 @@ private:
   }
 
   // y <- M x, with the columns distributed over the team.
-  void multiply(const Matrix<Real>& m, const std::vector<long double>& x,
+  void multiply(const MatrixView<Real>& m, const std::vector<long double>& x,
                 std::vector<long double>& y) {
     team_.run([&](std::size_t member) {
       auto& sum = partial_[member];
@@ -148,7 +159,8 @@ private:
     }
   }
 
-  [[nodiscard]] long double error_of(const Matrix<Real>& c, std::size_t i, std::size_t j) const {
+  [[nodiscard]] long double error_of(const MatrixView<Real>& c, std::size_t i, std::size_t j,
+                                     long double factor) const {
     long double sum = 0, squares_a = 0, squares_b = 0;
     const auto b = b_.column(j);
     for (std::size_t k = 0; k < n(); ++k) {
@@ -159,12 +171,12 @@ private:
     }
     // The typical magnitude of a sum of n such products of random sign.
     const auto size = std::sqrt(squares_a * squares_b / static_cast<long double>(n()));
-    return std::fabs(c.column(j)[i] - sum) / (unit() * size);
+    return std::fabs(c.column(j)[i] / factor - sum) / (unit() * size);
   }
 
   Team& team_;
-  const Matrix<Real>& a_;
-  const Matrix<Real>& b_;
+  MatrixView<Real> a_;
+  MatrixView<Real> b_;
   std::vector<long double> x_;
   std::vector<long double> expected_; // A (B x)
   std::vector<std::vector<long double>> partial_;

@@ -50,6 +50,22 @@ template <class Real>
   __builtin_memcpy(__builtin_assume_aligned(to, sizeof value), &value, sizeof value);
 }
 
+// Every lane has this value.
+template <class Real>
+[[gnu::always_inline]] inline Vector<Real> everywhere(Real value) noexcept {
+  Vector<Real> all;
+  for (std::size_t lane = 0; lane < lanes<Real>; ++lane)
+    all[lane] = value;
+  return all;
+}
+
+// Vector registers for arithmetic: 32 in AArch64 and AVX-512, 16 before.
+#if defined(__aarch64__) || defined(__AVX512F__)
+inline constexpr bool has_32_registers = true;
+#else
+inline constexpr bool has_32_registers = false;
+#endif
+
 // Whether multiply_add rounds once. If the target has no such instruction, it is a product and a
 // sum, as is scalar_multiply_add.
 #if defined(__FMA__) || defined(__AVX512F__) || defined(__ARM_FEATURE_FMA) || defined(__FP_FAST_FMA)

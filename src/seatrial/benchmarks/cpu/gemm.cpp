@@ -97,15 +97,15 @@ public:
       throw Skip("this BLAS uses one thread, not " + std::to_string(team_.size()) +
                  ": threads=1 measures it");
     bind();
-    ProductVerifier<Real> verifier(team_, a_, b_);
+    ProductVerifier<Real> verifier(team_, a_.view(), b_.view());
     observe_clock();
     const auto deadline = Clock::now() + std::chrono::duration<double>(program_.slice_s);
     const auto most = most_samples(max_samples, program_.slice_s);
     program_.phase.begin();
     do {
       sample();
-      row_error_ = worse(row_error_, verifier.row_error(c_));
-      element_error_ = worse(element_error_, verifier.element_error(c_));
+      row_error_ = worse(row_error_, verifier.row_error(c_.view()));
+      element_error_ = worse(element_error_, verifier.element_error(c_.view()));
     } while (samples_.size() < (is_slow_ ? 1 : min_samples) ||
              (Clock::now() < deadline && samples_.size() < most));
     program_.phase.end();
@@ -373,16 +373,7 @@ void measure(Program& program, const Settings& settings) {
 } // namespace
 
 int main(int argc, char** argv) {
-  // `--describe BLAS`: the same with that library loaded, so that seatrial knows all libraries it
-  // loads.
-  if (argc == 3 && std::string_view(argv[1]) == "--describe") {
-    try {
-      static_cast<void>(seatrial::Blas::open(argv[2]));
-    } catch (const seatrial::Failure& failure) {
-      std::fprintf(stderr, "gemm: %s\n", failure.what());
-      return static_cast<int>(failure.status());
-    }
-    argc = 2;
-  }
+  if (const auto status = seatrial::described_with_blas("gemm", argc, argv))
+    return *status;
   return seatrial::run_program("gemm", argc, argv, prepare, measure);
 }

@@ -39,7 +39,7 @@ _LONGEST_S = 5.0
 _MATRICES = 3
 _SHARE_OF_MEMORY = 0.5
 _PRODUCTS_BEFORE = 3
-_WORST_ERROR = 0.5
+WORST_ERROR = 0.5
 """In units of n x eps x the magnitude of what is compared (native/matrix_product.hpp). A correct product stays within a
 few standard deviations of 0.35 / sqrt(n): 0.05 for n = 1000, 0.2 for n = 64. 16-bit inputs in fp32 give more than 1."""
 
@@ -162,7 +162,7 @@ def fma_ceiling(precision: Value, count: int, counted: str) -> Ceiling:
 
 
 def _error(of_what: str, meaning: str) -> Check:
-    return Check(f"{of_what}_error", f"{meaning}, as a multiple of n x eps x its size", between(0.0, _WORST_ERROR))
+    return Check(f"{of_what}_error", f"{meaning}, as a multiple of n x eps x its size", between(0.0, WORST_ERROR))
 
 
 _PARAMETERS = (

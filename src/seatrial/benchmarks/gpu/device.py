@@ -38,6 +38,15 @@ DEVICES = Parameter.integer(
     minimum=1,
 )
 
+
+def number_of_devices(minimum: int) -> Parameter:
+    """For programs without modes, in which the host may compute as well."""
+    none = "; 0: the host alone" if minimum == 0 else ""
+    return Parameter.integer(
+        "devices", "auto", f"number of devices, starting at `device`; auto: all{none}", minimum=minimum
+    )
+
+
 DEVICE = Parameter.integer("device", 0, "index of the first device, as numbered by the backend")
 
 PRECISION = Parameter.choice("precision", "fp32", "floating-point precision", ("fp32", "fp64"), option="--precision")
@@ -99,10 +108,16 @@ def placement(machine: Machine, params: Params) -> tuple[int, ...]:
 def devices_argument(params: Params) -> list[str]:
     """The argument with the numbers of the devices; the first alone before it is known how many there are."""
     first, count = whole(params["device"]), 1 if params["devices"] == "auto" else whole(params["devices"])
+    if count == 0:
+        return ["--devices", "none"]
     return ["--devices", ",".join(str(first + k) for k in range(count))]
 
 
-COMMON: Sequence[Parameter] = (BACKEND, DEVICE, DEVICES, OPTIMISED)
+def _common(devices: Parameter) -> tuple[Parameter, ...]:
+    return (BACKEND, DEVICE, devices, OPTIMISED)
+
+
+COMMON: Sequence[Parameter] = _common(DEVICES)
 
 
 _CLASSES: Mapping[str, tuple[Value, Value]] = {"size": ("large", "1")}
@@ -124,6 +139,7 @@ def benchmark(
     placement: Callable[[Machine, Params], tuple[int, ...]] = placement,
     trial: Sequence[Params] = (),
     sizes: Mapping[str, tuple[Value, Value]] = _CLASSES,
+    devices: Parameter = DEVICES,
 ) -> Benchmark:
     """A benchmark whose program and kernels are beside the declaration `file`, with the same stem. The standard trial
     of machines with GPUs has the experiments of `trial`; `sizes` are the values of `auto` on GPUs and on CPUs,
@@ -131,7 +147,7 @@ def benchmark(
     precision at most these `tolerances`, without them 0; `checks` are further ones. The table of
     `verified` has those that ran on a GPU."""
     error_check = Check("error", error, zero if tolerances is None else up_to(tolerances))
-    own = (*parameters, *COMMON)
+    own = (*parameters, *_common(devices))
     return Benchmark(
         name=name,
         question=question,

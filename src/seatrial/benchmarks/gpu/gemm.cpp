@@ -3,7 +3,6 @@
 // that every run does the same work with the same result; libraries would overwrite C.
 // untimed: -O1
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +18,7 @@
 #include "device/device_program.hpp"
 #include "device/embedded.hpp"
 #include "device/narrow_floats.hpp"
+#include "device/tiled_gemm.hpp"
 #include "device/vendor_blas.hpp"
 #include "device/workload.hpp"
 
@@ -29,11 +29,8 @@ namespace {
 
 using namespace device;
 
-constexpr unsigned group_side = 16;
-constexpr std::uint32_t largest_tile = 128; // the order is a multiple of this
 constexpr double alpha = 1.5;
 constexpr double beta = -0.5; // for our own kernel
-constexpr std::array kernel_names = {"gemm", "gemm_transposed"};
 
 struct Settings {
   Precision precision;
@@ -49,42 +46,17 @@ struct Settings {
       .uses_vendor_library =
           arguments.choice("--library", "portable", {"portable", "vendor"}) == "vendor",
       .blas = std::string(arguments.find("--blas").value_or("")),
-      .order = arguments.number<std::uint32_t>("--order", 256, largest_tile, 1 << 17)};
-  if (settings.order % largest_tile != 0)
-    throw Failure(Exit::usage, "--order: expected a multiple of " + std::to_string(largest_tile));
+      .order = arguments.number<std::uint32_t>("--order", 256, gemm_unit, 1 << 17)};
+  if (settings.order % gemm_unit != 0)
+    throw Failure(Exit::usage, "--order: expected a multiple of " + std::to_string(gemm_unit));
   if (!settings.uses_vendor_library && settings.precision != Precision::fp32 &&
       settings.precision != Precision::fp64)
     throw Failure(Exit::usage, "--library portable supports fp32 and fp64 only");
   return settings;
 }
 
-template <class Real>
-using Multiply = Kernel<const Real*, const Real*, const Real*, Real*, Real, Real, std::uint32_t>;
-
-// Elements per GPU item in each direction: as many as its registers hold.
-template <class Real>
-constexpr unsigned per_item = std::is_same_v<Real, float> ? 8 : 4;
-
-// On a CPU: elements per cache line; an item takes two lines.
-template <class Real>
-constexpr unsigned lanes = 64 / sizeof(Real);
-constexpr unsigned rows_of_item = 128;
-
-template <class Real>
-[[nodiscard]] Source source() {
-  const auto real = type_name<Real>();
-  const auto width = std::to_string(lanes<Real>);
-  return {.name = "gemm.cl",
-          .text = seatrial_kernels(),
-          .defines = {"REAL=" + real, "real4=" + real + "4",
-                      "PER=" + std::to_string(per_item<Real>), "vector=" + real + width,
-                      "LANES=" + width, "ROWS=" + std::to_string(rows_of_item)},
-          .kernels = {Multiply<Real>::declared(kernel_names[0]),
-                      Multiply<Real>::declared(kernel_names[1])}};
-}
-
 [[nodiscard]] std::vector<Source> sources() {
-  return {source<float>(), source<double>()};
+  return {gemm_source<float>(seatrial_kernels()), gemm_source<double>(seatrial_kernels())};
 }
 
 // Rounds to the nearest number of the precision.
@@ -210,29 +182,25 @@ template <class Real>
 class TiledProduct : public Product<Real> {
 public:
   TiledProduct(Device& device, bool is_optimised, const Problem<Real>& problem, bool is_transposed)
-      : Product<Real>(device, problem), grid_(grid(problem.order, device.facts().is_cpu)),
-        module_(device.build(source_for(device, source<Real>(), is_optimised))),
-        multiply_(*module_, kernel_names[is_transposed ? 1 : 0]),
+      : Product<Real>(device, problem),
+        grid_(gemm_grid<Real>(problem.order, problem.order, device.facts().is_cpu)),
+        module_(
+            device.build(source_for(device, gemm_source<Real>(seatrial_kernels()), is_optimised))),
+        multiply_(*module_, gemm_kernels[is_transposed ? 1 : 0]),
         a_(on_device(device, this->queue(), problem.a)),
         b_(on_device(device, this->queue(), is_transposed ? problem.b_transposed : problem.b)),
         c_(on_device(device, this->queue(), problem.c)) {}
 
   void enqueue() override {
+    const auto n = this->problem().order;
     multiply_(this->queue(), grid_, a_, b_, c_, this->d(), static_cast<Real>(alpha),
-              static_cast<Real>(beta), this->problem().order);
+              static_cast<Real>(beta), n, n, n, n);
   }
 
 private:
-  [[nodiscard]] static Grid grid(unsigned order, bool is_cpu) {
-    if (is_cpu)
-      return {.groups = order / (2 * lanes<Real>), .items = 1, .groups_y = order / rows_of_item};
-    const unsigned groups = order / (group_side * per_item<Real>);
-    return {.groups = groups, .items = group_side, .groups_y = groups, .items_y = group_side};
-  }
-
   Grid grid_;
   std::unique_ptr<Module> module_;
-  Multiply<Real> multiply_;
+  TiledGemm<Real> multiply_;
   Array<Real> a_;
   Array<Real> b_;
   Array<Real> c_;

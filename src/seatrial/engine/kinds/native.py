@@ -23,7 +23,15 @@ from seatrial.environments.build import Built, Environment, build, program_key
 from seatrial.environments.cached_files import Start, as_it_is
 from seatrial.environments.chosen import absent_environment, isa_of
 from seatrial.environments.compiler import DECISIVE_FEATURES, variables_with
-from seatrial.environments.loaded_libraries import LoadedLibrary, Once, files_among, hashes_of, loaded_blas, loaded_fft
+from seatrial.environments.loaded_libraries import (
+    OWN,
+    LoadedLibrary,
+    Once,
+    files_among,
+    hashes_of,
+    loaded_blas,
+    loaded_fft,
+)
 from seatrial.environments.mpi import lacking_mpi
 from seatrial.errors import BuildError
 from seatrial.model.benchmark.benchmark import Native
@@ -248,9 +256,10 @@ class NativeKind(ProgramKind[Native]):
         if program.library == "gpu":
             gpus = self._devices.get(content_key({"variables": variables}), partial(find_gpus, built.path, variables))
             point, identity["devices"] = with_devices(point, gpus)
-        if program.library in ("blas", "fft"):
-            loaded = self._library(point, program.library, built, container)
-            point = replace(point, parameters={**point.parameters, program.library: loaded.name})
+        kind = "blas" if program.library == "gpu" and point.parameters.get("blas", OWN) != OWN else program.library
+        if kind in ("blas", "fft"):
+            loaded = self._library(point, kind, built, container)
+            point = replace(point, parameters={**point.parameters, kind: loaded.name})
             built, arguments = replace(built, hello=loaded.hello), loaded.arguments
             notes = loaded.notes
             identity["libraries"] = loaded.identity
@@ -301,6 +310,11 @@ def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any
     Raises NoGpuError if they are not found.
     """
     params = point.parameters
+    if params["devices"] == 0:
+        threads = _host_threads(point, 0)
+        return replace(
+            point, parameters={**point.benchmark.on_devices(params, True), "cpu_threads": len(threads)}, cpus=threads
+        ), []
     found = gpus.of(str(params["backend"]))
     first = whole(params["device"])
     count = len(found) - first if params["devices"] == AUTO else whole(params["devices"])
@@ -315,7 +329,22 @@ def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any
         return replace(point, parameters=resolved), identities
     if count > len(point.cpus):
         raise NoGpuError("cpus", f"{count} devices need one CPU each; this process may use {len(point.cpus)}")
-    return replace(point, parameters=resolved, cpus=_near(chosen, point.cpus)), identities
+    drivers = _near(chosen, point.cpus)
+    if "cpu_threads" not in params:
+        return replace(point, parameters=resolved, cpus=drivers), identities
+    threads = _host_threads(replace(point, cpus=tuple(cpu for cpu in point.cpus if cpu not in drivers)), count)
+    return replace(point, parameters={**resolved, "cpu_threads": len(threads)}, cpus=(*drivers, *threads)), identities
+
+
+def _host_threads(point: Point, drivers: int) -> tuple[int, ...]:
+    """The CPUs of the threads that compute, of those of the point: all, or as many as the parameters ask for."""
+    wanted = point.parameters["cpu_threads"]
+    count = len(point.cpus) if wanted == AUTO else whole(wanted)
+    if count > len(point.cpus):
+        beside = f" and {drivers} that drive devices" if drivers else ""
+        there = len(point.cpus) + drivers
+        raise NoGpuError("cpus", f"{count} threads{beside} need one CPU each; this process may use {there}")
+    return point.cpus[:count]
 
 
 def _near(devices: Sequence[Gpu], cpus: Sequence[int]) -> tuple[int, ...]:

@@ -13,13 +13,16 @@ DeviceArguments::DeviceArguments(Arguments& arguments)
       nvrtc(arguments.find("--nvrtc").value_or("")),
       is_optimised(arguments.flag("--optimised", true)),
       is_as_gpu(arguments.flag("--as-gpu", false)) {
-  if (arguments.find("--devices"))
+  if (arguments.find("--devices") == "none")
+    indices.clear();
+  else if (arguments.find("--devices"))
     indices = arguments.numbers<std::size_t>("--devices", 0, 1023);
 }
 
 ChosenDevices::ChosenDevices(const Devices& devices, const DeviceArguments& arguments)
     : is_optimised_(arguments.is_optimised) {
-  devices.require_one();
+  if (!arguments.indices.empty())
+    devices.require_one();
   for (const auto index : arguments.indices) {
     if (index >= devices.size())
       throw Skip("no device " + std::to_string(index) + ": " + std::to_string(devices.size()) +
@@ -85,7 +88,8 @@ int compile_all(const std::vector<Source>& sources, const char* capability,
   return static_cast<int>(std::fflush(stdout) == 0 ? Exit::ok : Exit::system);
 }
 
-OpenedDevices::OpenedDevices(seatrial::Program& program, const DeviceArguments& wanted) {
+OpenedDevices::OpenedDevices(seatrial::Program& program, const DeviceArguments& wanted,
+                             HostThreads threads) {
   try {
     devices_.emplace(wanted.backend, wanted.platform, wanted.nvrtc, wanted.is_as_gpu);
     chosen_.emplace(*devices_, wanted);
@@ -93,8 +97,11 @@ OpenedDevices::OpenedDevices(seatrial::Program& program, const DeviceArguments& 
     program.hello(Team(program.cpus));
     throw;
   }
-  if (program.cpus.size() != chosen_->size())
-    throw Failure(Exit::usage, "--cpus: expected one CPU per device");
+  const auto cpus = program.cpus.size();
+  if (threads == HostThreads::none ? cpus != chosen_->size() || cpus == 0 : cpus < chosen_->size())
+    throw Failure(Exit::usage, threads == HostThreads::none
+                                   ? "--cpus: expected one CPU per device"
+                                   : "--cpus: expected one CPU per device, and those of the host");
   team_.emplace(program.cpus);
   program.hello(*team_);
   std::vector<json::Object> documents;

@@ -1,6 +1,7 @@
 // The frame of every device benchmark program.
 //
 //   PROGRAM --record DIR --cpus LIST [--backend cuda|opencl|auto] [--devices 0,1] ...
+//                                         a CPU for the thread that drives each device
 //   PROGRAM --list [auto|cuda|opencl]     the devices of this machine, as one JSON object
 //   PROGRAM --compile CAPABILITY [FILE]   every kernel for GPUs of that capability, with the NVRTC
 //                                         of that file: registers and spills, no GPU needed
@@ -29,10 +30,14 @@ struct DeviceArguments {
   std::string backend;
   std::string platform;
   std::string nvrtc;
-  bool is_optimised; // unoptimised kernels separate compiler bugs from ours
-  bool is_as_gpu;    // treat a CPU as a GPU: for tests
-  std::vector<std::size_t> indices = {0};
+  bool is_optimised;                      // unoptimised kernels separate compiler bugs from ours
+  bool is_as_gpu;                         // treat a CPU as a GPU: for tests
+  std::vector<std::size_t> indices = {0}; // empty: --devices none
 };
+
+// Whether the host computes as well: then `--cpus` has a CPU for each of its threads after those
+// that drive the devices, and there may be no device.
+enum class HostThreads { none, some };
 
 // The requested devices. Each is driven by the team member of the same number.
 class ChosenDevices {
@@ -80,7 +85,7 @@ namespace detail {
 // to run on any CPU.
 class OpenedDevices {
 public:
-  OpenedDevices(seatrial::Program& program, const DeviceArguments& wanted);
+  OpenedDevices(seatrial::Program& program, const DeviceArguments& wanted, HostThreads threads);
 
   ChosenDevices& chosen() noexcept { return *chosen_; }
   Team& team() noexcept { return *team_; }
@@ -98,7 +103,7 @@ private:
 // before the threads are bound: a driver's own threads must be free to run on any CPU.
 template <class Prepare, class Sources, class Measure>
 int run_program(const char* name, int argc, char** argv, Prepare prepare, Sources sources,
-                Measure measure) noexcept {
+                Measure measure, HostThreads threads = HostThreads::none) noexcept {
   try {
     const std::string_view word = argc > 1 ? argv[1] : "";
     if (word == "--list" && argc <= 3)
@@ -116,7 +121,7 @@ int run_program(const char* name, int argc, char** argv, Prepare prepare, Source
       },
       [&](seatrial::Program& program, const auto& settings) {
         const auto& [wanted, own] = settings;
-        detail::OpenedDevices opened(program, wanted);
+        detail::OpenedDevices opened(program, wanted, threads);
         measure(program, opened.team(), std::as_const(opened.chosen()), own);
       });
 }

@@ -32,14 +32,17 @@ enum class HostKind { pinned, pageable, mapped };
 class HostMemory {
 public:
   HostMemory(Device& device, HostKind kind, std::size_t bytes, std::optional<int> node)
+      : HostMemory(&device, kind, bytes, node) {}
+  // Pageable, where there is no device.
+  HostMemory(Device* device, HostKind kind, std::size_t bytes, std::optional<int> node)
       : bytes_(bytes) {
     std::optional<FirstTouchOnNode> touched;
     if (node)
       touched.emplace(*node);
-    if (kind == HostKind::pageable)
+    if (kind == HostKind::pageable || device == nullptr)
       pages_.emplace(bytes, false, node);
     else
-      shared_.emplace(device, bytes / sizeof(std::uint64_t),
+      shared_.emplace(*device, bytes / sizeof(std::uint64_t),
                       kind == HostKind::pinned ? Where::pinned : Where::mapped);
     std::memset(data(), 0xff, bytes);
   }
