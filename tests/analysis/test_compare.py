@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 from analysis.made_up_folders import MadeUpFolder, noisy, side_by_side
+from analysis.test_rules_expectation import made
 
 from seatrial.analysis.answer import answer_of_study
+from seatrial.analysis.compare import compared
 from seatrial.analysis.compare_along import compare_along
 from seatrial.analysis.compare_folders import NamedFolder, compare_folders, compare_with_reference
+from seatrial.analysis.match import Match, MeasuredSide
 from seatrial.analysis.results import all_results
 from seatrial.analysis.study_results import study_results
 from seatrial.errors import UnknownNameError, UsageError
 from seatrial.interface.results import results
+from seatrial.model.benchmark.benchmark import Better
 from seatrial.model.results.sample import Outcome
 from seatrial.model.study.comparison import Stopped, Verdict
 from seatrial.model.study.study import Axis, BestOf, Compare, RepeatPolicy, Scaling, Study, StudyBenchmark
@@ -553,3 +557,23 @@ def test_other_axes_of_the_environment_tell_the_rows_apart(tmp_path: Path) -> No
     assert "environment.mpi mpich at both values of threads" in answer_line(answer_of_study(result))
     (document,) = [one for one in compare_document(result.compared)["comparisons"] if one["family"] == 4][:1]
     assert document["parameters"]["environment.mpi"] == "openmpi"
+
+
+@pytest.mark.parametrize(
+    ("busy", "verdict", "said"),
+    [((0.999, 0.998), Verdict.SAME, "did not wait for it (0.1 % of their time, and 0.2 %)"),
+     ((0.99, 0.80), Verdict.SLOWER, "waited for it (1.0 % of their time, and 20 %)")],
+)  # fmt: skip
+def test_an_input_pipeline_that_is_a_fifth_slower_is_named_with_what_the_steps_waited(
+    busy: tuple[float, float], verdict: Verdict, said: str
+) -> None:
+    def match(name: str, better: Better, values: tuple[float, float]) -> Match:
+        names = {k: f"block:{k}" for k in range(9)}
+        made_at = lambda value: made(value, None, name=name, better=better)  # noqa: E731
+        sides = [MeasuredSide(f"s{n}", f"e{n}", made_at(value), blocks=names) for n, value in enumerate(values)]
+        return Match("training.pytorch", {}, *sides, "s", better, name)
+
+    matches = [match("input_pipeline", Better.LOWER, (0.1, 0.12)), match("busy", Better.HIGHER, busy)]
+    pipeline, waits = compared(matches, 0.02)
+    assert pipeline.verdict is Verdict.SLOWER and pipeline.ratio == pytest.approx(1.2)
+    assert said in pipeline.note and waits.verdict is verdict

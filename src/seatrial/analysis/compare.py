@@ -14,8 +14,10 @@ from msgspec.structs import replace
 
 from seatrial.analysis.grouped import grouped
 from seatrial.analysis.match import Match, MeasuredSide, Sequential, Terms, comparison_of, side_of
-from seatrial.model.benchmark.benchmark import Better
+from seatrial.benchmarks import declared_figure
+from seatrial.model.benchmark.benchmark import Better, Role
 from seatrial.model.results.figure_result import RepeatValue, numbers
+from seatrial.model.spelling import show_percent
 from seatrial.model.study.comparison import Comparison, Design, Side, Stopped, Verdict
 from seatrial.stats.block_test import BlockTest
 from seatrial.stats.interval import LEAST_SESSIONS, MINIMUM_REPEATS, Timed, alternating_sessions, runs
@@ -33,6 +35,8 @@ from seatrial.stats.ratio import (
 from seatrial.stats.sequential import ALPHA, LOOKS, Pairs, Replay, Steps, both_intervals, narrow_intervals, replay_curve
 
 Block = tuple[RepeatValue, RepeatValue]
+
+_HARDLY_WAITS = 0.01
 
 
 def blocks_of_match(match: Match) -> list[Block]:
@@ -161,7 +165,35 @@ def compared(matches: Sequence[Match], margin: float, *, equivalence: bool = Fal
             comparisons |= _compare(curve, blocks, matches, terms)
             curves += 1
         found |= _step_down(comparisons, curves)
-    return tuple(found[n] for n in range(len(matches)))
+    return _with_waiting([found[n] for n in range(len(matches))], matches)
+
+
+def _with_waiting(comparisons: Sequence[Comparison], matches: Sequence[Match]) -> tuple[Comparison, ...]:
+    """The comparisons, those of an input pipeline with how long the steps of both sides waited for it: a pipeline that
+    is slower and still ready in time costs nothing."""
+    roles = [None if (own := declared_figure(one.benchmark, one.figure)) is None else own.role for one in matches]
+    busy = {
+        _sides(match): one for match, one, role in zip(matches, comparisons, roles, strict=True) if role is Role.BUSY
+    }
+    return tuple(
+        one
+        if role is not Role.INPUT_PIPELINE or (beside := busy.get(_sides(match))) is None
+        else replace(one, note="; ".join(filter(None, (_waited(beside), one.note))))
+        for one, match, role in zip(comparisons, matches, roles, strict=True)
+    )
+
+
+def _sides(match: Match) -> tuple[str, str]:
+    first, second = (
+        side.experiment if isinstance(side, MeasuredSide) else side.name for side in (match.baseline, match.candidate)
+    )
+    return first, second
+
+
+def _waited(busy: Comparison) -> str:
+    shares = [max(0.0, 1.0 - side.median) for side in (busy.baseline, busy.candidate)]
+    said = "the steps did not wait for it" if max(shares) < _HARDLY_WAITS else "the steps waited for it"
+    return f"{said} ({show_percent(shares[0])} of their time, and {show_percent(shares[1])})"
 
 
 Curve = tuple[int, ...]

@@ -150,6 +150,11 @@ def test_trainings_read_files_and_planted_faults_are_found(live_machine: Machine
     waited_s = next(sample.work["wait_s"] for sample in slow.record.samples if sample.series == framework.BLOCK)
     assert waited_s >= SHORT["steps"] * SHORT["batch"] * DELAY_S, "each image of the measured steps is waited for"
     assert slow.figures()["data_wait"] > resident.figures()["data_wait"]
+    assert slow.figures()["input_pipeline"] >= SHORT["batch"] * DELAY_S, "what each image of a batch slept is in it"
+    for name in ("files", "lmdb"):  # by workers, while the network computes
+        figures = done[name].figures()
+        assert figures["input_pipeline"] > 0 < figures["input_cpu"] and figures["busy"] == 1 - figures["data_wait"]
+    assert not {"input_pipeline", "busy"} & resident.figures().keys()
 
 
 def test_the_pipeline_is_measured_by_itself(live_machine: Machine, tmp_path: Path) -> None:

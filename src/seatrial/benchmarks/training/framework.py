@@ -236,6 +236,10 @@ def _several(params: Params) -> bool:
     return whole(params[PROCESSES]) > 1
 
 
+def _may_wait(params: Params) -> bool:
+    return params["data"] != "device"
+
+
 def _peak(params: Params) -> Ceiling | None:
     """The FMA rate of as many cores, as measured; unknown for other precisions and devices."""
     if params["device"] != "cpu" or params["precision"] != "fp32":
@@ -281,6 +285,33 @@ FIGURES = (
         lambda sample: sample.work["wait_s"] / sample.elapsed_s,
         BLOCK,
         role=Role.DATA_WAIT,
+    ),
+    Figure(
+        "busy",
+        "1",
+        Better.HIGHER,
+        lambda sample: 1.0 - sample.work["wait_s"] / sample.elapsed_s,
+        "share of the time in which the process that waits longest does not wait for data: 1 - `data_wait` (MLPerf "
+        "Storage: accelerator utilization)",
+        series="waiting",
+        is_there=_may_wait,
+        role=Role.BUSY,
+    ),
+    duration(
+        "input_pipeline",
+        "reading, decoding, cutting and joining a batch by a worker",
+        is_there=data_sets.reads_storage,
+        role=Role.INPUT_PIPELINE,
+    ),
+    Figure(
+        "input_cpu",
+        "s",
+        Better.LOWER,
+        _worked("cpu_s"),
+        "CPU time of a worker for a batch",
+        series="input_pipeline",
+        is_there=data_sets.reads_storage,
+        is_secondary=True,
     ),
     _share(
         "communication",

@@ -48,6 +48,8 @@ class Role(StrEnum):
     DEVICE_COLLECTIVE = "bus bandwidth of a collective operation between devices, by size"
     TRAINING_RATE = "images, tokens or samples per second that training of a network takes"
     DATA_WAIT = "share of the time in which training waits for its data"
+    BUSY = "share of the time in which training does not wait for its data"
+    INPUT_PIPELINE = "time in which a worker makes a batch for training"
     INPUT_RATE = "images per second that an input pipeline delivers"
     INPUT_DECODING = "share of an input pipeline's time that is not reading"
     PROGRAM_START = "time in which programs and libraries are read from their files"

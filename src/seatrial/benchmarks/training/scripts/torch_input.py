@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -37,12 +38,18 @@ class Images(torch.utils.data.Dataset):
         digest = hashlib.blake2b(stored[-_OF_DIGEST_B:], digest_size=8).hexdigest()
         return images.augmented(stored, self._size, self._seed + epoch, number), entry[3], f"{epoch} {digest}"
 
-    def __getitems__(self, asked: list) -> list:
-        """A batch, by as many threads as chosen."""
+    def __getitems__(self, asked: list) -> tuple:
+        """When a batch was begun, and its images, by as many threads as chosen."""
+        begun = _now()
         if self._reader is None:  # in its worker: no file is shared between processes
             self._reader = Reader(self._set.path, self._set.kind)
             self._pool = ThreadPoolExecutor(self._threads) if self._threads > 1 else None
-        return list(map(self.__getitem__, asked) if self._pool is None else self._pool.map(self.__getitem__, asked))
+        return begun, list((map if self._pool is None else self._pool.map)(self.__getitem__, asked))
+
+
+def _now() -> tuple:
+    """The time, and the CPU time of this process."""
+    return time.perf_counter(), time.process_time()
 
 
 class Batches:
@@ -85,6 +92,7 @@ class Pipeline:
     ) -> None:
         self._size, self._place, self._device = document["size"], place, device
         self.served: list = []
+        self.made: list = []
         workers = settings["workers"]
         loader = torch.utils.data.DataLoader(
             Images(data_set, self._size, settings["seed"], settings["decode_threads"]),
@@ -95,16 +103,20 @@ class Pipeline:
             persistent_workers=workers > 0,
             pin_memory=device.type == "cuda",
             worker_init_fn=_Bound(process.cpus_of_workers),
+            multiprocessing_context="fork" if workers else None,
         )
         self._loaded = iter(loader)
 
-    def _batch(self, items: list) -> tuple:
-        """Normalized images, labels, and the digests."""
+    def _batch(self, loaded: tuple) -> tuple:
+        """Normalized images, labels, the digests, and how long this took, with the CPU time in it."""
+        begun, items = loaded
         channels, height, width = self._size
         pixels = torch.frombuffer(bytearray(b"".join(item[0] for item in items)), dtype=torch.uint8)
         pixels = pixels.view(len(items), height, width, channels).permute(0, 3, 1, 2)
         inputs = (pixels.float() - images.MEAN) / images.DEVIATION
-        return inputs.contiguous(), torch.tensor([item[1] for item in items]), [item[2] for item in items]
+        inputs, labels = inputs.contiguous(), torch.tensor([item[1] for item in items])
+        took = tuple(end - start for start, end in zip(begun, _now(), strict=True))
+        return inputs, labels, [item[2] for item in items], took
 
     def digests(self) -> list:
         """That of each image that was served, with its epoch."""
@@ -112,11 +124,12 @@ class Pipeline:
 
     def __next__(self) -> tuple:
         try:
-            inputs, labels, digests = next(self._loaded)
+            inputs, labels, digests, took = next(self._loaded)
         except Damaged as error:  # with the traceback of its worker
             raise SystemExit(str(error).strip().splitlines()[-1]) from None
         if len(self.served) < _MOST_NOTED:
             self.served += digests
+        self.made.append(took)
         inputs = self._place(inputs)
         if self._device.type == "cuda":
             return inputs.to(self._device, non_blocking=True), labels.to(self._device, non_blocking=True)

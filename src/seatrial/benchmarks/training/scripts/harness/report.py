@@ -2,8 +2,9 @@
 
 Steps of several processes end together, since they exchange gradients: the time of a step is that of the slowest.
 `found` has for each process: first_digests, start_s, first_s, warm_s, was_steady, total_s, steps_s, waits_s, local_s
-(steps without the exchange; empty for one process), gradient_error, loss_values, fingerprint, result, is_bound, host,
-memory_B, device_B, saved_s, saved_B, and `data`: what is known of its data set, if it reads one.
+(steps without the exchange; empty for one process), made (see Training), gradient_error, loss_values, fingerprint,
+result, is_bound, host, memory_B, device_B, saved_s, saved_B, and `data`: what is known of its data set, if it reads
+one.
 """
 
 from __future__ import annotations
@@ -33,8 +34,13 @@ def write_found(record: Record, found: Found, settings: Mapping[str, Any]) -> No
         "wait_s": max(sum(one["waits_s"]) for one in found),
     }
     record.sample("training", max(one["total_s"] for one in found), work, {"counts": settings["counts"]})
+    if settings["data"] != "device":
+        record.sample("waiting", max(one["total_s"] for one in found), {"wait_s": work["wait_s"]})
     for elapsed_s in slowest:
         record.sample("step", elapsed_s, {"steps": 1.0})
+    for each in zip(*(one["made"] for one in found), strict=True):
+        made_s, cpu_s = (sum(part) / len(each) for part in zip(*each, strict=True))
+        record.sample("input_pipeline", made_s, {"cpu_s": cpu_s})
     record.sample("first_step", max(one["first_s"] for one in found))
     record.sample("start", max(one["start_s"] for one in found))
     if len(found) > 1:
@@ -88,7 +94,8 @@ def _losses(found: Found) -> list:
 
 def _process(one: Mapping[str, Any]) -> Mapping[str, Any]:
     shown = {"host": one["host"], "wait_s": _rounded(sum(one["waits_s"])), "memory_B": one["memory_B"]}
-    return {**shown, **({"own_step_s": _rounded(median(one["local_s"]))} if one["local_s"] else {})}
+    own = {"own_step_s": one["local_s"], "input_batch_s": [made_s for made_s, _ in one["made"]]}
+    return {**shown, **{name: _rounded(median(each_s)) for name, each_s in own.items() if each_s}}
 
 
 def _most(values: Any) -> Any:

@@ -25,7 +25,18 @@ POOL = 8
 MOMENTUM = 0.9
 _LOCAL_STEPS = 6
 _SEEN = (
-    *("fingerprint", "first_digests", "start_s", "first_s", "warm_s", "total_s", "steps_s", "waits_s", "local_s"),
+    *(
+        "fingerprint",
+        "first_digests",
+        "start_s",
+        "first_s",
+        "warm_s",
+        "total_s",
+        "steps_s",
+        "waits_s",
+        "local_s",
+        "made",
+    ),
     *("gradient_error", "loss_values", "device_B", "saved_s", "saved_B", "was_steady"),
 )
 
@@ -41,6 +52,8 @@ class Training:
         self.parameters = 0
         self.fingerprint, self.fingerprint_s = "", 0.0
         self.data: Any = None
+        self.made: list = []
+        """Of each batch of the measured steps that is read from storage: how long making it took, and its CPU time."""
 
     def step(self, *, is_local: bool = False) -> None:
         """One training step: append its loss to `losses`, and how long it waited for data to `wait_s`. `is_local`:
@@ -120,7 +133,10 @@ class Training:
         self.warm_s, self.was_steady = warm_up(self.timed_step, settings["warmup"], self.agreed)
         self.reset_device_memory()
         self.began_s = time.clock_gettime(time.CLOCK_MONOTONIC)
+        made = getattr(self.data, "made", [])
+        before = len(made)
         self.total_s, self.steps_s, self.waits_s = self.block(settings["steps"])
+        self.made = made[before:]
         self.ended_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.device_B = self.device_memory_B()
         self.local_s = self.block(_LOCAL_STEPS, is_local=True)[1] if self.process.count > 1 else []
