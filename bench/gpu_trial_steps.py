@@ -35,7 +35,15 @@ from seatrial.store.folder import ResultsFolder
 _LONGEST_S = 60.0
 """A step that takes longer has probably hung: the others are worth more."""
 _SHORT_S = 0.02
-_SMALL = {"size": "1", "largest_B": "1MiB", "copy_B": "64KiB", "size_B": "64KiB", "grid": "16", "steps": "2"}
+_SMALL = {
+    "size": "1",
+    "largest_B": "1MiB",
+    "copy_B": "64KiB",
+    "size_B": "64KiB",
+    "grid": "16",
+    "steps": "2",
+    "n": "1024",
+}
 """For correctness: of each parameter that a benchmark has."""
 _CODE = ("precision", "library", "algorithm", "payload", "mode", "host", "panel")
 """Parameters whose values select other code."""

@@ -25,9 +25,10 @@ from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.ready import Refused
 from seatrial.environments.asking import NoGpuError, find_gpus, lacking_gpu
 from seatrial.environments.build import build
-from seatrial.environments.chosen import native_environment
+from seatrial.environments.chosen import chosen_environment, native_environment
 from seatrial.model.benchmark.benchmark import Benchmark, Native
 from seatrial.model.benchmark.power import is_of_power
+from seatrial.model.environment.choice import EnvironmentChoice
 from seatrial.model.machine.machine import Machine
 from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import State
@@ -37,6 +38,9 @@ pytestmark = pytest.mark.real
 
 BENCHMARKS = [
     b for b in registry().values() if isinstance(b.program, Native) and b.program.library == "gpu" and b.ranks == "one"
+]
+OF_RANKS = [
+    b for b in registry().values() if isinstance(b.program, Native) and b.program.library == "gpu" and b.ranks == "mpi"
 ]
 WITH_KERNELS = [b for b in BENCHMARKS if b.program.source.with_suffix(".cl").exists()]
 REDUCTION = benchmark_named("gpu.reduction")
@@ -270,12 +274,17 @@ def nvrtc() -> Path | None:
 
 
 @pytest.mark.portability
-@pytest.mark.parametrize("benchmark", WITH_KERNELS, ids=lambda b: b.name)
+@pytest.mark.parametrize(
+    "benchmark",
+    [*WITH_KERNELS, *(b for b in OF_RANKS if b.program.source.with_suffix(".cl").exists())],
+    ids=lambda b: b.name,
+)
 def test_it_compiles_for_every_generation(benchmark: Benchmark, live_machine: Machine) -> None:
     compiler = nvrtc()
     if compiler is None:
         pytest.skip("needs NVRTC (pip install nvidia-cuda-nvrtc-cu12)")
-    program = build(native_environment(live_machine), benchmark.program.source).path
+    environment = chosen_environment(EnvironmentChoice(), live_machine, with_mpi=benchmark.ranks == "mpi")
+    program = build(environment, benchmark.program.source).path
     for capability in CAPABILITIES:
         done = subprocess.run(
             [str(program), "--compile", str(capability), str(compiler)], capture_output=True, text=True

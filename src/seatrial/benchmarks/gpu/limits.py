@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from seatrial.model.benchmark.benchmark import Attainable, LimitOf
-from seatrial.model.benchmark.parameter import CACHES_TIMES, Params
+from seatrial.model.benchmark.parameter import CACHES_TIMES, Params, whole
 from seatrial.model.machine.limit import Basis, Limit
 from seatrial.model.machine.links import (
     carried_together,
@@ -82,6 +84,36 @@ def _limit(rates: Mapping[int, Mapping[str, int]], what: str, params: Params, sa
     derivation = f"{what}: {units} multiprocessors x {rate} multiply-adds per cycle x 2 flop x {clock_Hz / 1e9:.3f} GHz"
     derivation += ", the highest clock" + (f", x {count} devices" if count > 1 else "")
     return Limit(units * rate * 2 * clock_Hz * count, "flop/s", derivation, Basis.PHYSICAL)
+
+
+def device_peak(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """Of matrix products on the devices of a sample, on all nodes."""
+    peak = matrix_limit(machine, params, samples)
+    nodes = whole(params.get("nodes", 1))
+    if peak.value is None or nodes == 1:
+        return peak
+    return replace(peak, value=peak.value * nodes, derivation=f"{peak.derivation} x {nodes} nodes")
+
+
+def node_peak(machine: Machine, params: Params, samples: Sequence[Sample]) -> Limit:
+    """Of matrix products on all devices that the driver reports (`found`; as fast as those of the sample) and on the
+    CPUs, on all nodes; on the CPUs alone if they are the devices. In fp64 or fp32, by the parameter `precision`."""
+    facts = _facts(samples)
+    nodes = whole(params.get("nodes", 1))
+    host = machine.named_limit(f"cpu.{params['precision']}")
+    if host is None or host.value is None:
+        return Limit.unknown("flop/s", "the peak of the CPUs is unknown")
+    each = "" if nodes == 1 else f", x {nodes} nodes"
+    if facts.get("cpu"):
+        return replace(host, value=host.value * nodes, derivation=host.derivation + each)
+    devices = matrix_limit(machine, params, samples)
+    if devices.value is None:
+        return devices
+    found = facts.get("found", 1)
+    value = devices.value / facts.get("devices", 1) * found + host.value
+    derivation = f"{found} devices, of which {facts.get('devices', 1)} are used: {devices.derivation}"
+    derivation += f"; and the CPUs: {host.derivation}{each}"
+    return Limit(value * nodes, "flop/s", derivation, Basis.PHYSICAL)
 
 
 def memory_limit(touched_B: Callable[[Params], float]) -> LimitOf:

@@ -322,8 +322,8 @@ def with_devices(point: Point, gpus: Gpus) -> tuple[Point, list[Mapping[str, Any
         wanted = f"device {first}" if count <= 1 else f"devices {first} to {first + count - 1}"
         raise NoGpuError("device", f"{found[0].backend} has no {wanted}: {len(found)} found, numbered from 0")
     chosen = found[first : first + count]
-    settled = point.benchmark.on_devices(params, bool(chosen[0].facts.get("cpu")))
-    resolved: dict[str, Value] = {**settled, "backend": found[0].backend, "devices": count}
+    seen: dict[str, Value] = {**params, "backend": found[0].backend, "devices": count}
+    resolved = point.benchmark.on_devices(seen, bool(chosen[0].facts.get("cpu")))
     identities = [device.identity for device in chosen]
     if point.benchmark.ranks == "mpi":  # the ranks have their own CPUs and share the devices
         return replace(point, parameters=resolved), identities

@@ -343,8 +343,9 @@ class Benchmark(Frozen):
 
     `placement` returns the CPU of each thread, rank by rank if `ranks` is "mpi" (program.py); `prepare` resolves
     words such as "all" into numbers (raising Skip if the parameters make no sense on this machine); `on_devices` does
-    the same once it is known whether its devices are CPUs (in place of GPUs); `trial` lists the parameter sets of the
-    standard trial of a machine; `estimate_s` is the time of one repeat, for plans and time limits.
+    the same once `devices` is resolved, and it is known whether these are CPUs (in place of GPUs); `trial` lists the
+    parameter sets of the standard trial of a machine; `estimate_s` is the time of one repeat, for plans and time
+    limits.
     """
 
     name: str

@@ -98,22 +98,32 @@ private:
 
 } // namespace detail
 
-// `prepare(arguments)` reads the benchmark's own arguments; `sources()` returns its kernels in
-// every variant; `measure(program, team, chosen, settings)` does the rest. Devices are opened
-// before the threads are bound: a driver's own threads must be free to run on any CPU.
-template <class Prepare, class Sources, class Measure>
-int run_program(const char* name, int argc, char** argv, Prepare prepare, Sources sources,
-                Measure measure, HostThreads threads = HostThreads::none) noexcept {
+// --list and --compile: the exit status, or none if the program is to measure. `sources()` returns
+// its kernels in every variant.
+template <class Sources>
+[[nodiscard]] std::optional<int> answered(const char* name, int argc, char** argv,
+                                          Sources sources) noexcept {
   try {
     const std::string_view word = argc > 1 ? argv[1] : "";
     if (word == "--list" && argc <= 3)
       return detail::list_devices(argc == 3 ? argv[2] : "auto");
     if (word == "--compile" && (argc == 3 || argc == 4))
       return detail::compile_all(sources(), argv[2], argc == 4 ? argv[3] : "");
+    return std::nullopt;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", name, error.what());
     return static_cast<int>(Exit::software);
   }
+}
+
+// `prepare(arguments)` reads the benchmark's own arguments; `sources()` returns its kernels in
+// every variant; `measure(program, team, chosen, settings)` does the rest. Devices are opened
+// before the threads are bound: a driver's own threads must be free to run on any CPU.
+template <class Prepare, class Sources, class Measure>
+int run_program(const char* name, int argc, char** argv, Prepare prepare, Sources sources,
+                Measure measure, HostThreads threads = HostThreads::none) noexcept {
+  if (const auto status = answered(name, argc, argv, sources))
+    return *status;
   return seatrial::run_program(
       name, argc, argv,
       [&](Arguments& arguments) {
