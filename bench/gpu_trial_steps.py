@@ -48,7 +48,7 @@ _SMALL = {
 _CODE = ("precision", "library", "algorithm", "payload", "mode", "host", "panel")
 """Parameters whose values select other code."""
 _LARGE = {
-    "gpu.linpack": ({"n": "65536"}, {"n": "65536", "library": "vendor"}, {"n": "65536", "precision": "mixed"}),
+    "gpu.linpack": ({"n": "32768"}, {"n": "32768", "library": "vendor"}, {"n": "32768", "precision": "mixed"}),
     "gpu.cg": ({},),
     "gpu.gemm-split": ({}, {"library": "vendor"}),
     "gpu.gemm-blocked": ({}, {"library": "vendor"}),
