@@ -263,7 +263,7 @@ def test_an_empty_folder_and_one_without_records(tmp_path: Path) -> None:
     assert list(screen_folder(folder).damaged) == list(read_contents(folder).damaged) != []
 
 
-def test_numbers_that_are_no_floats_stay_what_they_are(tmp_path: Path) -> None:
+def test_whole_numbers_are_as_in_whole_records(tmp_path: Path) -> None:
     made = Varied(tmp_path / "r", 1)
     key = made.experiment("local.mine", "n1", "own")
     for n in range(2):

@@ -93,8 +93,6 @@ class ScreenColumns(Struct):
     keys: list[FigureKey] = []
     records: dict[str, array[Any]] = field(default_factory=lambda: _columns(_RECORDS))
     values: dict[str, array[Any]] = field(default_factory=lambda: _columns(_VALUES))
-    not_floats: dict[int, Any] = {}
-    """Row of `values` -> the value, if a figure is an int."""
     links: dict[int, Sequence[Mapping[str, Any]]] = {}
     """Record -> the counters of links that grew."""
     no_cpu: dict[int, NoCpu] = {}
@@ -305,9 +303,6 @@ def numberings() -> dict[str, Numbering[Any]]:
 def add_values(columns: ScreenColumns, number: int, keys: Sequence[int], values: Sequence[Any]) -> None:
     """Add the values of a record to the rows of values."""
     kept = columns.values
-    for row, value in enumerate(values, start=len(kept["value"])):
-        if type(value) is not float:
-            columns.not_floats[row] = value
     kept["record"].extend([number] * len(values))
     kept["key"].extend(keys)
     kept["value"].extend(values)

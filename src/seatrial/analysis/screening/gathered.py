@@ -65,8 +65,6 @@ class ScreenFolder(Frozen):
     value_records: Numbers
     value_keys: Numbers
     values: Numbers
-    not_floats: Mapping[int, Any]
-    """Position in `values` -> the value, if it is not a float."""
     links: Mapping[int, Sequence[Mapping[str, Any]]]
     """Record -> the counters of links that grew."""
     no_cpu: Mapping[int, NoCpu]
@@ -124,7 +122,6 @@ class _Gathered:
         self._records: dict[str, list[Numbers]] = {}
         self._values: dict[str, list[Numbers]] = {}
         self._n_records = self._n_values = 0
-        self._not_floats: dict[int, Any] = {}
         self._links: dict[int, Sequence[Mapping[str, Any]]] = {}
         self._no_cpu: dict[int, NoCpu] = {}
         self._fingerprints: dict[int, str] = {}
@@ -163,7 +160,6 @@ class _Gathered:
         for record, (offset, length) in columns.declared.items():
             file, _ = self._spans[int(records["span"][record])]
             self._declared[self._n_records + record] = (file, offset, length)
-        self._not_floats |= {self._n_values + row: value for row, value in columns.not_floats.items()}
         self._n_records += len(columns.records["repeat"])
         self._n_values += len(columns.values["value"])
 
@@ -212,7 +208,6 @@ class _Gathered:
         if len(usable):
             usable = usable[np.asarray(has_figures, bool)[of_records[of_values[usable]]]]
         rows = usable[np.argsort(of_values[usable], kind="stable")]
-        at = {int(row): k for k, row in enumerate(rows)} if self._not_floats else {}
         return ScreenFolder(
             facts=facts,
             experiments=experiments,
@@ -230,7 +225,6 @@ class _Gathered:
             value_records=of_values[rows],
             value_keys=values["key"][rows],
             values=values["value"][rows],
-            not_floats={at[row]: value for row, value in self._not_floats.items() if row in at},
             no_cpu={int(place[record]): one for record, one in self._no_cpu.items() if place[record] >= 0},
             fingerprints={int(place[record]): one for record, one in self._fingerprints.items() if place[record] >= 0},
             links={int(place[record]): one for record, one in self._links.items() if place[record] >= 0},
@@ -275,7 +269,6 @@ class _Gathered:
             return
         for name, column in _arrays(found.values).items():
             self._values.setdefault(name, []).append(column)
-        self._not_floats |= {self._n_values + row: value for row, value in found.not_floats.items()}
 
     def _renumbered(self, table: str, values: Iterable[Any]) -> Numbers:
         """The number in all spans of each value of these."""

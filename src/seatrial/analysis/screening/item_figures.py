@@ -231,8 +231,6 @@ def key_of(*parts: object) -> str:
 def _values(folder: ScreenFolder, rows: Numbers) -> list[float]:
     """The values in these rows."""
     found: list[float] = folder.values[rows].tolist()
-    if folder.not_floats:
-        return [folder.not_floats.get(row, value) for row, value in zip(rows.tolist(), found, strict=True)]
     return found
 
 
