@@ -110,7 +110,7 @@ class JaxTraining(Training):
             recompute=settings["recompute"],
         )
         self.gradients = partial(_gradients, layers, options)
-        self.made, self.made_alone = self._compiled(self.all), self._compiled(jax_processes.Processes(1, device))
+        self.steps, self.steps_alone = self._compiled(self.all), self._compiled(jax_processes.Processes(1, device))
         on_device = settings["data"] == "device"
         seed = data_seed(settings, process)
         self.data = numpy_data.MadeUp(self.document, settings["batch"], POOL, seed, self._placed, on_device)
@@ -178,9 +178,9 @@ class JaxTraining(Training):
         self.waited_s = 0.0
         if is_local:
             batches = map(self.all.own, self._batches())
-            self.state_alone, self.last = self._advanced(self.made_alone, self.state_alone, batches)
+            self.state_alone, self.last = self._advanced(self.steps_alone, self.state_alone, batches)
         else:
-            self.state, self.last = self._advanced(self.made, self.state, self._batches())
+            self.state, self.last = self._advanced(self.steps, self.state, self._batches())
             self.losses.append(self.last)
         self.wait_s.append(self.waited_s)
 
@@ -245,7 +245,7 @@ class JaxTraining(Training):
         mean = self.all.mean_of_all(found)
         update = self.jax.jit(partial(_updated, self.settings["optimizer"], self.settings["learning_rate"]))
         expected = self.jax.device_get(update(before, mean, started)[0])
-        state, _ = self._advanced(self.made, self._joined((parameters, statistics, started)), iter(batches))
+        state, _ = self._advanced(self.steps, self._joined((parameters, statistics, started)), iter(batches))
         worst = 0.0
         for old, right, new in zip(*map(self.jax.tree.leaves, (before, expected, self.all.own(state[0]))), strict=True):
             moved = np.linalg.norm(right - old)

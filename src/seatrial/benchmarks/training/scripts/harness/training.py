@@ -52,7 +52,7 @@ class Training:
         self.parameters = 0
         self.fingerprint, self.fingerprint_s = "", 0.0
         self.data: Any = None
-        self.made_in: list = []
+        self.made: list = []
         """Of each batch of the measured steps that is read from storage: how long making it took, and its CPU time."""
 
     def step(self, *, is_local: bool = False) -> None:
@@ -136,7 +136,7 @@ class Training:
         made = getattr(self.data, "made", [])
         before = len(made)
         self.total_s, self.steps_s, self.waits_s = self.block(settings["steps"])
-        self.made_in = made[before:]
+        self.made = made[before:]
         self.ended_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         self.device_B = self.device_memory_B()
         self.local_s = self.block(_LOCAL_STEPS, is_local=True)[1] if self.process.count > 1 else []
