@@ -18,7 +18,7 @@ from gpu_levels import LEVELS, RIVALS, Level
 from one_point import measure_point, prepare_point
 
 from seatrial.benchmarks import registry
-from seatrial.benchmarks.gpu.verified import TABLE
+from seatrial.benchmarks.gpu.device import VERIFIED
 from seatrial.engine import repeat
 from seatrial.engine.ready import Ready
 from seatrial.environments.build import build
@@ -263,8 +263,8 @@ def _keep(document: Mapping[str, Any], output: Path) -> None:
 def adopt(result: Path) -> int:
     """Merge what a trial verified into the table that `list` reads."""
     document = json.loads(result.read_text(encoding="utf-8"))
-    own = json.loads(TABLE.read_text(encoding="utf-8"))
+    own = json.loads(VERIFIED.read_text(encoding="utf-8"))
     own |= document["verified"]
-    TABLE.write_text(json.dumps(dict(sorted(own.items())), indent=1) + "\n", encoding="utf-8")
-    print(f"{len(document['verified'])} benchmarks in {TABLE.name}")
+    VERIFIED.write_text(json.dumps(dict(sorted(own.items())), indent=1) + "\n", encoding="utf-8")
+    print(f"{len(document['verified'])} benchmarks in {VERIFIED.name}")
     return 0

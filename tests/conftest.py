@@ -22,9 +22,11 @@ from xdist.scheduler import LoadScopeScheduling
 
 from seatrial import benchmarks
 from seatrial.environments import build
+from seatrial.environments.asking import lacking_gpu
 from seatrial.environments.compiled import Unit
 from seatrial.model.machine.machine import Machine
 from seatrial.processes import start
+from seatrial.store.folder import ResultsFolder
 
 # Other tests, and other users, run at the same time: a slow example is no failure.
 settings.register_profile(
@@ -210,6 +212,21 @@ def reachable() -> Generator[Path]:
     made.chmod(0o711)
     yield made
     shutil.rmtree(made)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ResultsFolder:
+    """A new results folder."""
+    return ResultsFolder.create(tmp_path / "results")
+
+
+@pytest.fixture
+def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
+    """PoCL offers two devices."""
+    if (lack := lacking_gpu()) is not None:
+        pytest.skip(f"needs {lack}")
+    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
+    monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
 
 
 @pytest.fixture(scope="session")

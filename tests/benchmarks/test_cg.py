@@ -24,11 +24,6 @@ SMALL = {"nx": "24", "ny": "16", "nz": "32", "ranks": "1", "oversubscribe": "tru
 """No length is another, and vectors do not divide the stages."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [

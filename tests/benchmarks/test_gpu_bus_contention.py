@@ -13,7 +13,7 @@ from made_up import made_up_machine
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.kinds.native import with_devices
-from seatrial.environments.asking import Gpu, Gpus, lacking_gpu
+from seatrial.environments.asking import Gpu, Gpus
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.benchmark.power import is_of_power
 from seatrial.model.benchmark.program import layout_of
@@ -27,19 +27,6 @@ CONTENTION = benchmark_named("gpu.bus-contention")
 MPIS = [mpi.name for mpi in find_mpis()]
 SMALL = {"backend": "opencl", "copy_B": "65536", "stream_B": "65536"}
 two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
-@pytest.fixture
-def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
-    if (lack := lacking_gpu()) is not None:
-        pytest.skip(f"needs {lack}")
-    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
-    monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
 
 
 def test_ranks_keep_their_cpus_whatever_devices_there_are() -> None:

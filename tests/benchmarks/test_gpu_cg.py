@@ -27,11 +27,6 @@ def devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
     monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [

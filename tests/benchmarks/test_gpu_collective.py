@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine import repeat
-from seatrial.environments.asking import lacking_gpu
 from seatrial.environments.mpi import find_mpis
 from seatrial.model.machine.machine import Device, DeviceKind, Machine
 from seatrial.model.results.record import RepeatRecord, readings
@@ -31,19 +30,6 @@ STAGED = {"library": "mpi", "buffers": "staged", "backend": "opencl", "largest_B
 NCCL = {"backend": "cuda", "largest_B": "64"}
 two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs")
 on_both = pytest.mark.parametrize(("op", "mpi"), list(zip(OPERATIONS, cycle(MPIS), strict=False)))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
-@pytest.fixture
-def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
-    if (lack := lacking_gpu()) is not None:
-        pytest.skip(f"needs {lack}")
-    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
-    monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
 
 
 @pytest.fixture(scope="module")

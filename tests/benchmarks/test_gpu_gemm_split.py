@@ -17,7 +17,6 @@ from one_point import prepare_point
 
 from seatrial.benchmarks import benchmark_named
 from seatrial.engine.ready import Refused
-from seatrial.environments.asking import lacking_gpu
 from seatrial.environments.blas import find_blas
 from seatrial.environments.build import build
 from seatrial.environments.chosen import native_environment
@@ -27,26 +26,13 @@ from seatrial.model.results.sample import State
 from seatrial.plan.points import Setting
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = [pytest.mark.real, pytest.mark.devices]
+pytestmark = [pytest.mark.real, pytest.mark.devices, pytest.mark.usefixtures("two_devices")]
 
 SPLIT, BLOCKED = benchmark_named("gpu.gemm-split"), benchmark_named("gpu.gemm-blocked")
 FORMS = {"split": SPLIT, "blocked": BLOCKED}
 LITTLE_B = 2 << 20
 STREAMED = "device/streamed_product.hpp"
 FAULTY_KERNELS = Path(__file__).with_name("faulty_kernels.c")
-
-
-@pytest.fixture(autouse=True)
-def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
-    if (lack := lacking_gpu()) is not None:
-        pytest.skip(f"needs {lack}")
-    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
-    monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
 
 
 def measured(form: str, machine: Machine, folder: ResultsFolder, **settings: Setting) -> RepeatRecord:

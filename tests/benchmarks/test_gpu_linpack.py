@@ -27,11 +27,6 @@ MPIS = [mpi.name for mpi in find_mpis()]
 two_cpus = pytest.mark.skipif(not MPIS or len(os.sched_getaffinity(0)) < 2, reason="two ranks want an MPI and two CPUs")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.fixture(autouse=True)
 def four_devices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
     if (lack := lacking_gpu()) is not None and request.node.get_closest_marker("real"):

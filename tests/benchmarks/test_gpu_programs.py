@@ -23,7 +23,7 @@ from one_point import prepare_point
 
 from seatrial.benchmarks import benchmark_named, registry
 from seatrial.engine.ready import Refused
-from seatrial.environments.asking import NoGpuError, find_gpus, lacking_gpu
+from seatrial.environments.asking import NoGpuError, find_gpus
 from seatrial.environments.build import build
 from seatrial.environments.chosen import chosen_environment, native_environment
 from seatrial.model.benchmark.benchmark import Benchmark, Native
@@ -34,7 +34,7 @@ from seatrial.model.results.record import RepeatRecord
 from seatrial.model.results.sample import State
 from seatrial.store.folder import ResultsFolder
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("two_devices")]
 
 BENCHMARKS = [
     b for b in registry().values() if isinstance(b.program, Native) and b.program.library == "gpu" and b.ranks == "one"
@@ -53,14 +53,6 @@ FAULTY_KERNELS = Path(__file__).with_name("faulty_kernels.c")
 """A layer of OpenCL: the kernel that PLANTED names does nothing, half of its work, or writes no numbers."""
 
 
-@pytest.fixture(autouse=True)
-def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
-    if (lack := lacking_gpu()) is not None:
-        pytest.skip(f"needs {lack}")
-    monkeypatch.setenv("POCL_DEVICES", "pthread pthread")
-    monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
-
-
 @pytest.fixture(scope="module")
 def faulty_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The layer, compiled."""
@@ -70,11 +62,6 @@ def faulty_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     subprocess.run([compiler, *flags, FAULTY_KERNELS, "-o", made], check=True)
     return made
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
 
 
 @dataclass(frozen=True)

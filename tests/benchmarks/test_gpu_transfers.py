@@ -40,11 +40,6 @@ def two_devices(monkeypatch: pytest.MonkeyPatch, program_cache: Path) -> None:
     monkeypatch.setenv("POCL_CACHE_DIR", str(program_cache / "pocl"))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def on_pocl(name: str, machine: Machine, folder: ResultsFolder, **settings: str) -> RepeatRecord:
     if (lack := lacking_gpu()) is not None:
         pytest.skip(f"needs {lack}")

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.made_up_libraries import compiled
 
 from seatrial.benchmarks import benchmark_named
-from seatrial.benchmarks.gpu import verified
+from seatrial.benchmarks.gpu import device
 from seatrial.environments.asking import lacking_gpu
 
 SCRIPT = Path(gpu_trial_steps.__file__).with_name("gpu_trial.py")
@@ -114,14 +114,14 @@ def test_what_is_adopted_is_what_list_says(tmp_path: Path, monkeypatch: pytest.M
     table, result = tmp_path / "verified.json", tmp_path / "trial.json"
     table.write_text('{"gpu.md": {"device": "A100", "driver": "CUDA 12.4", "date": "2026-01-01"}}')
     result.write_text(json.dumps({**document, "verified": found}))
-    monkeypatch.setattr(gpu_trial_steps, "TABLE", table)
+    monkeypatch.setattr(gpu_trial_steps, "VERIFIED", table)
     assert gpu_trial_steps.adopt(result) == 0
-    monkeypatch.setattr(verified, "TABLE", table)
-    verified.table.cache_clear()
+    monkeypatch.setattr(device, "VERIFIED", table)
+    device._verified.cache_clear()
     try:
-        assert verified.is_verified("gpu.scan") and verified.is_verified("gpu.md")
-        assert verified.evidence("gpu.scan") == "checked on NVIDIA H200, CUDA 13.0, 2026-12-01"
-        assert not verified.is_verified("gpu.sort") and verified.evidence("gpu.sort") == ""
+        assert device.is_verified("gpu.scan") and device.is_verified("gpu.md")
+        assert device.evidence("gpu.scan") == "checked on NVIDIA H200, CUDA 13.0, 2026-12-01"
+        assert not device.is_verified("gpu.sort") and device.evidence("gpu.sort") == ""
     finally:
-        verified.table.cache_clear()
+        device._verified.cache_clear()
     assert not benchmark_named("gpu.scan").verified or benchmark_named("gpu.scan").evidence

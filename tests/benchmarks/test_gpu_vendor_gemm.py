@@ -48,11 +48,6 @@ FAULTS: dict[str, Edits] = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.usefixtures("pocl")
 def test_a_library_that_is_not_there(
     live_machine: Machine, folder: ResultsFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -47,11 +47,6 @@ def test_a_table_of_another_size_is_refused() -> None:
     assert refusal is not None and "not a power of two" in refusal.reason
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.real
 @pytest.mark.parallel
 @pytest.mark.parametrize(("threads", "huge_pages"), [("1", "true"), ("all", "false")])

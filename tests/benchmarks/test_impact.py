@@ -59,11 +59,6 @@ def test_the_bar_runs_to_its_end() -> None:
         parameters(made_up_machine(), case="taylor", steps="100")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, **settings: str) -> RepeatRecord:
     return run_one(make_ready(benchmark, machine, folder, mpi=MPIS[0], **settings), machine, folder)
 

@@ -174,11 +174,6 @@ def test_no_page_can_be_local_where_a_node_has_no_memory() -> None:
     assert derived("pages_astray", [sample(4096, 4.0, astray=100)], bare_machine, memory="1") == (1.0, False)
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.real
 @pytest.mark.parametrize("huge_pages", ["true", "false"])
 def test_every_set_has_its_time(huge_pages: str, live_machine: Machine, folder: ResultsFolder) -> None:

@@ -124,11 +124,6 @@ def test_the_time_of_all_pairs_is_known_beforehand() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
-@pytest.fixture
 def machine(live_machine: Machine) -> Machine:
     if len(live_machine.cpus_one_per_core) < 2:
         pytest.skip("needs two cores")

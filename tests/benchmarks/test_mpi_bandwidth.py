@@ -29,11 +29,6 @@ MPIS = [mpi.name for mpi in find_mpis()]
 two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two ranks want two CPUs")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def test_a_rate_that_another_tool_told_is_read_as_it_is() -> None:
     benchmark = benchmark_named("mpi.bandwidth")
     told = Sample("bandwidth", 0, 1.0, {"bytes": 12e9}, point={"size_B": 1 << 20})

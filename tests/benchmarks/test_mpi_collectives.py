@@ -217,11 +217,6 @@ def test_an_operation_without_a_formula_has_no_limit() -> None:
     assert limit_of(None)(made_up_machine(), plan("mpi.barrier").parameters, []).value is None
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str, **settings: str) -> RepeatRecord:
     ready = make_ready(benchmark, machine, folder, mpi=mpi, **settings)
     return run_one(ready, machine, folder, has_few_samples=settings.get("call") != "nonblocking")

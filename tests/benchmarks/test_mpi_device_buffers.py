@@ -42,11 +42,6 @@ def aware_mpi(gpus: None, libraries: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("LD_PRELOAD", str(libraries / "cuda-mpi.so"))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.usefixtures("aware_mpi")
 @pytest.mark.parametrize(
     ("name", "buffers", "devices", "named", "mpi"),

@@ -34,11 +34,6 @@ SMALL = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_fewer_ranks_than_it_takes_are_skipped(name: str) -> None:
     benchmark, least = BENCHMARKS[name], LEAST_RANKS[name]

@@ -27,11 +27,6 @@ two_cpus = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two rank
 PARAMETERS = plan_points(["mpi.latency"], {}, made_up_machine())[0].parameters
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def trips(series: str, size_B: int, **extra: float) -> Sample:
     """1000 trips there and back in a millisecond."""
     return Sample(series, 0, 1e-3, {"ops": 2000.0}, point={"size_B": size_B}, extra=extra)

@@ -52,11 +52,6 @@ def test_a_grid_has_few_dimensions() -> None:
         arguments(made_up_machine(), dims="17")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def run(benchmark: Benchmark, folder: ResultsFolder, machine: Machine, mpi: str, **settings: str) -> RepeatRecord:
     return run_one(make_ready(benchmark, machine, folder, mpi=mpi, **settings), machine, folder)
 

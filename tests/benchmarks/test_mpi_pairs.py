@@ -140,11 +140,6 @@ def test_links_bound_what_passes_between_hosts_only() -> None:
     assert links_of_node(machine(12.5e9), {"nodes": 1}).value is None
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def wrapper(mpi: Mpi, folder: Path, cc: str) -> Path:
     """A library that slows one pair, for this MPI."""
     source, library = folder / "slow.c", folder / "slow.so"

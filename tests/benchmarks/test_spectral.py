@@ -24,11 +24,6 @@ MPIS = [mpi.name for mpi in find_mpis()]
 SMALL = {"n": "32", "fft": "own", "oversubscribe": "true"}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [

@@ -148,11 +148,6 @@ def test_pages_on_another_node_are_found() -> None:
         check.derive(machine, POINT, [Sample("copy", 0, 1.0)])
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 @pytest.mark.real
 @pytest.mark.parallel
 @pytest.mark.parametrize("threads", ["1", "all"])

@@ -32,11 +32,6 @@ LEAST = StoppingRule(budget_s=0.0)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
-@pytest.fixture
 def ready(live_machine: Machine, folder: ResultsFolder) -> Ready:
     return make_ready(PEAK, live_machine, folder, cores="one")
 

@@ -72,11 +72,6 @@ def test_eight_processes_make_each_repeat_once_and_all(killed: int, has_names: b
     assert not list(results.glob("artefacts/*/[0-9]*"))
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def record(repeat: int) -> RepeatRecord:
     return RepeatRecord("experiment", repeat, 0, time.time(), 0.1, Outcome.ok())
 

@@ -39,11 +39,6 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
-@pytest.fixture
 def sides(live_machine: Machine, folder: ResultsFolder, program_cache: Path) -> list[Ready]:
     return [make_ready(PEAK, live_machine, folder, cores="one", precision=p) for p in ("fp64", "fp32")]
 

@@ -59,11 +59,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def need(runtime: str, mpi: str | None = None) -> None:
     if RUNTIMES[runtime].path() is None:
         pytest.skip(f"needs {RUNTIMES[runtime].package}")

@@ -22,11 +22,6 @@ claim(ResultsFolder.existing(Path(sys.argv[1])), "host", "experiment", 0, {"t0":
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
-
-
 def claimed_by_a_dead_process(folder: ResultsFolder) -> None:
     subprocess.run([sys.executable, "-c", _CLAIMS_AND_DIES, str(folder.path)], check=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -21,11 +20,6 @@ def record(repeat: int, experiment: str = MINE, outcome: Outcome | None = None) 
     seen = {"block": f"w:{repeat}", "study": "s", "budget_s": 2, "load_1m": None, "notes": {"block": "not this one"}}
     samples = (Sample("fma", 0, 0.5, {"flops": 2.0}),)
     return RepeatRecord(experiment, repeat, repeat, 100.0 + repeat, 0.5, outcome or Outcome.ok(), samples, {}, seen)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> ResultsFolder:
-    return ResultsFolder.create(tmp_path / "results")
 
 
 def write(folder: ResultsFolder, name: str, *lines: bytes) -> None:

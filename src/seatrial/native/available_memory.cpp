@@ -122,4 +122,18 @@ AvailableMemory available_memory() {
   return memory;
 }
 
+std::string needed_of_available(double needed_bytes, double available_bytes) {
+  const auto show = [](double bytes) {
+    std::ostringstream text;
+    text.precision(3);
+    const double whole = bytes * 1e-9;
+    if (whole >= 100)
+      text << static_cast<std::uint64_t>(whole);
+    else
+      text << whole;
+    return text.str() + " GB";
+  };
+  return show(needed_bytes) + ", " + show(available_bytes) + " available";
+}
+
 } // namespace seatrial

@@ -23,6 +23,9 @@ struct AvailableMemory {
 
 [[nodiscard]] AvailableMemory available_memory();
 
+// Such as "9610 GB, 24.4 GB available": what is needed, and what there is.
+[[nodiscard]] std::string needed_of_available(double needed_bytes, double available_bytes);
+
 // The number after `key` in a file with lines `key value ...`.
 [[nodiscard]] std::optional<std::uint64_t> read_value(const std::string& file,
                                                       std::string_view key);

@@ -16,11 +16,9 @@ namespace seatrial {
 namespace {
 
 [[noreturn]] void refuse(std::uint64_t needed, std::uint64_t available, const std::string& why) {
-  std::ostringstream reason;
-  reason.precision(3);
-  reason << "needs " << static_cast<double>(needed) * 1e-9 << " GB, "
-         << static_cast<double>(available) * 1e-9 << " GB available (" << why << ")";
-  throw Skip(reason.str());
+  throw Skip("needs " +
+             needed_of_available(static_cast<double>(needed), static_cast<double>(available)) +
+             " (" + why + ")");
 }
 
 } // namespace

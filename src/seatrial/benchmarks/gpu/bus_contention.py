@@ -18,7 +18,6 @@ import math
 from seatrial.benchmarks.figures import between, duration, native_program, rate, zero
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import PACKETS, link_limit
-from seatrial.benchmarks.gpu.verified import evidence, is_verified
 from seatrial.benchmarks.mpi.mpi_benchmark import OVERSUBSCRIBE, WRONG_BYTES, resolved_ranks
 from seatrial.benchmarks.nodes import NODES, cpus_of_nodes, on_each_node
 from seatrial.benchmarks.placement import spread
@@ -145,6 +144,6 @@ BENCHMARK = Benchmark(
     prepare=_prepare,
     ranks="mpi",
     estimate_s=lambda params: 6.0,
-    verified=is_verified("gpu.bus-contention"),
-    evidence=evidence("gpu.bus-contention"),
+    verified=device.is_verified("gpu.bus-contention"),
+    evidence=device.evidence("gpu.bus-contention"),
 )

@@ -314,16 +314,21 @@ private:
     const auto& shape = point.operation.shape;
     const auto times = static_cast<double>(point.times);
     const auto bytes = times * static_cast<double>(shape.size);
-    program_.add(sample_event("time", i, sample.elapsed_s)
-                     .add("point", json::Object()
-                                       .add("size_B", shape.size)
-                                       .add("in_place", point.operation.is_in_place))
-                     .add("work", json::Object()
-                                      .add("ops", times)
-                                      .add("bytes", bytes)
-                                      .add("bus_bytes", bytes * shape.bus))
-                     .add("apart_s", sample.apart_s)
-                     .add("last_rank", sample.last));
+    const auto add = [&](const char* series) {
+      program_.add(sample_event(series, i, sample.elapsed_s)
+                       .add("point", json::Object()
+                                         .add("size_B", shape.size)
+                                         .add("in_place", point.operation.is_in_place))
+                       .add("work", json::Object()
+                                        .add("ops", times)
+                                        .add("bytes", bytes)
+                                        .add("bus_bytes", bytes * shape.bus))
+                       .add("apart_s", sample.apart_s)
+                       .add("last_rank", sample.last));
+    };
+    add("time");
+    if (program_.ranks > 1) // of one rank, nothing passes between devices
+      add("moved");
   }
 
   // The rank that came last most often, and by how much, of all samples.

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from seatrial.benchmarks.figures import between, duration, native_program, rate, zero
 from seatrial.benchmarks.gpu import device
-from seatrial.benchmarks.gpu.verified import evidence, is_verified
 from seatrial.benchmarks.mpi.mpi_benchmark import OVERSUBSCRIBE, SLICE_S, rank_cpus, resolved_ranks
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, node_count
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Check, Figure, Role, Skip
@@ -141,7 +140,7 @@ BENCHMARK = Benchmark(
             "algbw",
             "B/s",
             "bytes of the operation (size_B) over its time",
-            series="time",
+            series="moved",
             is_there=_is_of_several,
         ),
         rate(
@@ -149,7 +148,7 @@ BENCHMARK = Benchmark(
             "B/s",
             "minimum bytes that each link must move, as nccl-tests counts, over the time",
             "bus_bytes",
-            series="time",
+            series="moved",
             is_there=_is_of_several,
             role=Role.DEVICE_COLLECTIVE,
         ),
@@ -159,7 +158,7 @@ BENCHMARK = Benchmark(
             Better.LOWER,
             _spread_of_arrivals,
             "from the arrival of the first rank to that of the last, which the time leaves out",
-            series="time",
+            series="moved",
             is_there=_is_of_several,
             is_secondary=True,
         ),
@@ -179,6 +178,6 @@ BENCHMARK = Benchmark(
     estimate_s=lambda params: 5.0 + SLICE_S + _PASSES * sum(_sizes(params)) * whole(params["ranks"]) / _SLOW_BPS,
     trial=tuple({"op": op} for op in ("all_reduce", "all_gather", "alltoall", "sendrecv")),
     is_in_trial=lambda machine: _gpus(machine) > 1,
-    verified=is_verified("gpu.collective"),
-    evidence=evidence("gpu.collective"),
+    verified=device.is_verified("gpu.collective"),
+    evidence=device.evidence("gpu.collective"),
 )

@@ -9,12 +9,14 @@ driven by its own thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Unpack
 
+import msgspec
 from msgspec.structs import replace
 
 from seatrial.benchmarks.figures import More, Words, native_program, rate, zero
-from seatrial.benchmarks.gpu.verified import evidence, is_verified
 from seatrial.benchmarks.placement import spread, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Bound, Check, Figure, HostCopies, Role, Skip
 from seatrial.model.benchmark.parameter import Parameter, Params, Value, whole
@@ -120,6 +122,26 @@ def _common(devices: Parameter) -> tuple[Parameter, ...]:
 COMMON: Sequence[Parameter] = _common(DEVICES)
 
 
+VERIFIED = Path(__file__).with_name("verified.json")
+"""Which of these benchmarks ran rightly on a GPU: name -> device, driver and date, as bench/gpu_trial.py writes it."""
+
+
+@cache
+def _verified() -> Mapping[str, Mapping[str, str]]:
+    return msgspec.json.decode(VERIFIED.read_bytes(), type=dict[str, dict[str, str]])
+
+
+def is_verified(name: str) -> bool:
+    """Whether a benchmark ran rightly on a GPU."""
+    return name in _verified()
+
+
+def evidence(name: str) -> str:
+    """Such as: "checked on NVIDIA H200, CUDA 13.0, 2026-12-01"; "" if it never ran rightly on a GPU."""
+    found = _verified().get(name)
+    return "" if found is None else f"checked on {found['device']}, {found['driver']}, {found['date']}"
+
+
 _CLASSES: Mapping[str, tuple[Value, Value]] = {"size": ("large", "1")}
 
 
@@ -144,8 +166,8 @@ def benchmark(
     """A benchmark whose program and kernels are beside the declaration `file`, with the same stem. The standard trial
     of machines with GPUs has the experiments of `trial`; `sizes` are the values of `auto` on GPUs and on CPUs,
     `words` the arguments besides those that parameters declare. `error` says what the check of that name measures: by
-    precision at most these `tolerances`, without them 0; `checks` are further ones. The table of
-    `verified` has those that ran on a GPU."""
+    precision at most these `tolerances`, without them 0; `checks` are further ones. `VERIFIED`
+    has those that ran on a GPU."""
     error_check = Check("error", error, zero if tolerances is None else up_to(tolerances))
     own = (*parameters, *_common(devices))
     return Benchmark(

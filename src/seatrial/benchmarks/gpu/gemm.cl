@@ -96,20 +96,7 @@ KERNEL gemm_transposed(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRIC
 
 #else
 
-// Tiles: a group of 16 x 16 items computes one tile of TILE x TILE from strips of A and B of depth
-// DEPTH, each item PER x PER elements in registers (V. Volkov and J. Demmel, "Benchmarking GPUs to
-// tune dense linear algebra", 2008). An item's rows and columns are PER / 4 runs of four, so that
-// four are loaded at a time.
-#define TILE (16 * PER)
-#define DEPTH 16
-#define PITCH (TILE + 4)
-#define PLACE(i, id) ((i) / 4 * 64 + 4 * (id) + (i) % 4)
-#ifdef OPENCL
-#define LOCAL_POINTER LOCAL
-#else
-#define LOCAL_POINTER
-#endif
-
+// Tiles of 16 x 16 items (device/tiles.h).
 // tile[k][i] = from[first + i][k0 + k]
 DEVICE void fetch_rows(LOCAL_POINTER real* tile, GLOBAL const real* from, u32 first, u32 k0,
                        u32 lead) {
@@ -122,29 +109,6 @@ DEVICE void fetch_columns(LOCAL_POINTER real* tile, GLOBAL const real* from, u32
                           u32 lead) {
   for (u32 i = LOCAL_ID; i < TILE; i += 16)
     tile[LOCAL_ID_Y * PITCH + i] = from[(u64)(k0 + LOCAL_ID_Y) * lead + first + i];
-}
-
-// Loads an item's part of a row of a tile.
-DEVICE void take(LOCAL_POINTER const real* row, u32 id, real* out) {
-  for (u32 i = 0; i < PER; i += 4) {
-    const real4 four = *(LOCAL_POINTER const real4*)(row + PLACE(i, id));
-    out[i] = four.x;
-    out[i + 1] = four.y;
-    out[i + 2] = four.z;
-    out[i + 3] = four.w;
-  }
-}
-
-DEVICE void multiply(LOCAL_POINTER const real* a, LOCAL_POINTER const real* b, real* sums) {
-  for (u32 k = 0; k < DEPTH; ++k) {
-    real rows[PER];
-    real columns[PER];
-    take(a + k * PITCH, LOCAL_ID_Y, rows);
-    take(b + k * PITCH, LOCAL_ID, columns);
-    for (u32 i = 0; i < PER; ++i)
-      for (u32 j = 0; j < PER; ++j)
-        sums[i * PER + j] += rows[i] * columns[j];
-  }
 }
 
 DEVICE void store(const real* sums, GLOBAL const real* c, GLOBAL real* d, real alpha, real beta,
@@ -169,7 +133,7 @@ KERNEL gemm(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRICT b,
     fetch_rows((LOCAL_POINTER real*)tile_a, a, GROUP_ID_Y * TILE, k, lead_a);
     fetch_columns((LOCAL_POINTER real*)tile_b, b, GROUP_ID * TILE, k, lead_b);
     BARRIER();
-    multiply((LOCAL_POINTER const real*)tile_a, (LOCAL_POINTER const real*)tile_b, sums);
+    multiply_tiles((LOCAL_POINTER const real*)tile_a, (LOCAL_POINTER const real*)tile_b, sums);
     BARRIER();
   }
   store(sums, c, d, alpha, beta, lead_d);
@@ -187,7 +151,7 @@ KERNEL gemm_transposed(GLOBAL const real* RESTRICT a, GLOBAL const real* RESTRIC
     fetch_rows((LOCAL_POINTER real*)tile_a, a, GROUP_ID_Y * TILE, k, lead_a);
     fetch_rows((LOCAL_POINTER real*)tile_b, b, GROUP_ID * TILE, k, lead_b);
     BARRIER();
-    multiply((LOCAL_POINTER const real*)tile_a, (LOCAL_POINTER const real*)tile_b, sums);
+    multiply_tiles((LOCAL_POINTER const real*)tile_a, (LOCAL_POINTER const real*)tile_b, sums);
     BARRIER();
   }
   store(sums, c, d, alpha, beta, lead_d);

@@ -114,9 +114,9 @@ void measure_as(Program& program, Team& team, const ChosenDevices& chosen,
   const auto wanted =
       Operands<Real>::host_bytes(settings.n) * (settings.form == Form::split ? 3 : 4) / 3;
   if (static_cast<double>(wanted) > most_of_memory * static_cast<double>(host.bytes))
-    throw Skip("matrices of order " + std::to_string(settings.n) + " take " +
-               std::to_string(wanted) + " B, too much for the available memory (" + host.source +
-               ")");
+    throw Skip("matrices of order " + std::to_string(settings.n) + " need " +
+               needed_of_available(static_cast<double>(wanted), static_cast<double>(host.bytes)) +
+               " (" + host.source + ")");
   SharedProduct<Real> shared(team, chosen, settings, seatrial_kernels());
   if (!shared.library().empty())
     program.note("library", shared.library());

@@ -171,18 +171,7 @@ KERNEL multiply(GLOBAL const real* RESTRICT a, u64 a_at, u32 a_pitch, GLOBAL con
 
 #else
 
-// A group of 16 x 16 items computes a tile of TILE x TILE from strips of A and B of depth DEPTH,
-// each item PER x PER elements in registers (as in gemm.cl); beyond the edges are zeros.
-#define TILE (16 * PER)
-#define DEPTH 16
-#define PITCH (TILE + 4)
-#define PLACE(i, id) ((i) / 4 * 64 + 4 * (id) + (i) % 4)
-#ifdef OPENCL
-#define LOCAL_POINTER LOCAL
-#else
-#define LOCAL_POINTER
-#endif
-
+// Tiles of 16 x 16 items (device/tiles.h); beyond the edges are zeros.
 DEVICE void fetch_a(LOCAL_POINTER real* tile, GLOBAL const real* a, u32 pitch, u32 rows, u32 depth) {
   for (u32 i = LOCAL_ID_Y; i < TILE; i += 16)
     tile[LOCAL_ID * PITCH + i] = i < rows && LOCAL_ID < depth ? a[(u64)i * pitch + LOCAL_ID] : 0;
@@ -193,28 +182,6 @@ DEVICE void fetch_b(LOCAL_POINTER real* tile, GLOBAL const real* b, u32 pitch, u
   for (u32 j = LOCAL_ID; j < TILE; j += 16)
     tile[LOCAL_ID_Y * PITCH + j] =
         j < columns && LOCAL_ID_Y < depth ? b[(u64)LOCAL_ID_Y * pitch + j] : 0;
-}
-
-DEVICE void take(LOCAL_POINTER const real* row, u32 id, real* out) {
-  for (u32 i = 0; i < PER; i += 4) {
-    const real4 four = *(LOCAL_POINTER const real4*)(row + PLACE(i, id));
-    out[i] = four.x;
-    out[i + 1] = four.y;
-    out[i + 2] = four.z;
-    out[i + 3] = four.w;
-  }
-}
-
-DEVICE void multiply_tiles(LOCAL_POINTER const real* a, LOCAL_POINTER const real* b, real* sums) {
-  for (u32 k = 0; k < DEPTH; ++k) {
-    real rows[PER];
-    real columns[PER];
-    take(a + k * PITCH, LOCAL_ID_Y, rows);
-    take(b + k * PITCH, LOCAL_ID, columns);
-    for (u32 i = 0; i < PER; ++i)
-      for (u32 j = 0; j < PER; ++j)
-        sums[i * PER + j] += rows[i] * columns[j];
-  }
 }
 
 KERNEL multiply(GLOBAL const real* RESTRICT a, u64 a_at, u32 a_pitch, GLOBAL const real* RESTRICT b,

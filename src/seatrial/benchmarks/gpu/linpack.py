@@ -24,7 +24,6 @@ from msgspec.structs import replace
 from seatrial.benchmarks.figures import between, duration, exactly, native_program, rate
 from seatrial.benchmarks.gpu import device
 from seatrial.benchmarks.gpu.limits import device_peak, node_peak
-from seatrial.benchmarks.gpu.verified import evidence, is_verified
 from seatrial.benchmarks.nodes import NODE_PLACEMENT, NODES, RANKS_PER_NODE, node_count, with_ranks_per_node
 from seatrial.benchmarks.placement import placement, refuse_too_many, thread_count
 from seatrial.model.benchmark.benchmark import Benchmark, Better, Ceiling, Check, Figure, Role
@@ -241,6 +240,6 @@ BENCHMARK = Benchmark(
     on_devices=_on_devices,
     ranks="mpi",
     estimate_s=_estimate_s,
-    verified=is_verified("gpu.linpack"),
-    evidence=evidence("gpu.linpack"),
+    verified=device.is_verified("gpu.linpack"),
+    evidence=device.evidence("gpu.linpack"),
 )

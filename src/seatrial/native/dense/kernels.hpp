@@ -6,9 +6,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "device/device_program.hpp"
 #include "device/kernel.hpp"
+#include "device/tiled_gemm.hpp"
 
 namespace seatrial::dense {
 
@@ -30,22 +32,15 @@ struct Kernels {
   using MultiplyMade = Kernel<const double*, const double*, double*, Count, Count, Count, Count,
                               Count, Count, Count, Offset>;
 
-  // On a GPU: elements per item in each direction of a tile of 16 x 16 items.
-  static constexpr unsigned per_item = std::is_same_v<Real, float> ? 8 : 4;
-  static constexpr unsigned group_side = 16;
   static constexpr unsigned summed = 64; // items that sum up a row
-  // On a CPU: elements per cache line; an item has two lines of so many rows.
-  static constexpr unsigned lanes = 64 / sizeof(Real);
-  static constexpr unsigned rows_of_item = 128;
 
   [[nodiscard]] static device::Source source(std::string_view text) {
-    const auto real = device::type_name<Real>();
-    const auto width = std::to_string(lanes);
+    auto defines = device::tile_defines<Real>();
+    defines.push_back("SUMMED=" + std::to_string(summed));
     return {.name = "linpack.cl",
             .text = text,
-            .defines = {"REAL=" + real, "real4=" + real + "4", "PER=" + std::to_string(per_item),
-                        "vector=" + real + width, "LANES=" + width,
-                        "ROWS=" + std::to_string(rows_of_item), "SUMMED=" + std::to_string(summed)},
+            .shared = seatrial_tiles(),
+            .defines = std::move(defines),
             .kernels = {Make::declared("make_matrix"), Pack::declared("pack"),
                         Unpack::declared("unpack"), Take::declared("take_rows"),
                         Put::declared("put_rows"), Multiply::declared("multiply"),

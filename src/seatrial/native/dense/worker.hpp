@@ -16,6 +16,7 @@
 #include "dense/system.hpp"
 #include "device/device_program.hpp"
 #include "device/kernel.hpp"
+#include "device/tiled_gemm.hpp"
 #include "device/vendor_blas.hpp"
 #include "pages.hpp"
 
@@ -282,15 +283,7 @@ private:
                       {c.array.memory(), c.at, c.pitch});
       return;
     }
-    const auto tiles = [](std::uint32_t count, unsigned tile) { return (count + tile - 1) / tile; };
-    constexpr unsigned tile = K::group_side * K::per_item;
-    const device::Grid grid = is_cpu_ ? device::Grid{.groups = tiles(n, 2 * K::lanes),
-                                                     .items = 1,
-                                                     .groups_y = tiles(m, K::rows_of_item)}
-                                      : device::Grid{.groups = tiles(n, tile),
-                                                     .items = K::group_side,
-                                                     .groups_y = tiles(m, tile),
-                                                     .items_y = K::group_side};
+    const auto grid = device::gemm_grid<Real>(m, n, is_cpu_);
     kernels_.multiply(*queue_, grid, a.array, a.at, a.pitch, b.array, b.at, b.pitch, c.array, c.at,
                       c.pitch, m, n, k, std::uint32_t{is_update});
   }

@@ -161,6 +161,7 @@ struct Declaration {
 struct Source {
   std::string name; // file name, for messages
   std::string_view text;
+  std::string_view shared = {};     // what several files share, before it
   std::vector<std::string> defines; // NAME=VALUE
   std::vector<Declaration> kernels;
   bool is_optimised = true;

@@ -94,8 +94,9 @@ public:
   // output.
   [[nodiscard]] Compiled compile(const Source& source, int capability) const {
     const std::string text = std::string(seatrial_dialect_cuda()) +
-                             std::string(seatrial_dialect_common()) + "#line 1 \"" + source.name +
-                             "\"\n" + std::string(source.text) + signatures(source);
+                             std::string(seatrial_dialect_common()) + std::string(source.shared) +
+                             "#line 1 \"" + source.name + "\"\n" + std::string(source.text) +
+                             signatures(source);
     std::vector<std::string> words = {"--gpu-architecture=sm_" + std::to_string(capability),
                                       "--std=c++17", "--ptxas-options=-v", "--define-macro=CUDA=1"};
     for (const auto& define : source.defines)

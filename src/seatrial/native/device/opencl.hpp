@@ -141,8 +141,8 @@ public:
   OpenClModule(const Context& context, const Source& source) : context_(context) {
     const auto& api = context_.api();
     const std::string text = std::string(seatrial_dialect_opencl()) +
-                             std::string(seatrial_dialect_common()) + "#line 1 \"" + source.name +
-                             "\"\n" + std::string(source.text);
+                             std::string(seatrial_dialect_common()) + std::string(source.shared) +
+                             "#line 1 \"" + source.name + "\"\n" + std::string(source.text);
     const char* start = text.data();
     const std::size_t length = text.size();
     program_ = api.create_program(context_.handle(), 1, &start, &length);

@@ -6,8 +6,12 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
+#include "device/embedded.hpp"
 #include "device/kernel.hpp"
+
+SEATRIAL_EMBEDDED_TEXT(seatrial_tiles, "device/tiles.h")
 
 namespace seatrial::device {
 
@@ -37,31 +41,42 @@ constexpr unsigned rows_of_item = 128;
 
 } // namespace detail
 
+// The sizes that kernels with tiles of a GPU, or strips of a CPU, are compiled with.
+template <class Real>
+[[nodiscard]] std::vector<std::string> tile_defines() {
+  const auto real = type_name<Real>();
+  const auto width = std::to_string(detail::lanes_of_line<Real>);
+  return {"REAL=" + real,
+          "real4=" + real + "4",
+          "PER=" + std::to_string(detail::per_item<Real>),
+          "vector=" + real + width,
+          "LANES=" + width,
+          "ROWS=" + std::to_string(detail::rows_of_item)};
+}
+
 // `text` is that of gemm.cl.
 template <class Real>
 [[nodiscard]] Source gemm_source(std::string_view text) {
-  const auto real = type_name<Real>();
-  const auto width = std::to_string(detail::lanes_of_line<Real>);
   return {.name = "gemm.cl",
           .text = text,
-          .defines = {"REAL=" + real, "real4=" + real + "4",
-                      "PER=" + std::to_string(detail::per_item<Real>), "vector=" + real + width,
-                      "LANES=" + width, "ROWS=" + std::to_string(detail::rows_of_item)},
+          .shared = seatrial_tiles(),
+          .defines = tile_defines<Real>(),
           .kernels = {TiledGemm<Real>::declared(gemm_kernels[0]),
                       TiledGemm<Real>::declared(gemm_kernels[1])}};
 }
 
-// For D of this size.
+// For D of this size; groups at the edges may be partly beyond them.
 template <class Real>
 [[nodiscard]] Grid gemm_grid(std::uint32_t rows, std::uint32_t columns, bool is_cpu) {
+  const auto parts = [](std::uint32_t size, unsigned part) { return (size + part - 1) / part; };
   if (is_cpu)
-    return {.groups = columns / (2 * detail::lanes_of_line<Real>),
+    return {.groups = parts(columns, 2 * detail::lanes_of_line<Real>),
             .items = 1,
-            .groups_y = rows / detail::rows_of_item};
+            .groups_y = parts(rows, detail::rows_of_item)};
   constexpr unsigned side = detail::group_side * detail::per_item<Real>;
-  return {.groups = columns / side,
+  return {.groups = parts(columns, side),
           .items = detail::group_side,
-          .groups_y = rows / side,
+          .groups_y = parts(rows, side),
           .items_y = detail::group_side};
 }
 

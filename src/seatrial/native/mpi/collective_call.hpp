@@ -54,7 +54,7 @@ public:
   }
   void persistent([[maybe_unused]] MPI_Request* request) override {
     if constexpr (std::is_null_pointer_v<decltype(Persistent)>)
-      throw Skip("call=persistent needs MPI 4, but this library is " + library_version());
+      throw Skip("call=persistent needs MPI 4, but this library is " + library_name());
     else
       std::apply([&](Values... values) { Persistent(values..., comm_, MPI_INFO_NULL, request); },
                  values_);

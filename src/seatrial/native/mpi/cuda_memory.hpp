@@ -42,7 +42,7 @@ inline void require_cuda_memory() {
   const auto answer = takes_cuda_memory();
   if (answer == true)
     return;
-  throw Unsupported("mpi", library_version() +
+  throw Unsupported("mpi", library_name() +
                                (answer ? " was built without support of CUDA memory"
                                        : " does not say whether it takes CUDA memory") +
                                ", so that it would fail at the first message in a device; use an "

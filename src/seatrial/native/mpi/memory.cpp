@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <map>
-#include <sstream>
 #include <string>
 
 #include "available_memory.hpp"
@@ -33,11 +32,8 @@ void require_memory(std::uint64_t bytes) {
       worst = host;
   if (of_first(worst.needed) == 0) // every host has enough memory
     return;
-  std::ostringstream reason; // rank 0 reports it
-  reason.precision(3);
-  reason << "the buffers of a host's ranks need " << worst.needed * 1e-9 << " GB, "
-         << worst.available * 1e-9 << " GB available";
-  throw Skip(reason.str());
+  throw Skip("the buffers of a host's ranks need " + // rank 0 reports it
+             needed_of_available(worst.needed, worst.available));
 }
 
 } // namespace seatrial::mpi

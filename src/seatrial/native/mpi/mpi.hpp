@@ -36,6 +36,12 @@ namespace seatrial::mpi {
   return version.substr(0, version.find_first_of(std::string_view("\n\r\0", 3)));
 }
 
+// Its name and version alone, such as "Open MPI v4.1.4".
+[[nodiscard]] inline std::string library_name() {
+  const auto version = library_version();
+  return version.substr(0, version.find(','));
+}
+
 template <typename T>
 [[nodiscard]] MPI_Datatype type_of() = delete;
 template <>

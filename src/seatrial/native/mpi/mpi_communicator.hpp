@@ -30,7 +30,7 @@ public:
     }
   }
 
-  [[nodiscard]] std::string name() const override { return library_version(); }
+  [[nodiscard]] std::string name() const override { return library_name(); }
   [[nodiscard]] device::Convention convention() const override {
     return {.is_asynchronous = false, .root_receives = false, .scatters_in_order = false};
   }
