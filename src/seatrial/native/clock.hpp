@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
+
 #include <cstddef>
 #include <span>
+#include <sys/time.h>
 
 namespace seatrial {
 
@@ -41,6 +44,14 @@ template <class Action>
     whole.end = std::max(whole.end, thread.end);
   }
   return whole.elapsed_s();
+}
+
+[[nodiscard]] inline double in_seconds(const timespec& time) noexcept {
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+[[nodiscard]] inline double in_seconds(const timeval& time) noexcept {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
 } // namespace seatrial
