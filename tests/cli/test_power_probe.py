@@ -68,7 +68,11 @@ def test_the_energy_of_a_repeat(sensors: Path, tmp_path: Path) -> None:
 @pytest.mark.real
 def test_a_benchmark_takes_samples_for_as_long_as_its_sensor_needs(sensors: Path, tmp_path: Path) -> None:
     (sensors / "load").touch()
-    figures, power = measured(tmp_path, "cpu.peak", cores="one")
+    for attempt in range(3):  # on a busy machine too few readings may come in time: then there is no figure
+        (tmp_path / f"{attempt}").mkdir()
+        figures, power = measured(tmp_path / f"{attempt}", "cpu.peak", cores="one")
+        if "mean_power package" in figures:
+            break
     assert power["phase"]["end_s"] - power["phase"]["start_s"] >= 1.3
     assert figures["mean_power package"].median == pytest.approx(450.0, rel=0.1)
     per_watt = figures["fma"].median / figures["mean_power package"].median

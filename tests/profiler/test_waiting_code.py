@@ -1,9 +1,11 @@
-"""Loops that only wait are told from loops that work, by their code; and system calls by the number loaded for them."""
+"""Loops that only wait are distinguished by their code from loops that work, system calls by the number loaded for
+them."""
 
 from __future__ import annotations
 
 import pytest
 
+from seatrial.profiler import waiting_code
 from seatrial.profiler.waiting_code import (
     CODE_BEFORE,
     Spot,
@@ -65,6 +67,11 @@ def test_a_loop_counts_if_it_was_seen_at_several_instructions_or_behind_its_paus
 def test_cut_code_says_nothing() -> None:
     for end in range(CODE_BEFORE + len(bytes.fromhex(RELOADED))):
         assert waiting_loop(around(RELOADED, 0)[:end]) is None
+
+
+def test_without_a_decoder_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_code, "_decoder", lambda: None)
+    assert waiting_loop(around(FLAG, 0)) is None
 
 
 def test_system_calls_are_known_by_the_number_loaded_for_them() -> None:

@@ -4,29 +4,29 @@ comes back from.
 A loop of x86-64 that only loads, compares and branches, at addresses that it does not change, ends when another thread,
 process or device writes what it reads; so does one that pauses between (PAUSE, Intel SDM vol. 2: "spin-wait loop
 hint"). Whatever else a loop has, such as a store, arithmetic or a call, makes it one that may work: then nothing is
-said, as on other processors. Encodings: Intel SDM vol. 2, chapter 2 and appendix A.
+said, as on other processors. Capstone decodes the instructions.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from seatrial.model.frozen import Frozen
 
 CODE_BEFORE = 64
 """Bytes of code before a sampled address; `native/code_samples.h`."""
 _MOST_INSTRUCTIONS = 32
-_ADDRESSES = frozenset((0x8D,))  # LEA
-_LOADS = frozenset((0x8A, 0x8B, 0x63, 0x1B6, 0x1B7, 0x1BE, 0x1BF))  # MOV, MOVSXD, MOVZX, MOVSX
-_TESTS = frozenset((0x38, 0x39, 0x3A, 0x3B, 0x84, 0x85))  # CMP, TEST
-_MOVES = frozenset((0x88, 0x89))  # MOV to a register
-_MASKS = frozenset((0x20, 0x21, 0x22, 0x23))  # AND of registers, ...
-_COUNTS = frozenset((0x00, 0x01, 0x02, 0x03, 0x28, 0x29, 0x2A, 0x2B))  # ... ADD, SUB
-_CLEARS = frozenset((0x30, 0x31, 0x32, 0x33))  # XOR of a register with itself
-_IMMEDIATE = {0x80: 1, 0x81: 4, 0x83: 1, 0xF6: 1, 0xF7: 4, 0xC0: 1, 0xC1: 1}
-_SHORT_WITH_AL = {0x3C: 1, 0x3D: 4, 0xA8: 1, 0xA9: 4, 0x24: 1, 0x25: 4}  # CMP, TEST, AND of AL or EAX
-_AND, _CMP, _TEST, _ADD, _SUB = 4, 7, 0, 0, 5
-_RSP, _NO_BASE = 4, 5
+_LONGEST = 15
+"""Bytes of an instruction."""
+_LOADS = frozenset({"mov", "movabs", "movzx", "movsx", "movsxd"})
+_TESTS = frozenset({"cmp", "test"})
+_COUNTS = frozenset({"add", "sub", "inc", "dec", "lea"})
+_OTHERS = frozenset({"and", "nop", "pause"})
+_PARTS = re.compile(r"[er]?([abcd])[xlh]|[er]?(bp|sp|si|di)l?|(r\d+)[dwb]?")
+"""Names of a register and of its parts."""
 
 
 class Instruction(Frozen):
@@ -35,112 +35,69 @@ class Instruction(Frozen):
 
     length: int
     target: int | None = None
-    is_branch: bool = False
     is_pause: bool = False
     reads: bool = False
     counts: bool = False
-    base: frozenset[int] = frozenset()
-    writes: int | None = None
-    copies: int | None = None
+    base: frozenset[str] = frozenset()
+    writes: str | None = None
+    copies: str | None = None
     is_new: bool = False
+
+
+@cache
+def _decoder() -> Any:
+    """Capstone for x86-64; None where it is not installed: it has no wheel for some processors."""
+    try:
+        import capstone
+    except ImportError:
+        return None
+    decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
+    decoder.detail = True
+    return decoder
 
 
 def decoded(code: bytes, at: int) -> Instruction | None:
     """The instruction at an index of the code; None if it is not among those that a waiting loop may have."""
-    try:
-        return _decoded(code, at)
-    except IndexError:
+    decoder = _decoder()
+    one = None if decoder is None else next(decoder.disasm(code[at : at + _LONGEST], at, 1), None)
+    if one is None:
         return None
+    from capstone import CS_AC_WRITE, CS_GRP_BRANCH_RELATIVE, CS_GRP_CALL
+    from capstone.x86 import X86_OP_IMM, X86_OP_MEM, X86_OP_REG
 
-
-def _decoded(code: bytes, start: int) -> Instruction | None:
-    at, rex, is_word, is_repeated = start, 0, False, False
-    while code[at] in (0x66, 0xF3, 0x2E, 0x3E):
-        is_word, is_repeated = is_word or code[at] == 0x66, is_repeated or code[at] == 0xF3
-        at += 1
-    if code[at] & 0xF0 == 0x40:
-        rex = code[at]
-        at += 1
-    opcode = code[at]
-    at += 1
-    if opcode == 0x0F:
-        opcode = 0x100 | code[at]
-        at += 1
-    if opcode == 0x90 and not rex:
-        return Instruction(at - start, is_pause=is_repeated)
-    if opcode & 0xF0 == 0x70 or opcode == 0xEB:
-        return _branch(code, start, at, 1)
-    if opcode & 0x1F0 == 0x180 or opcode == 0xE9:
-        return _branch(code, start, at, 4)
-    if opcode in _SHORT_WITH_AL:
-        size = 2 if is_word and _SHORT_WITH_AL[opcode] == 4 else _SHORT_WITH_AL[opcode]
-        return Instruction(at + size - start, writes=0 if opcode in (0x24, 0x25) else None)
-    if opcode & 0xF8 == 0xB8 and opcode < 0x100:  # MOV register, number
-        size = 8 if rex & 8 else 2 if is_word else 4
-        return Instruction(at + size - start, writes=opcode & 7 | (rex & 1) << 3, is_new=True)
-    return _with_operand(code, start, at, opcode, rex, is_word=is_word)
-
-
-def _branch(code: bytes, start: int, at: int, size: int) -> Instruction | None:
-    if at + size > len(code):
+    name, operands = str(one.mnemonic), list(one.operands)
+    if one.group(CS_GRP_BRANCH_RELATIVE) and not one.group(CS_GRP_CALL) and operands[0].type == X86_OP_IMM:
+        return Instruction(one.size, target=operands[0].imm)
+    is_known = name in _LOADS | _TESTS | _COUNTS | _OTHERS or (name.startswith("set") and len(operands) == 1)
+    is_cleared = name == "xor" and len(operands) == 2 and operands[0].reg == operands[1].reg
+    if not (is_known or is_cleared):
         return None
-    distance = int.from_bytes(code[at : at + size], "little", signed=True)
-    return Instruction(at + size - start, target=at + size + distance, is_branch=True)
-
-
-def _with_operand(code: bytes, start: int, at: int, opcode: int, rex: int, *, is_word: bool) -> Instruction | None:
-    """An instruction with a ModR/M byte."""
-    mode, field, low = code[at] >> 6, code[at] >> 3 & 7, code[at] & 7
-    register, operand = field | (rex & 4) << 1, low | (rex & 1) << 3
-    at += 1
-    base: set[int] = set()
-    if mode != 3:
-        at, base = _address(code, at, mode, low, rex)
-    is_memory = mode != 3
-    size = _IMMEDIATE.get(opcode, 0)
-    if opcode in (0xF6, 0xF7) and field != _TEST:
+    if name in ("nop", "pause"):
+        return Instruction(one.size, is_pause=name == "pause")
+    memory = next((each.mem for each in operands if each.type == X86_OP_MEM), None)
+    changed = [each for each in operands if each.access & CS_AC_WRITE]
+    if any(each.type != X86_OP_REG for each in changed):
+        return None  # it stores
+    if memory is not None and name not in _LOADS | _TESTS | {"lea"}:
         return None
-    length = at + (2 if is_word and size == 4 else size) - start
-    if opcode == 0x11F:  # NOP
-        return Instruction(length)
-    if opcode in _LOADS:
-        copied = None if is_memory else operand
-        return Instruction(length, reads=is_memory, base=frozenset(base), writes=register, copies=copied, is_new=True)
-    if opcode in _TESTS or (opcode in (0x80, 0x81, 0x83) and field == _CMP) or opcode in (0xF6, 0xF7):
-        return Instruction(length, reads=is_memory, base=frozenset(base))
-    if is_memory:
-        return Instruction(length, counts=True, writes=register) if opcode in _ADDRESSES else None
-    if opcode & 0x1F0 == 0x190:  # SETcc
-        return Instruction(length, writes=operand)
-    if opcode in _MOVES:
-        return Instruction(length, writes=operand, copies=register, is_new=True)
-    if opcode in (0x80, 0x81, 0x83) and field == _AND:
-        return Instruction(length, writes=operand)
-    if opcode in _CLEARS and register == operand:
-        return Instruction(length, writes=operand, is_new=True)
-    if opcode in _MASKS:
-        return Instruction(length, writes=register if opcode & 2 else operand)
-    if opcode in _COUNTS or (opcode in (0x80, 0x81, 0x83) and field in (_ADD, _SUB)):
-        return Instruction(length, counts=True, writes=register if opcode & 2 and opcode < 0x80 else operand)
-    if opcode in (0xFE, 0xFF) and field <= 1:  # INC, DEC
-        return Instruction(length, counts=True, writes=operand)
-    return None
+    base = () if memory is None else (memory.base, memory.index)
+    source = operands[1] if name in _LOADS and operands[1].type == X86_OP_REG else None
+    return Instruction(
+        one.size,
+        reads=memory is not None and name != "lea",
+        counts=name in _COUNTS,
+        base=frozenset(_register(one, each) for each in base if each and one.reg_name(each) != "rip"),
+        writes=_register(one, changed[0].reg) if changed else None,
+        copies=None if source is None else _register(one, source.reg),
+        is_new=name in _LOADS or is_cleared,
+    )
 
 
-def _address(code: bytes, at: int, mode: int, low: int, rex: int) -> tuple[int, set[int]]:
-    """Behind the address of an operand in memory, and the registers that it is made of."""
-    base: set[int] = set()
-    displacement = {0: 0, 1: 1, 2: 4}[mode]
-    if low == _RSP:  # with SIB byte
-        index, low = code[at] >> 3 & 7 | (rex & 2) << 2, code[at] & 7
-        at += 1
-        if index != _RSP:
-            base.add(index)
-    if mode == 0 and low == _NO_BASE:
-        displacement = 4  # an address in the code, or a number
-    else:
-        base.add(low | (rex & 1) << 3)
-    return at + displacement, base
+def _register(one: Any, number: int) -> str:
+    """The register that it is a part of: "a" for al, ax, eax and rax."""
+    name = str(one.reg_name(number))
+    found = _PARTS.fullmatch(name)
+    return name if found is None else next(filter(None, found.groups()))
 
 
 class Loop(Frozen):

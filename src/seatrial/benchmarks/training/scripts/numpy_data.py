@@ -18,6 +18,16 @@ _RANDOM = 0.2
 """Of labels and tokens; a loss below 0.8 is not reached without learning the items by heart."""
 
 
+def worst_apart(before: list, expected: list, found: list) -> float:
+    """How far arrays of parameters are from what they should have become, over how far they should have moved: the
+    largest over all arrays; one that should not have moved counts as 1 if it did."""
+    worst = 0.0
+    for old, right, new in zip(before, expected, found, strict=True):
+        moved, apart = np.linalg.norm(right - old), np.linalg.norm(np.asarray(new) - right)
+        worst = max(worst, float(apart / moved if moved else apart > 0))
+    return worst
+
+
 def made_up(document: dict, count: int, seed: int) -> tuple:
     """Inputs and labels of `count` items. Every seed gives other items of the same kind."""
     items = np.random.default_rng(seed)

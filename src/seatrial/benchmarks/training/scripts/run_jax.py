@@ -232,6 +232,7 @@ class JaxTraining(Training):
         """How far a step of all processes, with an optimizer that has made none, is from one with the mean of the
         gradients that each process computes by itself; relative, of the parameter that is farthest."""
         import numpy as np
+        from numpy_data import worst_apart
 
         batches = [next(self._batches()) for _ in range(self.settings["accumulate"])]
         parameters, statistics, _ = self._copy_of_own()
@@ -246,20 +247,7 @@ class JaxTraining(Training):
         update = self.jax.jit(partial(_updated, self.settings["optimizer"], self.settings["learning_rate"]))
         expected = self.jax.device_get(update(before, mean, started)[0])
         state, _ = self._advanced(self.steps, self._joined((parameters, statistics, started)), iter(batches))
-        worst = 0.0
-        for old, right, new in zip(*map(self.jax.tree.leaves, (before, expected, self.all.own(state[0]))), strict=True):
-            moved = np.linalg.norm(right - old)
-            apart = np.linalg.norm(np.asarray(new) - right)
-            worst = max(worst, float(apart / moved if moved else apart > 0))
-        return worst
-
-    def agreed(self, answer: bool) -> bool:
-        """The answer of the first process, for all."""
-        return self.all.of_the_first(answer)
-
-    def barrier(self) -> None:
-        """Wait for all processes."""
-        self.all.barrier()
+        return worst_apart(*map(self.jax.tree.leaves, (before, expected, self.all.own(state[0]))))
 
     def result(self) -> str:
         """The loss of one batch, the same for all processes, with the parameters of this one as they are now."""
@@ -267,10 +255,6 @@ class JaxTraining(Training):
         batch = tuple(map(self._placed, self.made_up(self.document, 2, 7)))
         loss = self.jax.jit(lambda *given: self.gradients(*given)[2])(parameters, statistics, batch)
         return f"{float(loss):.17g}"
-
-    def gathered_from_all(self, own: dict) -> list:
-        """What each process saw."""
-        return self.all.gathered(own)
 
     def device_memory_B(self) -> int:
         """The largest allocation on the device so far."""

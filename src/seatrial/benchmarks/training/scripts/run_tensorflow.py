@@ -139,7 +139,7 @@ class TensorFlowTraining(Training):
     def gradients_apart(self) -> float:
         """How far a step of all processes, with an optimizer that has made none, is from one with the mean of the
         gradients that each process computes by itself; relative, of the parameter that is farthest."""
-        import numpy as np
+        from numpy_data import worst_apart
 
         batches = [next(self._batches()) for _ in range(self.settings["accumulate"])]
         copy = self._copy()
@@ -151,28 +151,12 @@ class TensorFlowTraining(Training):
         copy.update(self.all.mean_of_all(found))
         self.model.forget()
         self.model.step(iter(batches))
-        worst = 0.0
-        for old, right, new in zip(before, copy.trained, self.model.trained, strict=True):
-            moved, apart = np.linalg.norm(right.numpy() - old), np.linalg.norm(new.numpy() - right.numpy())
-            worst = max(worst, float(apart / moved if moved else apart > 0))
-        return worst
-
-    def agreed(self, answer: bool) -> bool:
-        """The answer of the first process, for all."""
-        return self.all.of_the_first(answer)
-
-    def barrier(self) -> None:
-        """Wait for all processes."""
-        self.all.barrier()
+        return worst_apart(before, *([one.numpy() for one in each] for each in (copy.trained, self.model.trained)))
 
     def result(self) -> str:
         """The loss of one batch, the same for all processes, with the parameters of this one as they are now."""
         batch = map(self._placed, self.made_up(self.document, 2, 7))
         return f"{float(self._copy().gradients(*batch)[1]):.17g}"
-
-    def gathered_from_all(self, own: dict) -> list:
-        """What each process saw."""
-        return self.all.gathered(own)
 
     def waited_for(self) -> float:
         """The time, once all steps are done."""

@@ -53,6 +53,7 @@ class Training:
         self.fingerprint, self.fingerprint_s = "", 0.0
         self.data: Any = None
         self.made: list = []
+        self.all: Any = None  # the processes of a framework that has a class for them
         """Of each batch of the measured steps that is read from storage: how long making it took, and its CPU time."""
 
     def step(self, *, is_local: bool = False) -> None:
@@ -78,14 +79,16 @@ class Training:
 
     def agreed(self, answer: bool) -> bool:
         """The answer of the first process, for all."""
-        return answer
+        return answer if self.all is None else self.all.of_the_first(answer)
 
     def barrier(self) -> None:
         """Wait for all processes."""
+        if self.all is not None:
+            self.all.barrier()
 
     def gathered_from_all(self, own: dict) -> list:
         """What each process saw, at the first one."""
-        return [own]
+        return [own] if self.all is None else self.all.gathered(own)
 
     def saves(self) -> bool:
         """Whether this process writes a part of the checkpoint."""
